@@ -96,7 +96,7 @@ func TestAnonymousDelayOnlyEachOther(t *testing.T) {
 	}
 	await.Until(t, "the first ones are gone", func() bool { return !open(anonymous[20]) && !open(refused) })
 	if took := time.Since(began); took < 2*anonymousSilence {
-		t.Errorf("21 strangers have had no more than %v", took)
+		t.Errorf("21 anonymous connections have had no more than %v", took)
 	}
 	left := 0
 	for _, conn := range anonymous {
@@ -340,7 +340,9 @@ func TestAcceptGoesOn(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, &failingListener{loopback(t), endless}, http.NotFoundHandler(), ServeOptions{}) }()
+	go func() {
+		ended <- Serve(ctx, &failingListener{loopback(t), endless}, http.NotFoundHandler(), ServeOptions{})
+	}()
 	time.AfterFunc(100*time.Millisecond, stop)
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -476,7 +478,7 @@ func TestAnonymousPlacesAreReserved(t *testing.T) {
 		time.Sleep(evictableIdle)
 		connect("c")
 		if _, in := l.all[anonymous]; !in || l.authenticated != l.mostAuthenticated() || l.of["c"] != 1 {
-			t.Errorf("the stranger is there: %v, %d of %d are known: %v", in, l.authenticated, l.mostAuthenticated(), l.of)
+			t.Errorf("anonymous: %v, %d of %d authenticated: %v", in, l.authenticated, l.mostAuthenticated(), l.of)
 		}
 		for c := range l.all {
 			_ = c.Close()
@@ -514,7 +516,7 @@ func TestNewTokenGetsIn(t *testing.T) {
 		}
 		for range 10 {
 			if c := connect(""); c == nil {
-				t.Error("a stranger was closed")
+				t.Error("an anonymous connection was closed")
 			}
 		}
 		if c := connect("e"); c == nil || !c.authenticated || l.of["e"] != 1 || l.authenticated != 56 {

@@ -120,12 +120,12 @@ func flood(t *testing.T, anonymous int, server func(int) string, pause time.Dura
 func TestSilentFlood(t *testing.T) {
 	for _, c := range []struct {
 		name, anonymous, operator string
-		away                      time.Duration // that strangers stay
+		away                      time.Duration // before a reconnect
 		pause                     time.Duration // between the words of the operator
 	}{
 		{"the same address", "127.0.0.1", "127.0.0.1", 0, 80 * time.Millisecond},
 		{"another address", "127.0.0.1", "127.0.0.2", 0, 250 * time.Millisecond},
-		{"a share is for strangers", "192.0.2.1", "192.0.2.2", 100 * time.Millisecond, 250 * time.Millisecond},
+		{"share of one address", "192.0.2.1", "192.0.2.2", 100 * time.Millisecond, 250 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			flood(t, 300, func(int) string { return c.anonymous }, c.away, func(l *connections, b *backlog) {

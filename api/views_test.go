@@ -149,7 +149,7 @@ func TestUnknownKinds(t *testing.T) {
 	}
 	b.tasks[0].Kind, b.tasks[0].Reason = "gone", "an earlier attempt"
 	for _, target := range []string{"/api/v1/tasks", "/api/v1/tasks/task-1"} {
-		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), `"reason":"an earlier attempt; no live replica has kind \"gone\" in the pool: nobody will run it","reason_code":"no_handler"`) {
+		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), `"reason":"an earlier attempt; no live replica has kind \"gone\" in the pool: it will not run","reason_code":"no_handler"`) {
 			t.Errorf("%s: %s", target, w.Body)
 		}
 	}
@@ -177,7 +177,7 @@ func TestPoolsWithoutAHandler(t *testing.T) {
 			t.Errorf("%s: %+v", body, e)
 		}
 	}
-	const waits = "pool mail has no handler in any live replica: nobody will run it; " + remedy
+	const waits = "pool mail has no handler in any live replica: it will not run; " + remedy
 	for _, target := range []string{"/api/v1/tasks", "/api/v1/tasks/task-1"} {
 		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), waits) {
 			t.Errorf("%s: %s", target, w.Body)
@@ -304,7 +304,7 @@ func TestUnrunnableTasks(t *testing.T) {
 // TestJobsThatNoLabelsMatch: due tasks of a job that no live replica runs are trouble, and the job and its tasks have
 // the reason.
 func TestJobsThatNoLabelsMatch(t *testing.T) {
-	const why = "no live replica has the labels that the job runs on (disk=fast, zone=b): nobody will run it"
+	const why = "no live replica has the labels that the job runs on (disk=fast, zone=b): it will not run"
 	b := newBackend()
 	job := b.set.Jobs["backup"]
 	job.RunsOn = map[string]string{"zone": "b", "disk": "fast"}

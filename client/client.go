@@ -1,10 +1,9 @@
-// Package client speaks to the API of a replica. Any replica will do: they share one store.
+// Package client calls the API of a replica. Any replica will do: they share one store.
 //
-// Every method is one request, asked again only while the replica is starting, for up to a minute, or has as
-// much to do as it takes, for up to 20 s: such answers say that nothing was done. An answer that refuses is an [*Error], which also matches
-// jobs.ErrNotFound, ErrConflict, ErrInvalid, ErrNoHandler and ErrUnavailable; a replica that cannot be reached is
-// [ErrUnreachable]. After any other error of a method that writes, and after ErrUnavailable, nothing
-// is known about what was asked: an idempotency key makes it safe to enqueue again.
+// Every method is one request. It is repeated while the replica is starting, for up to a minute, or busy, for up to 20
+// s: then nothing was done. A refusal is an [*Error], which also matches jobs.ErrNotFound, ErrConflict, ErrInvalid,
+// ErrNoHandler and ErrUnavailable; a replica that cannot be reached is [ErrUnreachable]. After any other error of a
+// write, and after ErrUnavailable, the outcome is unknown: with an idempotency key an enqueue can be repeated.
 package client
 
 import (
@@ -26,10 +25,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// ErrUnreachable: no connection to the replica was made, so nothing was asked.
+// ErrUnreachable: no connection was made, so nothing was done.
 var ErrUnreachable = errors.New("cannot be reached")
 
-// Error is an answer that refuses.
+// Error is a refusal.
 type Error struct {
 	Status int // of HTTP
 	wire.Problem
@@ -42,7 +41,7 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Is matches the errors of package jobs that the API makes an answer of.
+// Is matches errors of package jobs by status and code.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case jobs.ErrNotFound: // not whatever another server, or another path, has no page for
@@ -83,11 +82,11 @@ func New(base string, o Options) (*Client, error) {
 		}
 		return nil, fmt.Errorf("client: the address cannot be read: %w; write it as in http://127.0.0.1:8080", err)
 	case u.User != nil, strings.Contains(base, "@"):
-		return nil, errors.New("client: the address has a user or password, which no replica asks for; give a token instead")
+		return nil, errors.New("client: the address has a user or password, which no replica uses; set a token instead")
 	case u.RawQuery != "", u.Fragment != "":
 		return nil, errors.New("client: the address has a query; write it as in http://127.0.0.1:8080")
 	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		return nil, fmt.Errorf("client: %q is not an address like http://127.0.0.1:8080", base)
+		return nil, fmt.Errorf("client: %q is not a URL such as http://127.0.0.1:8080", base)
 	}
 	if o.HTTPClient == nil {
 		transport := http.DefaultTransport
@@ -106,7 +105,7 @@ func New(base string, o Options) (*Client, error) {
 	return &Client{base: u, token: o.Token, http: o.HTTPClient}, nil
 }
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds the bytes read of a response.
 const maxAnswer = 256 << 20
 
 func (c *Client) get(ctx context.Context, into any, query url.Values, path ...string) error {
@@ -117,7 +116,7 @@ func (c *Client) post(ctx context.Context, into, body any, path ...string) error
 	return c.do(ctx, http.MethodPost, path, nil, body, into)
 }
 
-// do sends a request and decodes the answer into into.
+// do sends a request and decodes the response into into.
 func (c *Client) do(ctx context.Context, method string, path []string, query url.Values, body, into any) error {
 	res, err := c.send(ctx, method, path, query, body)
 	if err != nil {
@@ -129,13 +128,13 @@ func (c *Client) do(ctx context.Context, method string, path []string, query url
 
 func (c *Client) decode(res *http.Response, into any) error {
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("client: the answer of %s cannot be read: %w", c.base, err)
+		return fmt.Errorf("client: the response of %s cannot be read: %w", c.base, err)
 	}
 	return nil
 }
 
-// send returns an answer that does not refuse; its body is the caller's to close. It asks again what a
-// replica refuses because it is starting or busy.
+// send returns a response that is no refusal; the caller closes its body. It repeats a request that the replica refuses
+// as starting or busy.
 func (c *Client) send(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
 	for began := time.Now(); ; {
 		res, err := c.roundTrip(ctx, method, path, query, body)
@@ -153,12 +152,12 @@ func (c *Client) send(ctx context.Context, method string, path []string, query u
 	}
 }
 
-// roundTrip returns whatever is answered. Each element of path is one segment, whatever it contains.
+// roundTrip returns any response. Each element of path is one segment.
 func (c *Client) roundTrip(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
 	escaped := make([]string, len(path))
 	for i, segment := range path {
 		if segment == "" || segment == "." || segment == ".." {
-			return nil, fmt.Errorf("client: %w: %q is no name", jobs.ErrInvalid, segment)
+			return nil, fmt.Errorf("client: %w: %q is not a name", jobs.ErrInvalid, segment)
 		}
 		escaped[i] = url.PathEscape(segment)
 	}
@@ -192,7 +191,7 @@ func (c *Client) roundTrip(ctx context.Context, method string, path []string, qu
 	return res, nil
 }
 
-// failed tells an error before a connection stood from one after it.
+// failed distinguishes errors before a connection was made from later ones.
 func (c *Client) failed(err error) error {
 	if at, ok := errors.AsType[*url.Error](err); ok {
 		err = at.Err // without the whole address, which may be long
@@ -203,9 +202,9 @@ func (c *Client) failed(err error) error {
 	return fmt.Errorf("client: %s: %w", c.base, err)
 }
 
-// refusal is what an answer says. One that is not of the API comes from something else at that address, or in front of it.
+// refusal is the error of a response. One not of the API is from another server or a proxy.
 func refusal(res *http.Response) *Error {
-	e := &Error{res.StatusCode, wire.Problem{Code: "unknown", Message: "the answer was " + res.Status}}
+	e := &Error{res.StatusCode, wire.Problem{Code: "unknown", Message: "the response was " + res.Status}}
 	if res.StatusCode < 500 {
 		e.Message += ", which is none of the API: is this the address of a replica, with the path that the API is mounted at?"
 	}

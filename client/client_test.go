@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// server answers every request with the same and notes what was asked.
+// server sends the same response to each request, and records the requests.
 func server(t *testing.T, status int, contentType, body string) (*Client, *[]string) {
 	t.Helper()
 	var asked []string
@@ -40,8 +40,7 @@ func server(t *testing.T, status int, contentType, body string) (*Client, *[]str
 	return c, &asked
 }
 
-// TestRequests: each method is one request, the right one; whatever a name contains, it stays one
-// segment of the path.
+// TestRequests: each method sends one request, the right one; any name stays one segment of the path.
 func TestRequests(t *testing.T) {
 	c, asked := server(t, http.StatusOK, "application/json", `{}`)
 	ctx := t.Context()
@@ -97,7 +96,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestImpossibleNames are refused before anything is sent, since no path can carry them.
+// TestImpossibleNames: names that no path can have are refused without a request.
 func TestImpossibleNames(t *testing.T) {
 	c, asked := server(t, http.StatusOK, "application/json", `{}`)
 	for _, name := range []string{"", ".", ".."} {
@@ -110,7 +109,7 @@ func TestImpossibleNames(t *testing.T) {
 	}
 }
 
-// TestRefusals: an answer that refuses says so with all that it has.
+// TestRefusals: a refusal has all fields of the response.
 func TestRefusals(t *testing.T) {
 	const elsewhere = ", which is none of the API: is this the address of a replica, with the path that the API is mounted at?"
 	tests := []struct {
@@ -126,12 +125,12 @@ func TestRefusals(t *testing.T) {
 		{422, "application/json", `{"error":{"code":"invalid","message":"m"}}`, Error{422, wire.Problem{Code: "invalid", Message: "m"}}, jobs.ErrInvalid},
 		{422, "application/json", `{"error":{"code":"no_handler","message":"m","field":"kind"}}`, Error{422, wire.Problem{Code: "no_handler", Message: "m", Field: "kind"}}, errors.Join(jobs.ErrInvalid, jobs.ErrNoHandler)},
 		{503, "application/json", `{"error":{"code":"unavailable","message":"m"}}`, Error{503, wire.Problem{Code: "unavailable", Message: "m"}}, jobs.ErrUnavailable},
-		{502, "text/html", `<h1>proxy</h1>`, Error{502, wire.Problem{Code: "unknown", Message: "the answer was 502 Bad Gateway"}}, jobs.ErrUnavailable},
-		{504, "", "", Error{504, wire.Problem{Code: "unknown", Message: "the answer was 504 Gateway Timeout"}}, jobs.ErrUnavailable},
-		{503, "text/html", `<h1>proxy</h1>`, Error{503, wire.Problem{Code: "unknown", Message: "the answer was 503 Service Unavailable"}}, jobs.ErrUnavailable},
-		{500, "application/json", `{`, Error{500, wire.Problem{Code: "unknown", Message: "the answer was 500 Internal Server Error"}}, nil},
-		{302, "text/html", ``, Error{302, wire.Problem{Code: "unknown", Message: "the answer was 302 Found" + elsewhere}}, nil},
-		{404, "text/plain", "404 page not found", Error{404, wire.Problem{Code: "unknown", Message: "the answer was 404 Not Found" + elsewhere}}, nil},
+		{502, "text/html", `<h1>proxy</h1>`, Error{502, wire.Problem{Code: "unknown", Message: "the response was 502 Bad Gateway"}}, jobs.ErrUnavailable},
+		{504, "", "", Error{504, wire.Problem{Code: "unknown", Message: "the response was 504 Gateway Timeout"}}, jobs.ErrUnavailable},
+		{503, "text/html", `<h1>proxy</h1>`, Error{503, wire.Problem{Code: "unknown", Message: "the response was 503 Service Unavailable"}}, jobs.ErrUnavailable},
+		{500, "application/json", `{`, Error{500, wire.Problem{Code: "unknown", Message: "the response was 500 Internal Server Error"}}, nil},
+		{302, "text/html", ``, Error{302, wire.Problem{Code: "unknown", Message: "the response was 302 Found" + elsewhere}}, nil},
+		{404, "text/plain", "404 page not found", Error{404, wire.Problem{Code: "unknown", Message: "the response was 404 Not Found" + elsewhere}}, nil},
 		{404, "application/json", `{"error":{"code":"no_path","message":"there is nothing at this path"}}`, Error{404, wire.Problem{Code: "no_path", Message: "there is nothing at this path"}}, nil},
 		{413, "application/json", `{"error":{"code":"too_large","message":"larger than 256 KiB","field":"payload"}}`, Error{413, wire.Problem{Code: "too_large", Message: "larger than 256 KiB", Field: "payload"}}, jobs.ErrInvalid},
 	}
@@ -157,7 +156,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestEnqueueOfOneCall: no tasks are none, and those of several pools are refused before anything is asked.
+// TestEnqueueOfOneCall: no tasks need no request, and tasks of several pools are refused without one.
 func TestEnqueueOfOneCall(t *testing.T) {
 	c, asked := server(t, http.StatusCreated, "application/json", `{"items":[{"id":"1"},{"id":"2","existed":true}]}`)
 	if tasks, err := c.Enqueue(t.Context()); len(tasks) > 0 || err != nil || len(*asked) > 0 {
@@ -173,7 +172,7 @@ func TestEnqueueOfOneCall(t *testing.T) {
 	}
 }
 
-// TestReady: not being ready is an answer.
+// TestReady: an unready replica is no error.
 func TestReady(t *testing.T) {
 	c, _ := server(t, http.StatusServiceUnavailable, "application/json", `{"ready":false,"conditions":[{"name":"store","ready":false,"detail":"away"}]}`)
 	ready, err := c.Ready(t.Context())
@@ -182,7 +181,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestUnreachable: only where nothing was sent is it known that nothing happened.
+// TestUnreachable: only without a connection it is certain that nothing was done.
 func TestUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -232,7 +231,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestTLS: the authorities that one Client trusts are trusted by it alone, and by nothing else in the program.
+// TestTLS: the authorities of one Client affect it alone.
 func TestTLS(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) }))
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are to fail

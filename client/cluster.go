@@ -18,7 +18,7 @@ func (c *Client) PausePool(ctx context.Context, name string) (wire.Pool, error) 
 	return c.overridePool(ctx, name, "pause", false)
 }
 
-// ResumePool lets the pool's tasks be claimed again.
+// ResumePool resumes claims of the pool's tasks.
 func (c *Client) ResumePool(ctx context.Context, name string) (wire.Pool, error) {
 	return c.overridePool(ctx, name, "resume", false)
 }
@@ -47,7 +47,7 @@ func (c *Client) Locks(ctx context.Context, prefix string, p wire.Page) (list wi
 	return list, err
 }
 
-// Ready says whether this replica starts new work, and why not. A replica that is not ready is no error.
+// Ready returns whether this replica starts new work, and its conditions. An unready replica is no error.
 func (c *Client) Ready(ctx context.Context) (ready wire.Readiness, err error) {
 	res, err := c.roundTrip(ctx, http.MethodGet, []string{"readyz"}, nil, nil)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Client) Ready(ctx context.Context) (ready wire.Readiness, err error) {
 	return ready, c.decode(res, &ready)
 }
 
-// Audit returns the writes through the API with their callers, refused ones too, the latest first.
+// Audit returns writes through the API with their callers, also refused ones, the latest first.
 func (c *Client) Audit(ctx context.Context, p wire.Page) (list wire.List[wire.AuditEntry], err error) {
 	err = c.get(ctx, &list, pageQuery(p), "api", "v1", "audit")
 	return list, err

@@ -29,22 +29,22 @@ func (c *Client) Next(ctx context.Context, name string, n int) ([]wire.Due, erro
 	return list.Items, err
 }
 
-// RunJob runs a job now. A run that the job's policies forbid is jobs.ErrConflict with the reason and what to do,
-// and recorded as skipped.
+// RunJob runs a job now. A run that the job's policies forbid is recorded as skipped, and is jobs.ErrConflict with the
+// reason and advice.
 func (c *Client) RunJob(ctx context.Context, name string) (run wire.Run, err error) {
 	err = c.post(ctx, &run, nil, "api", "v1", "jobs", name, "run")
 	return run, err
 }
 
-// ForceRunJob is RunJob, also while a lost attempt of the job may still run: the caller knows that it has ended. force is
-// that of the [*Error] of RunJob; if another attempt was lost meanwhile, the error is jobs.ErrConflict and names that one.
-// The run's reason says that it was forced. A pending or running task is jobs.ErrConflict here, too.
+// ForceRunJob is RunJob, also while a lost attempt of the job may still run: the caller knows that it has ended. force
+// is that of RunJob's [*Error]; if another attempt was lost meanwhile, the error is jobs.ErrConflict and names that
+// one. The run's reason records the force. A pending or running task is still jobs.ErrConflict.
 func (c *Client) ForceRunJob(ctx context.Context, name, force string) (run wire.Run, err error) {
 	err = c.post(ctx, &run, forcing(force), "api", "v1", "jobs", name, "run")
 	return run, err
 }
 
-// forcing is the body that says force; "true" is for where nothing was lost.
+// forcing is the body with force; "true" is for tasks without a lost attempt.
 func forcing(force string) any {
 	if force == "" || force == "true" {
 		return map[string]bool{"force": true}
@@ -52,7 +52,7 @@ func forcing(force string) any {
 	return map[string]string{"force": force}
 }
 
-// SuspendJob overrides the configuration: no due time of the job runs until it is resumed.
+// SuspendJob overrides the configuration: due times of the job are skipped until it is resumed.
 func (c *Client) SuspendJob(ctx context.Context, name string) (wire.Job, error) {
 	return c.overrideJob(ctx, name, "suspend", false)
 }
@@ -62,7 +62,7 @@ func (c *Client) ResumeJob(ctx context.Context, name string) (wire.Job, error) {
 	return c.overrideJob(ctx, name, "resume", false)
 }
 
-// ResetJob clears the override: the configuration holds again.
+// ResetJob removes the override: the configuration applies again.
 func (c *Client) ResetJob(ctx context.Context, name string) (wire.Job, error) {
 	return c.overrideJob(ctx, name, "resume", true)
 }

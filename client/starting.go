@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// maxStarting is how long a replica that is starting is asked again.
+// maxStarting bounds the retries of a starting replica.
 const maxStarting = time.Minute
 
-// starting reports whether the replica refused because its definitions are not loaded yet. Then it has
-// done nothing, so that even a write without an idempotency key can be asked again. No other 503 says
-// that: what a store or a proxy that does not answer has done is not known.
+// starting reports whether the replica refused because its definitions are not loaded yet. Nothing was done, so even a
+// write without an idempotency key can be repeated. After any other 503 the outcome is unknown.
 func (e *Error) starting() bool {
 	return e.Status == http.StatusServiceUnavailable && e.Code == "starting"
 }
 
-// maxBusy is how long a replica is asked again that has as much to do as it takes.
+// maxBusy bounds the retries of a busy replica.
 const maxBusy = 20 * time.Second
 
-// busy reports whether the replica refused because as much as it takes at once is under way. It has done nothing.
+// busy reports whether the replica refused because it has too many requests. Nothing was done.
 func (e *Error) busy() bool {
 	return e.Status == http.StatusTooManyRequests && e.Code == "busy"
 }
 
-// patience is how long what e refuses is asked again; 0: not at all.
+// patience bounds the retries after e; 0: none.
 func (e *Error) patience() time.Duration {
 	switch {
 	case e.starting():
@@ -36,7 +35,7 @@ func (e *Error) patience() time.Duration {
 	return 0
 }
 
-// retryAfter is how long an answer asks to wait, 1 … 30 s.
+// retryAfter is the Retry-After of a response, 1 … 30 s.
 func retryAfter(res *http.Response) time.Duration {
 	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
 	return time.Duration(min(max(seconds, 1), 30)) * time.Second

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// TestStarting: what a replica refuses because it is starting or busy is asked again, the same, whatever it is,
-// until it is answered or the context ends. No other 503 is, and no other 429.
+// TestStarting: a request refused as starting or busy is repeated unchanged until it is answered or the context ends;
+// after any other 503 or 429 it is not.
 func TestStarting(t *testing.T) {
 	var asked []string
 	refuse, status := 1, http.StatusServiceUnavailable

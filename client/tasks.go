@@ -28,8 +28,8 @@ func (c *Client) Task(ctx context.Context, id string) (task wire.Task, err error
 	return task, err
 }
 
-// Output returns what is kept of an attempt's output, as valid UTF-8; attempt 0 is the latest that
-// has any. Output is kept when the attempt ends; jobs.ErrNotFound if there is none.
+// Output returns the stored output of an attempt, as valid UTF-8; attempt 0 is the latest with output. Output is stored
+// when the attempt ends; jobs.ErrNotFound if there is none.
 func (c *Client) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
 	q := url.Values{}
 	if attempt != 0 {
@@ -42,13 +42,13 @@ func (c *Client) Output(ctx context.Context, id string, attempt int) ([]byte, er
 	defer res.Body.Close()
 	output, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("client: the output did not arrive whole: %w", err)
+		return nil, fmt.Errorf("client: the output is incomplete: %w", err)
 	}
 	return output, nil
 }
 
-// Enqueue adds tasks (at most 1,000) to a pool, all or none; the answer has their order. Tasks of several pools are
-// jobs.ErrInvalid: a request is about one. With none it asks nothing.
+// Enqueue enqueues tasks (at most 1,000) of one pool, all or none, and returns them in order. Tasks of several pools
+// are jobs.ErrInvalid. With none it sends no request.
 func (c *Client) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	if len(tasks) == 0 {
 		return nil, nil
@@ -56,7 +56,7 @@ func (c *Client) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enq
 	pool := tasks[0].Pool
 	for _, t := range tasks {
 		if t.Pool != pool {
-			return nil, fmt.Errorf("client: %w: tasks of pool %q and of pool %q; enqueue those of each pool by a call of its own", jobs.ErrInvalid, pool, t.Pool)
+			return nil, fmt.Errorf("client: %w: tasks of pool %q and of pool %q; enqueue those of each pool in a separate call", jobs.ErrInvalid, pool, t.Pool)
 		}
 	}
 	var list wire.List[jobs.Enqueued]
@@ -64,20 +64,20 @@ func (c *Client) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enq
 	return list.Items, err
 }
 
-// CancelTask ends a task that waits, and asks one that runs to stop.
+// CancelTask cancels a pending task, and asks a running one to stop.
 func (c *Client) CancelTask(ctx context.Context, id string) (task jobs.Task, err error) {
 	err = c.post(ctx, &task, nil, "api", "v1", "tasks", id, "cancel")
 	return task, err
 }
 
-// RetryTask makes a new task of an ended one. One that no live replica can run is refused, see ForceRetryTask.
+// RetryTask enqueues an ended task again. One that no live replica can run is refused, see ForceRetryTask.
 func (c *Client) RetryTask(ctx context.Context, id string) (task jobs.Task, err error) {
 	err = c.post(ctx, &task, nil, "api", "v1", "tasks", id, "retry")
 	return task, err
 }
 
-// ForceRetryTask is RetryTask, also if no live replica can run the task, whatever force is: those that can are to follow. A
-// job's task is started also while a lost attempt of the job may still run, as by [Client.ForceRunJob].
+// ForceRetryTask is RetryTask, also if no live replica can run the task, with any force. A job's task is started also
+// while a lost attempt of the job may still run, as by [Client.ForceRunJob].
 func (c *Client) ForceRetryTask(ctx context.Context, id, force string) (task jobs.Task, err error) {
 	err = c.post(ctx, &task, forcing(force), "api", "v1", "tasks", id, "retry")
 	return task, err

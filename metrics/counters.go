@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
-// counters has the methods of scheduler.Metrics and of locks.Metrics, by which a replica and its locks report.
+// counters implements scheduler.Metrics and locks.Metrics.
 type counters struct {
 	counts map[*family]*prometheus.CounterVec
 	times  map[*family]*prometheus.HistogramVec
@@ -27,7 +27,7 @@ func newCounters() *counters {
 			c.counts[f] = f.counters()
 		}
 	}
-	// increase() of Prometheus does not see the first value of a counter: it must be 0.
+	// Prometheus' increase() ignores the first value of a counter, so it must be 0.
 	c.count(fenced)
 	c.count(late)
 	for _, cause := range []jobs.Cause{jobs.CauseSchedule, jobs.CauseCatchUp, jobs.CauseManual} {
@@ -44,7 +44,7 @@ func newCounters() *counters {
 	return c
 }
 
-// begin makes the counters of a pool start at nothing.
+// begin creates the counters of a pool at 0.
 func (c *counters) begin(pool string) {
 	for _, end := range []jobs.State{jobs.StateSucceeded, jobs.StateFailed, jobs.StateCancelled, jobs.StateLost} {
 		c.count(attempts, pool, string(end))
@@ -77,7 +77,7 @@ func (c *counters) vectors(do func(prometheus.Collector)) {
 	}
 }
 
-// Decided counts due times, of which one row may cover many.
+// Decided counts due times; one row may have many.
 func (c *counters) Decided(t jobs.Trigger) {
 	decision := "run"
 	if t.Outcome != "" {
@@ -87,7 +87,7 @@ func (c *counters) Decided(t jobs.Trigger) {
 	c.count(triggersDecided, string(t.Cause), decision).Add(float64(t.Count))
 }
 
-// Claimed counts a try to take tasks.
+// Claimed counts a claim.
 func (c *counters) Claimed(try ledger.ClaimTry) {
 	c.count(tasksClaimed, try.Pool).Add(float64(try.Tasks))
 	c.duration(claimDuration, try.LockBackend, string(try.Result)).Observe(try.Took.Seconds())
@@ -98,12 +98,12 @@ func (c *counters) Started(t jobs.Task, lag time.Duration) {
 	c.duration(startLag, t.Pool).Observe(lag.Seconds())
 }
 
-// Ended counts an attempt whose handler is over.
+// Ended counts an attempt whose handler returned.
 func (c *counters) Ended(t jobs.Task, _ ledger.Result, took time.Duration) {
 	c.duration(attemptDuration, t.Pool).Observe(took.Seconds())
 }
 
-// Recorded counts what the store made of a result.
+// Recorded counts the effect of a recorded result.
 func (c *counters) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
 	switch {
 	case f.Finish == ledger.Fenced:
@@ -119,14 +119,14 @@ func (c *counters) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
 	c.went(t, r.State, f.Task.State)
 }
 
-// Reaped counts a task that was found with a dead owner.
+// Reaped counts a task of an expired owner.
 func (c *counters) Reaped(r ledger.Reaped) {
 	c.count(tasksReaped, r.Task.Pool).Inc()
 	c.count(attempts, r.Task.Pool, string(jobs.StateLost)).Inc()
 	c.went(r.Task, jobs.StateLost, r.Task.State)
 }
 
-// went counts where a task is after an attempt. What the store does not say is not counted.
+// went counts the state of a task after an attempt, if the store returns one.
 func (c *counters) went(t jobs.Task, attempt, now jobs.State) {
 	switch {
 	case now == jobs.StatePending:
@@ -144,7 +144,7 @@ func (c *counters) went(t jobs.Task, attempt, now jobs.State) {
 	}
 }
 
-// Asked counts a call for locks.
+// Asked counts a call to acquire locks.
 func (c *counters) Asked(backend string, a locks.Asked) {
 	result := "granted"
 	for _, part := range []struct {

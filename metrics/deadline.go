@@ -7,11 +7,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// leeway is what every job gets beyond its due time, so that neither a scrape that is a minute old
-// nor a restart of all replicas makes a job late that runs each minute.
+// leeway is added to each due time, so that neither a scrape that is a minute old nor a restart of all replicas makes a
+// job late that runs each minute.
 const leeway = 5 * time.Minute
 
-// plans is what this replica's configuration says about the jobs.
+// plans are the jobs' definitions in this replica's configuration.
 type plans map[string]*plan
 
 type plan struct {
@@ -20,7 +20,7 @@ type plan struct {
 	due, by  time.Time      // the last answer: the due time, and its deadline
 }
 
-// newPlans takes a set with its defaults.
+// newPlans applies the set's defaults.
 func newPlans(set jobs.Set) plans {
 	all := plans{}
 	for name, job := range set.Jobs {
@@ -42,9 +42,8 @@ func (all plans) suspended(s ledger.JobStanding) bool {
 	return p != nil && p.Suspend
 }
 
-// deadline is by when the job must have succeeded: its first due time since the last success, or
-// else its next one, and as long after it as all attempts may take, but no longer than to the due
-// time that follows, and no less than leeway. Zero: never.
+// deadline is the time by which the job must have succeeded: the first due time since the last success, or else the
+// next one, plus the duration of all attempts, bounded by the following due time, and at least leeway. Zero: never.
 func (all plans) deadline(s ledger.JobStanding) time.Time {
 	p := all[s.Name]
 	if p == nil || p.schedule == nil || all.suspended(s) {
@@ -71,7 +70,7 @@ func (p *plan) patience(due time.Time) time.Duration {
 	return max(all, leeway)
 }
 
-// attempts is how long all attempts may take, and the pauses between them.
+// attempts is the maximum duration of all attempts with their backoffs.
 func (p *plan) attempts() time.Duration {
 	const most = 10 * 365 * 24 * time.Hour
 	all := p.Timeout

@@ -68,7 +68,7 @@ func Example() {
 	// Output: lockstep_replica_ready 1
 }
 
-// A real replica on a real store, with a lock of its own, tells what it does and how it stands.
+// The metrics of a real replica on a real store, with its own lock.
 func TestARealReplica(t *testing.T) {
 	for driver, dsn := range map[string]func() string{
 		"sqlite": func() string { return filepath.Join(t.TempDir(), "jobs.db") },

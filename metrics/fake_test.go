@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// fake is a store and a replica that stand as the test says.
+// fake is a store and a replica in a state set by the test.
 type fake struct {
 	ledger.API
 	mu        sync.Mutex

@@ -12,7 +12,7 @@ const (
 	histogram kind = "histogram"
 )
 
-// source says where a value is from, and so how to put replicas together.
+// source is where a value is from, and so how to aggregate replicas.
 type source string
 
 const (
@@ -20,7 +20,7 @@ const (
 	cluster source = "store"   // every replica read the same from the store: max
 )
 
-// family is one metric as people see it; docs/metrics.md is made of them.
+// family is one metric; docs/metrics.md is generated from them.
 type family struct {
 	name    string // without the namespace
 	kind    kind
@@ -44,7 +44,7 @@ func (f *family) histograms() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: f.full(), Help: f.help, Buckets: f.buckets}, f.labels)
 }
 
-// part is some of the families, in the order in which people read them.
+// part is a section of docs/metrics.md.
 type part []*family
 
 func (p *part) add(f family) *family {
@@ -52,17 +52,17 @@ func (p *part) add(f family) *family {
 	return &f
 }
 
-// The parts are all families there are: each one is named once, below.
+// All families; each one is named once, below.
 var happens, asked, stands, stored part
 
-// The buckets are coarse, since there is a set of them for each pool.
+// The buckets are coarse: each pool has a set of them.
 var (
 	lagBuckets  = []float64{0.01, 0.05, 0.25, 1, 2.5, 10, 60, 300, 1800}
 	workBuckets = []float64{0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 14400}
 	callBuckets = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}
 )
 
-// What replicas do.
+// Work of replicas.
 var (
 	triggersDecided = happens.add(family{
 		name: "triggers_decided_total", kind: counter, from: replica, labels: []string{"cause", "decision"},
@@ -70,15 +70,15 @@ var (
 	})
 	triggersEnded = happens.add(family{
 		name: "triggers_ended_total", kind: counter, from: replica, labels: []string{"outcome", "result"},
-		help: "Due times and manual runs that came to an end, by outcome (ran, skipped, missed, lost) and the result of those that ran (succeeded, failed, cancelled); a lost one whose own late result comes in counts again.",
+		help: "Due times and manual runs that ended, by outcome (ran, skipped, missed, lost) and the result of those that ran (succeeded, failed, cancelled); a lost one whose late result is recorded counts again.",
 	})
 	startLag = happens.add(family{
 		name: "start_lag_seconds", kind: histogram, from: replica, labels: []string{"pool"}, buckets: lagBuckets,
-		help: "From when a task was due to when its handler was called; a due time that was caught up counts from its decision, a further attempt from the end of its backoff.",
+		help: "Time from a task's due time to the call of its handler; a caught-up due time counts from its decision, a retry from the end of its backoff.",
 	})
 	attemptDuration = happens.add(family{
 		name: "attempt_duration_seconds", kind: histogram, from: replica, labels: []string{"pool"}, buckets: workBuckets,
-		help: "How long handlers took.",
+		help: "Duration of handlers.",
 	})
 	attempts = happens.add(family{
 		name: "attempts_total", kind: counter, from: replica, labels: []string{"pool", "result"},
@@ -86,47 +86,47 @@ var (
 	})
 	tasksEnded = happens.add(family{
 		name: "tasks_ended_total", kind: counter, from: replica, labels: []string{"pool", "state"},
-		help: "Tasks that reached their end, by state (succeeded, failed, cancelled, lost); those cancelled before they started are not counted.",
+		help: "Tasks that ended, by state (succeeded, failed, cancelled, lost); those cancelled before they started are not counted.",
 	})
 	retries = happens.add(family{
 		name: "retries_total", kind: counter, from: replica, labels: []string{"pool", "after"},
-		help: "Tasks that wait for a further attempt, by what the last one ended with (failed, lost).",
+		help: "Retries scheduled, by the result of the last attempt (failed, lost).",
 	})
 	tasksReaped = happens.add(family{
 		name: "tasks_reaped_total", kind: counter, from: replica, labels: []string{"pool"},
-		help: "Running tasks that were found with a dead owner.",
+		help: "Running tasks reaped after their owner's session expired.",
 	})
 	handedBack = happens.add(family{
 		name: "tasks_handed_back_total", kind: counter, from: replica, labels: []string{"pool"},
-		help: "Tasks that were claimed and given back unstarted: no worker was free in time, or the replica stopped.",
+		help: "Claimed tasks released unstarted: no worker was free in time, or the replica drained.",
 	})
 	fenced = happens.add(family{
 		name: "results_fenced_total", kind: counter, from: replica,
-		help: "Results that were refused because another replica owns the task now.",
+		help: "Results rejected for a stale token: another replica owns the task.",
 	})
 	late = happens.add(family{
 		name: "results_late_total", kind: counter, from: replica,
-		help: "Results that replaced a lost one, once: the replica was slower than dead.",
+		help: "Late results that replaced a lost one: the replica was slow, not dead.",
 	})
 )
 
-// What replicas ask of pools and locks.
+// Claims and locks.
 var (
 	tasksClaimed = asked.add(family{
 		name: "tasks_claimed_total", kind: counter, from: replica, labels: []string{"pool"},
-		help: "Tasks that were claimed; a due time that starts at once is never claimed.",
+		help: "Tasks claimed; a due time that starts at once is not claimed.",
 	})
 	claimDuration = asked.add(family{
 		name: "claim_duration_seconds", kind: histogram, from: replica, labels: []string{"backend", "result"}, buckets: callBuckets,
-		help: "Tries to take tasks of a pool, waiting for its lock included, by lock backend and result (took, empty, full, paused, outdated, failed).",
+		help: "Duration of claims of a pool, with the wait for its lock, by lock backend and result (took, empty, full, paused, outdated, failed).",
 	})
 	lockDuration = asked.add(family{
 		name: "lock_acquire_duration_seconds", kind: histogram, from: replica, labels: []string{"backend", "result"}, buckets: callBuckets,
-		help: "Calls that asked for locks, by backend and result (granted: at least one key, busy: none, unknown: no answer, unavailable).",
+		help: "Calls to acquire locks, by backend and result (granted: at least one key, busy: none, unknown: no answer, unavailable).",
 	})
 	lockKeys = asked.add(family{
 		name: "lock_keys_total", kind: counter, from: replica, labels: []string{"backend", "result"},
-		help: "Keys that were asked for, by backend and result (granted, busy, unknown, unavailable).",
+		help: "Keys requested, by backend and result (granted, busy, unknown, unavailable).",
 	})
 	lockRenewal = asked.add(family{
 		name: "lock_renew_duration_seconds", kind: histogram, from: replica, labels: []string{"backend", "result"}, buckets: callBuckets,
@@ -134,15 +134,15 @@ var (
 	})
 	lockLost = asked.add(family{
 		name: "lock_lost_total", kind: counter, from: replica, labels: []string{"backend", "reason"},
-		help: "Locks that ended before they were released, by backend and reason (lost: with their session, forced: taken away).",
+		help: "Leases that ended before their release, by backend and reason (lost: with their session, forced: by force).",
 	})
 	lockSessionsLost = asked.add(family{
 		name: "lock_sessions_lost_total", kind: counter, from: replica, labels: []string{"backend"},
-		help: "Sessions at the lock service that ended before they were closed.",
+		help: "Sessions of the lock service that expired.",
 	})
 )
 
-// How a replica stands.
+// State of a replica.
 var (
 	buildInfo = stands.add(family{
 		name: "build_info", kind: gauge, from: replica, labels: []string{"version", "goversion"},
@@ -154,7 +154,7 @@ var (
 	})
 	draining = stands.add(family{
 		name: "replica_draining", kind: gauge, from: replica,
-		help: "1 while this replica stops.",
+		help: "1 while this replica drains.",
 	})
 	storeUp = stands.add(family{
 		name: "store_up", kind: gauge, from: replica,
@@ -166,79 +166,79 @@ var (
 	})
 	renewalAge = stands.add(family{
 		name: "session_renewal_age_seconds", kind: gauge, from: replica,
-		help: "Since the store last acknowledged that this replica lives; beyond replica.session_ttl the others declare it dead.",
+		help: "Time since the store last acknowledged a heartbeat; beyond replica.session_ttl the session expires.",
 	})
 	sessionsLost = stands.add(family{
 		name: "sessions_lost_total", kind: counter, from: replica,
-		help: "How often the others declared this replica dead.",
+		help: "Expired sessions of this replica.",
 	})
 	declaredDead = stands.add(family{
 		name: "replicas_declared_dead_total", kind: counter, from: replica,
-		help: "Other replicas that this one declared dead.",
+		help: "Sessions of other replicas that this one expired.",
 	})
 	clockSkew = stands.add(family{
 		name: "clock_skew_seconds", kind: gauge, from: replica,
-		help: "The database's clock less this machine's, at the last beat.",
+		help: "The database's clock minus this machine's, at the last heartbeat.",
 	})
 	clockRefused = stands.add(family{
 		name: "clock_refused_total", kind: counter, from: replica,
-		help: "Beats at which the database's clock was further from what was expected than replica.max_clock_skew: nothing was decided then.",
+		help: "Heartbeats at which the database's clock was off by more than replica.max_clock_skew: nothing was decided then.",
 	})
 	configNumber = stands.add(family{
 		name: "configuration_number", kind: gauge, from: replica,
-		help: "Number of the configuration that this replica loaded; of those that live, the highest governs.",
+		help: "Number of this replica's configuration; of live ones the highest governs.",
 	})
 	configDrift = stands.add(family{
 		name: "configuration_drift_jobs", kind: gauge, from: replica,
-		help: "Jobs that a newer configuration governs and has otherwise, or that only one of the two has: this replica leaves them alone.",
+		help: "Jobs that this replica does not decide: a newer configuration governs and defines them differently, or only one of the two has them.",
 	})
 	configDriftPools = stands.add(family{
 		name: "configuration_drift_pools", kind: gauge, from: replica,
-		help: "Pools of which this replica leaves tasks to those with a newer configuration, which has the handlers otherwise, or the pool alone.",
+		help: "Pools of which this replica does not claim all tasks: a newer configuration governs, with other handlers or without the pool.",
 	})
 	stripes = stands.add(family{
 		name: "stripes", kind: gauge, from: replica,
-		help: "Of the 64 parts of all jobs, those whose due times this replica looks after.",
+		help: "Stripes that this replica owns, of 64.",
 	})
 	workers = stands.add(family{
 		name: "workers", kind: gauge, from: replica,
-		help: "Attempts at once in this replica, at most.",
+		help: "Maximum of attempts at once in this replica.",
 	})
 	running = stands.add(family{
 		name: "attempts_running", kind: gauge, from: replica, labels: []string{"pool"},
-		help: "Attempts under way in this replica.",
+		help: "Running attempts in this replica.",
 	})
 	certificateExpiry = stands.add(family{
 		name: "certificate_expiry_timestamp_seconds", kind: gauge, from: replica,
-		help: "When the certificate ends with which this replica serves its API, in Unix time; absent without TLS.",
+		help: "Expiry of the API's certificate, in Unix time; absent without TLS.",
 	})
 )
 
-// What the store says.
+// State of the store.
 var (
 	replicas = stored.add(family{
 		name: "replicas", kind: gauge, from: cluster, labels: []string{"state"},
-		help: "Replicas by state (live, draining, dead: its tasks are about to be taken over).",
+		help: "Replicas by state (live, draining, dead: expired, its tasks are not reaped yet).",
 	})
 	poolPending = stored.add(family{
 		name: "pool_pending_tasks", kind: gauge, from: cluster, labels: []string{"pool"},
-		help: "Tasks that are due and wait for a worker.",
+		help: "Due tasks that wait for a worker.",
 	})
 	poolScheduled = stored.add(family{
 		name: "pool_scheduled_tasks", kind: gauge, from: cluster, labels: []string{"pool"},
-		help: "Tasks that wait for their time, or for the end of a backoff.",
+		help: "Tasks scheduled for later, or in backoff.",
 	})
 	poolRunning = stored.add(family{
 		name: "pool_running_tasks", kind: gauge, from: cluster, labels: []string{"pool"},
-		help: "Tasks that run, in all replicas.",
+		help: "Running tasks in all replicas.",
 	})
 	poolOldest = stored.add(family{
 		name: "pool_oldest_pending_age_seconds", kind: gauge, from: cluster, labels: []string{"pool"},
-		help: "For how long the oldest pending task has been due; 0 if there is none.",
+		help: "Age of the oldest due task; 0 if there is none.",
 	})
 	poolUnrunnable = stored.add(family{
 		name: "pool_unrunnable_tasks", kind: gauge, from: cluster, labels: []string{"pool"},
-		help: "Of the tasks that are due, those that no live replica has a handler for: of an unknown kind, or in a pool that no configuration has any more. Counted among the first 5,000 of the pool.",
+		help: "Due tasks that no live replica has a handler for: of an unknown kind, or in a pool without a configuration. Counted among the first 5,000 of the pool.",
 	})
 	poolPaused = stored.add(family{
 		name: "pool_paused", kind: gauge, from: cluster, labels: []string{"pool"},
@@ -250,11 +250,11 @@ var (
 	})
 	lastSuccess = stored.add(family{
 		name: "job_last_success_timestamp_seconds", kind: gauge, from: cluster, labels: []string{"name"},
-		help: "When the job last succeeded; absent for a job that never did.",
+		help: "Time of the job's last success; absent without one.",
 	})
 	deadline = stored.add(family{
 		name: "job_deadline_timestamp_seconds", kind: gauge, from: cluster, labels: []string{"name"},
-		help: "By when the job must have succeeded (see below); absent for suspended jobs and for those without a schedule.",
+		help: "Time by which the job must have succeeded (see below); absent for suspended jobs and those without a schedule.",
 	})
 	failing = stored.add(family{
 		name: "job_failing", kind: gauge, from: cluster, labels: []string{"name"},
@@ -266,18 +266,18 @@ var (
 	})
 	jobsFailing = stored.add(family{
 		name: "jobs_failing", kind: gauge, from: cluster,
-		help: "How many jobs that is true of, all of them counted.",
+		help: "Number of these jobs, without that bound.",
 	})
 	refreshed = stored.add(family{
 		name: "refresh_timestamp_seconds", kind: gauge, from: replica,
-		help: "When this replica last read these metrics from the store; they are left out when that is too long ago.",
+		help: "Time of the last read of these metrics from the store; they are absent when it is too old.",
 	})
 	refreshDuration = stored.add(family{
 		name: "refresh_duration_seconds", kind: gauge, from: replica,
-		help: "How long it took to read them.",
+		help: "Duration of that read.",
 	})
 	refreshFailures = stored.add(family{
 		name: "refresh_failures_total", kind: counter, from: replica,
-		help: "How often that failed.",
+		help: "Failed reads.",
 	})
 )

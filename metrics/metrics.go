@@ -1,7 +1,7 @@
 // Package metrics has the metrics of a replica and its store for Prometheus.
 //
-// A [Metrics] is what scheduler.Options.Metrics and locks.Options.Metrics ask for, and a
-// [prometheus.Collector]: serve its Handler, or register it with a registry of yours.
+// A [Metrics] is for scheduler.Options.Metrics and locks.Options.Metrics, and is a [prometheus.Collector]: serve its
+// Handler, or register it with your registry.
 //
 //	m := metrics.New(st, metrics.Options{})
 //	lk, _ := locks.New(drv, locks.Options{Metrics: m})
@@ -9,11 +9,11 @@
 //	go m.Run(ctx, s)
 //	http.Handle("/metrics", m.Handler())
 //
-// A process with several schedulers makes one Metrics for each and registers it under a label of
-// its own, with prometheus.WrapRegistererWith.
+// A process with several schedulers creates one Metrics for each and registers it under its own label, with
+// prometheus.WrapRegistererWith.
 //
-// docs/metrics.md lists all metrics. Labels have names of jobs and pools, and fixed words: never
-// ids, errors or kinds.
+// docs/metrics.md lists all metrics. Label values are names of jobs and pools, and fixed words; never ids, errors or
+// kinds.
 package metrics
 
 import (
@@ -46,12 +46,12 @@ type Replica interface {
 // Options of Metrics. The zero value works.
 type Options struct {
 	Version string // of the program
-	// Refresh is how often the store is read; 15 s if zero, and never less than 1 s. While it takes long it is
-	// read less often, down to every 2 minutes, so that this takes 2 % of one connection's time.
+	// Refresh is the interval of reads of the store; 15 s if zero, at least 1 s. If reads are slow the interval grows,
+	// up to 2 minutes, so that they take 2 % of one connection's time.
 	Refresh time.Duration
 }
 
-// Metrics collects what one replica does, and what Run reads. It is safe for concurrent use.
+// Metrics collects the counters of one replica, and what Run reads. It is safe for concurrent use.
 type Metrics struct {
 	store   ledger.API // nil: there is none
 	opt     Options
@@ -65,7 +65,7 @@ type Metrics struct {
 	standing *standing
 }
 
-// watched is a replica and the pools that it knows.
+// watched is a replica and its known pools.
 type watched struct {
 	Replica
 	pools []string
@@ -87,11 +87,11 @@ func New(st Store, o Options) *Metrics {
 	return m
 }
 
-// Handler answers scrapes, with the metrics of the Go runtime and the process added. It asks no server: what is from the
-// store is as old as the last refresh.
+// Handler serves the metrics, with those of the Go runtime and the process. It calls no server: values of the store are
+// from the last refresh.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
-// Certificate adds when the certificate ends with which this replica serves. It is called before the first scrape.
+// Certificate adds the expiry of the API's certificate. It is called before the first scrape.
 func (m *Metrics) Certificate(end func() time.Time) { m.expiry = end }
 
 // Describe implements prometheus.Collector.
@@ -102,9 +102,9 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It asks no server.
+// Collect implements prometheus.Collector. It calls no server.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
-	m.visited()
+	m.noteScrape()
 	m.vectors(func(c prometheus.Collector) { c.Collect(to) })
 	m.standing.gauge(to, buildInfo, 1, m.opt.Version, runtime.Version())
 	if m.expiry != nil {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
-// values are all samples but those of histograms, by name and labels as in the exposition.
+// values are all samples except histograms, by name and labels.
 func values(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -138,7 +138,7 @@ func TestWhatLocksTellIsCounted(t *testing.T) {
 	})
 }
 
-// One Metrics can be registered with registries of the program, beside another under other labels.
+// A Metrics can be registered with a registry of the program, beside another one under other labels.
 func TestRegister(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	for _, name := range []string{"a", "b"} {
@@ -153,7 +153,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// full is a Metrics of which every metric is there.
+// full is a Metrics with every metric.
 func full(t *testing.T) *Metrics {
 	t.Helper()
 	f := scene()

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// page is what one refresh read, ready to be collected.
+// page is the result of one refresh.
 type page struct {
 	fixed    []prometheus.Metric  // the same until the next refresh
 	oldest   map[string]time.Time // pending task of each pool; zero: none
@@ -20,7 +20,7 @@ type page struct {
 	failures int
 }
 
-// collect leaves out what has expired, but for how the refreshing itself goes.
+// collect leaves out stale values, except those about the refresh.
 func (p *page) collect(to chan<- prometheus.Metric, s *standing, now time.Time) {
 	s.gauge(to, refreshFailures, float64(p.failures))
 	if !p.at.IsZero() {
@@ -42,7 +42,7 @@ func (p *page) collect(to chan<- prometheus.Metric, s *standing, now time.Time) 
 	}
 }
 
-// read makes a page of what the store says now.
+// read reads a page from the store.
 func (m *Metrics) read(ctx context.Context, plans plans) (*page, error) {
 	p := &page{oldest: map[string]time.Time{}}
 	pools, err := m.store.PoolStatuses(ctx)
@@ -87,7 +87,7 @@ func (p *page) pools(s *standing, pools []ledger.PoolStatus) {
 	}
 }
 
-// failingNamed bounds the metric that is absent while all is well.
+// failingNamed bounds the series of failing jobs.
 const failingNamed = 1000
 
 func (p *page) jobs(s *standing, standings []ledger.JobStanding, plans plans) {
@@ -114,7 +114,7 @@ func (p *page) jobs(s *standing, standings []ledger.JobStanding, plans plans) {
 	p.add(s.of(jobCount, float64(suspended), "suspended"))
 }
 
-// nowhere names the jobs that no live replica runs.
+// nowhere returns the jobs that no live replica runs.
 func (p *page) nowhere(s *standing, standings []ledger.JobStanding, plans plans, peers []ledger.Peer) {
 	n := 0
 	for _, j := range standings {

@@ -4,5 +4,5 @@ package metrics
 
 import "time"
 
-// limit is for what TestLargeScrape measures.
+// limit is the time limit of TestLargeScrape.
 const limit = 50 * time.Millisecond

@@ -4,5 +4,5 @@ package metrics
 
 import "time"
 
-// limit with the race detector, which makes everything slower, only shows that nothing is squared.
+// With the race detector the limit only excludes quadratic time.
 const limit = time.Second

@@ -13,21 +13,21 @@ import (
 const (
 	// refreshTimeout bounds one refresh.
 	refreshTimeout = 10 * time.Second
-	// share of one connection's time that refreshing takes at most: one part in so many.
+	// share is the inverse of the maximum share of one connection's time.
 	share = 50
-	// longest bounds the pause that follows from it: jobs that run each minute must not look late.
+	// longest bounds the resulting pause: jobs that run each minute must not look late.
 	longest = leeway * 2 / 5
-	// early is how often the store is read until the replica is ready.
+	// early is the interval until the replica is ready.
 	early = time.Second
-	// forgotten is for how long the store is read after the last scrape.
+	// forgotten is how long refreshes go on without a scrape.
 	forgotten = 5 * time.Minute
 )
 
-// ErrRan: Run was called before. A Metrics is that of one replica; New makes the next one.
-var ErrRan = errors.New("metrics: Run was called before; each New is for one replica")
+// ErrRan: Run was called before. A Metrics is for one replica.
+var ErrRan = errors.New("metrics: Run was called before; create a Metrics for each replica")
 
-// Run shows the metrics of r, and reads the store again and again while there are scrapes, until ctx is done; then it
-// returns nil. A second call returns [ErrRan] at once, and changes nothing; a nil replica is an error.
+// Run adds the metrics of r, and refreshes those of the store while there are scrapes, until ctx is done; then it
+// returns nil. A second call returns [ErrRan] at once and changes nothing; a nil replica is an error.
 func (m *Metrics) Run(ctx context.Context, r Replica) error {
 	if nilcheck.IsNil(r) {
 		return errors.New("metrics: Run: the replica is nil")
@@ -56,7 +56,7 @@ func (m *Metrics) Run(ctx context.Context, r Replica) error {
 	return nil
 }
 
-// refresh reads the store once, and says when to do it again.
+// refresh reads the store once, and returns the pause before the next read.
 func (m *Metrics) refresh(ctx context.Context, known plans) time.Duration {
 	began := time.Now()
 	rctx, cancel := context.WithTimeout(ctx, refreshTimeout)
@@ -100,8 +100,8 @@ func (m *Metrics) pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// visited notes a scrape.
-func (m *Metrics) visited() {
+// noteScrape notes a scrape.
+func (m *Metrics) noteScrape() {
 	m.scraped.Store(time.Now().UnixNano())
 	select {
 	case m.nudge <- struct{}{}:

@@ -53,7 +53,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// table is the part of docs/metrics.md that is made of families.
+// table is the generated part of docs/metrics.md.
 func table() string {
 	var b strings.Builder
 	for _, part := range []struct {
@@ -103,7 +103,7 @@ func TestDocument(t *testing.T) {
 
 var mention = regexp.MustCompile(`\b` + namespace + `[a-z_]+`)
 
-// known reports whether a name is that of a sample.
+// known reports whether a sample has the name.
 func known(name string) bool {
 	return slices.ContainsFunc(families(), func(f *family) bool {
 		if f.kind != histogram {
@@ -113,7 +113,7 @@ func known(name string) bool {
 	})
 }
 
-// alerts are the rules as far as the tests need them.
+// alerts are the parts of the rules that the tests need.
 type alerts struct {
 	Groups []struct {
 		Rules []struct {
@@ -133,7 +133,7 @@ func alertRules(t *testing.T) (rules alerts) {
 
 var command = regexp.MustCompile("`scheduler ([^`]+)`")
 
-// Each alert says what is wrong and names a command that exists; its metrics exist, and its test.
+// Each alert has a description with an existing command, existing metrics and a test.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	tests := read(t, "../deploy/prometheus/alerts_test.yaml")
@@ -195,7 +195,7 @@ func TestAlertsFire(t *testing.T) {
 	promtool(t, "test", "rules", "alerts_test.yaml")
 }
 
-// What we show is what promtool thinks metrics should be like.
+// promtool accepts the metrics.
 func TestPromtoolLikesTheMetrics(t *testing.T) {
 	t.Parallel()
 	servers.Need(t, "promtool")
@@ -206,7 +206,7 @@ func TestPromtoolLikesTheMetrics(t *testing.T) {
 	}
 }
 
-// panel is what the dashboard shows in one place, or a row of such.
+// panel is one panel of the dashboard, or a row.
 type panel struct {
 	ID      int
 	Title   string
@@ -216,8 +216,7 @@ type panel struct {
 	GridPos struct{ H, W, X, Y int }
 }
 
-// The dashboard is one that Grafana can read; it asks for metrics that exist, in words that
-// Prometheus understands.
+// The dashboard is valid for Grafana, and its queries are valid and use existing metrics.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	var d struct {

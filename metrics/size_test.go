@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
-// large is what 10,000 jobs and 100 pools of a replica that has seen everything make of it.
+// large is a replica with 10,000 jobs and 100 pools and every metric.
 func large(tb testing.TB, failing bool) *Metrics {
 	tb.Helper()
 	f := &fake{set: jobs.Set{Pools: map[string]jobs.Pool{}, Jobs: map[string]jobs.Job{}}}
@@ -45,7 +45,7 @@ func large(tb testing.TB, failing bool) *Metrics {
 	return m
 }
 
-// everything happens at least once.
+// everything causes each event at least once.
 func everything(m *Metrics, set jobs.Set) {
 	for _, cause := range []jobs.Cause{jobs.CauseSchedule, jobs.CauseCatchUp, jobs.CauseManual, jobs.CauseBackfill} {
 		for _, outcome := range []jobs.Outcome{"", jobs.Skipped, jobs.Missed} {
@@ -95,8 +95,8 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// A scrape with 10,000 jobs and 100 pools stays below 2 MB and 50 ms. The time is that of one
-// processor, and the best of several: other tests run beside this one.
+// A scrape with 10,000 jobs and 100 pools is below 2 MB and 50 ms: processor time, the best of several, since other
+// tests run at the same time.
 func TestLargeScrape(t *testing.T) {
 	m := large(t, true)
 	if n := scrape(t, m.Handler(), false).Body.Len(); n > 2_000_000 {

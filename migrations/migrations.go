@@ -1,8 +1,8 @@
 // Package migrations holds the tables of the store as numbered SQL, one folder per dialect.
 //
-// A migration only adds: programs of the version before go on working beside it, until one of them
-// says otherwise in its line "-- min_compatible: n". Its statements may run a second time, since
-// MySQL commits each of them at once; one that adds columns which are there has done its work.
+// A migration only adds, so that programs of the version before keep working, unless its line "-- min_compatible: n"
+// excludes them. Its statements may run twice, since MySQL commits each of them at once; one that adds existing columns
+// counts as applied.
 package migrations
 
 import (
@@ -17,7 +17,7 @@ import (
 //go:embed sqlite/*.sql mysql/*.sql
 var files embed.FS
 
-// Dialect is which kind of database a handle speaks to, in every package that takes one.
+// Dialect is a kind of database.
 type Dialect string
 
 const (
@@ -29,7 +29,7 @@ const (
 type Migration struct {
 	Version       int // from 1, without gaps
 	Name          string
-	MinCompatible int // programs that know only versions below it must not use the schema any more
+	MinCompatible int // programs of lower versions must not use the schema
 	SQL           string
 }
 
@@ -71,8 +71,8 @@ func parse(file, text string) (Migration, error) {
 	return Migration{Version: version, Name: name, MinCompatible: compatible, SQL: text}, nil
 }
 
-// Statements returns the statements one by one, for tables with the given prefix. A statement ends
-// with a line that ends with a semicolon.
+// Statements returns the statements, for tables with the given prefix. A statement ends with a line that ends with a
+// semicolon.
 func (m Migration) Statements(prefix string) []string {
 	var statements []string
 	var lines []string

@@ -50,6 +50,6 @@ export function who(replica) {
   const p = $("who");
   if (p.dataset.replica === replica + token) return;
   p.dataset.replica = replica + token;
-  p.replaceChildren(...(replica ? ["told by ", el("b", {}, replica)] : []));
+  p.replaceChildren(...(replica ? ["served by ", el("b", {}, replica)] : []));
   if (token) p.append(" ", el("button", { type: "button", click: () => { sessionStorage.removeItem("lockstep-token"); location.reload(); } }, "Forget the token"));
 }

@@ -31,14 +31,14 @@ func TestOpenedWhileTheStoreIsDown(t *testing.T) {
 		eval[bool](b, "window.same = true") // gone after a reload
 	}
 	all.says("#findings", "does not answer replica-1")
-	all.says("#headline", "wrong")
-	one.says("#headline", "Asking again")
-	if text := all.text("body"); strings.Contains(text, "Disconnected") || strings.Contains(text, "What you see is from") {
+	all.says("#headline", "problem")
+	one.says("#headline", "Retrying")
+	if text := all.text("body"); strings.Contains(text, "Disconnected") || strings.Contains(text, "The data is from") {
 		t.Errorf("there is nothing from before, and the replica answers:\n%s", text)
 	}
 
 	db.Start()
-	all.says("#headline", "No problems")
+	all.says("#headline", "Healthy")
 	all.says("#recent", "succeeded")
 	one.says("#headline", "Its last run succeeded")
 	for _, b := range []*tab{all, one} {
@@ -46,11 +46,11 @@ func TestOpenedWhileTheStoreIsDown(t *testing.T) {
 	}
 
 	db.Stop()
-	all.says("#banners", "What you see is from")
+	all.says("#banners", "The data is from")
 	all.says("#recent", "succeeded")
 	one.says("#triggers", "succeeded")
 	db.Start()
-	all.says("#headline", "No problems")
+	all.says("#headline", "Healthy")
 	for _, b := range []*tab{all, one} {
 		b.until("the banner is gone", `document.querySelector("#banners").innerText === ""`)
 		if !eval[bool](b, "window.same") {
@@ -78,7 +78,7 @@ func TestAnOverviewInTwoChunks(t *testing.T) {
 		}
 		s.handler.ServeHTTP(w, r)
 	}))
-	b.says("#headline", "No problems")
+	b.says("#headline", "Healthy")
 	b.says("#replicas", "replica-1")
 	s.run("backup")
 	b.says("#recent", "succeeded")

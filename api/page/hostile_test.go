@@ -77,7 +77,7 @@ func TestOtherOrigins(t *testing.T) {
 	s := newScene(t, jobs.Set{}, api.Options{})
 	b := newTab(t, 1280)
 	b.navigate(s.url)
-	b.says("#headline", "No problems")
+	b.says("#headline", "Healthy")
 	for what, script := range map[string]string{
 		"inline script": `const s = document.createElement("script"); s.append("window.pwned = 1"); document.body.append(s)`,
 		"markup":        `document.body.innerHTML = "<b>x</b>"`,

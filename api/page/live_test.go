@@ -32,13 +32,13 @@ func TestLive(t *testing.T) {
 	all, one := newTab(t, 1280), newTab(t, 1280)
 	all.navigate(s.url)
 	one.navigate(s.url + "jobs/backup")
-	all.says("#headline", "No problems")
+	all.says("#headline", "Healthy")
 	all.says("#sum", "2 jobs · 1 live replica")
 	all.says("#replicas", "replica-1")
 	all.says("#replicas", "1.2.3")
 	all.says("#pools", "default")
 	all.says("#next", "suspended")
-	all.says("#recent", "No due time has come yet.")
+	all.says("#recent", "No due times yet.")
 	one.says("#headline", "not been due yet")
 	one.says("#facts", "@yearly")
 	for _, b := range []*tab{all, one} {
@@ -63,7 +63,7 @@ func TestLive(t *testing.T) {
 
 	work.broken.Store(false)
 	s.run("backup")
-	all.says("#headline", "No problems")
+	all.says("#headline", "Healthy")
 	all.until("the list of failing jobs is gone", `document.querySelector("#broken").hidden`)
 	one.says("#headline", "Its last run succeeded")
 	one.says(".more", "hello from backup") // what was opened stays open
@@ -110,16 +110,16 @@ func TestPools(t *testing.T) {
 		}
 	}
 	b.says("#running", "mail / slow")
-	b.says("#findings", "still is paused, 2 tasks wait")
+	b.says("#findings", "still is paused, 2 tasks pending")
 	b.says("#pools", "by ann")
 	b.says("#headline", "One warning")
 	close(release)
-	b.says("#running", "Nothing runs")
+	b.says("#running", "No task is running")
 	if _, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "bad", Payload: map[string]string{"to": "nobody@example.org"}}); err != nil {
 		t.Fatal(err)
 	}
 	b.says("#trouble", "no such address")
-	b.says("#findings", "a task went wrong within the last hour")
+	b.says("#findings", "a task failed within the last hour")
 	b.click("#trouble button[data-task]")
 	b.says("#trouble .more", "nobody@example.org")
 }
@@ -143,7 +143,7 @@ func TestManyFailures(t *testing.T) {
 	}
 	b := newTab(t, 1280)
 	b.navigate(s.url)
-	b.says("#findings", "mail: 47 tasks went wrong within the last hour")
+	b.says("#findings", "mail: 47 tasks failed within the last hour")
 	b.says("#trouble", "×45 within the last hour")
 	b.says("#trouble", "×2 within the last hour")
 	if n := eval[int](b, `document.querySelectorAll("#trouble tbody tr").length`); n != 2 {
@@ -163,7 +163,7 @@ func TestFailingWebhook(t *testing.T) {
 	s.run("report")
 	b := newTab(t, 1280)
 	b.navigate(s.url)
-	b.says("#findings", "cannot be delivered: 1 task waits for another try")
+	b.says("#findings", "cannot be delivered: 1 task waits for a retry")
 }
 
 // TestSearch: jobs are found by prefix, among many.
@@ -190,7 +190,7 @@ func TestDisconnected(t *testing.T) {
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{})
 	b := newTab(t, 1280)
 	b.navigate(s.url)
-	b.says("#headline", "No problems")
+	b.says("#headline", "Healthy")
 	address := strings.Trim(strings.TrimPrefix(s.url, "http://"), "/")
 	s.close()
 	b.says("#banners", "Disconnected since")
@@ -203,8 +203,8 @@ func TestDisconnected(t *testing.T) {
 	s.open(address)
 	b.says("#recent", "succeeded")
 	b.until("the banner is gone", `document.querySelector("#banners").innerText === ""`)
-	b.says("#headline", "No problems")
-	b.until("the title says so", `document.title.startsWith("✓ No problems")`)
+	b.says("#headline", "Healthy")
+	b.until("the title says so", `document.title.startsWith("✓ Healthy")`)
 }
 
 // TestToken: with access control the page requests a token, keeps it in its tab only, and shows the error of a bad one.
@@ -255,7 +255,7 @@ func TestInsecure(t *testing.T) {
 	detail <- "this machine only"
 	b := newTab(t, 1280)
 	b.navigate(s.url)
-	b.says("#headline", "No problems")
+	b.says("#headline", "Healthy")
 	b.says("#health", "this machine only")
 	if got := b.text("#banners") + b.text("#findings"); got != "" {
 		t.Errorf("said as wrong: %s", got)
@@ -274,9 +274,9 @@ func TestWeakConnections(t *testing.T) {
 	b := newTab(t, 1280)
 	b.navigate(s.url)
 	b.says("#findings", "insecure: store: the certificate is not checked")
-	b.says("#health", "connections: look above")
+	b.says("#health", "connections: see above")
 	b.says("#health", "TLS")
-	if got := b.text("#headline"); strings.Contains(got, "No problems") {
+	if got := b.text("#headline"); strings.Contains(got, "Healthy") {
 		t.Errorf("the headline is %q", got)
 	}
 }

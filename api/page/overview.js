@@ -28,7 +28,7 @@ function showState(o) {
   const reds = list.filter((f) => f[0] === "red").length;
   if (reds) headline("red", reds === 1 ? "One problem" : `${reds} problems`);
   else if (list.length) headline("amber", list.length === 1 ? "One warning" : `${list.length} warnings`);
-  else headline("green", "No problems");
+  else headline("green", "Healthy");
   document.title = (reds ? "✕ " : list.length ? "▲ " : "✓ ") + $("headline").textContent + " · Lockstep";
   const text = JSON.stringify(list.map((f) => f.map((x) => x instanceof Element ? x.dateTime ?? x.textContent : x)));
   if (text !== shown) {

@@ -23,7 +23,7 @@ func TestUnrunnableTasks(t *testing.T) {
 	}, api.Options{})
 	b := newTab(t, 1200)
 	b.navigate(s.url)
-	b.says("#headline", "No problems")
+	b.says("#headline", "Healthy")
 
 	for range 2 {
 		if _, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "welcom", Force: true}); err != nil {
@@ -31,7 +31,7 @@ func TestUnrunnableTasks(t *testing.T) {
 		}
 	}
 	b.says("#headline", "One problem")
-	b.says("#findings", `mail: 2 tasks wait for nobody: no live replica has kind "welcom" in the pool`)
+	b.says("#findings", `mail: 2 tasks wait and will not run: no live replica has kind "welcom" in the pool`)
 	b.says("#trouble", "mail / welcom")
 	b.says("#trouble", "unrunnable")
 	b.says("#trouble", "2 tasks")
@@ -41,7 +41,7 @@ func TestUnrunnableTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.says("#headline", "2 problems")
-	b.says("#findings", "report: a task waits for nobody: no live replica has the labels that the job runs on (zone=b)")
+	b.says("#findings", "report: a task waits and will not run: no live replica has the labels that the job runs on (zone=b)")
 	b.navigate(s.url + "jobs/report")
 	b.says("#headline", "No live replica runs it")
 	b.says("#facts", "no live replica has the labels that the job runs on (zone=b)")
@@ -80,7 +80,7 @@ func TestAKindThatOnlyTheOlderConfigurationHas(t *testing.T) {
 			t.Fatal(err)
 		}
 		one, err := c.Task(t.Context(), id)
-		if err != nil || !strings.Contains(one.Task.Reason, `no live replica has kind "fax" in the pool: nobody will run it`) {
+		if err != nil || !strings.Contains(one.Task.Reason, `no live replica has kind "fax" in the pool: it will not run`) {
 			t.Errorf("%s: %v: the task says %q", s.replica.ID(), err, one.Task.Reason)
 		}
 		list, err := c.Tasks(t.Context(), wire.TaskFilter{Pool: "mail"})

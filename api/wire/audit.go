@@ -2,7 +2,7 @@ package wire
 
 import "time"
 
-// AuditEntry says who changed something through the API, or tried to.
+// AuditEntry is a write through the API, or a refused one, with its caller.
 type AuditEntry struct {
 	ID     string    `json:"id"`
 	At     time.Time `json:"at"`

@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Due is a due time to come.
+// Due is a future due time.
 type Due struct {
 	At    time.Time `json:"at"`    // UTC
 	Local string    `json:"local"` // RFC 3339 in the schedule's zone

@@ -1,12 +1,12 @@
 package wire
 
-// Readiness says whether a replica starts new work, and why not.
+// Readiness is whether a replica starts new work, with its conditions.
 type Readiness struct {
 	Ready      bool        `json:"ready"`
 	Conditions []Condition `json:"conditions"`
 }
 
-// Condition is one thing that readiness depends on, or that is worth saying beside it.
+// Condition is a condition of readiness, or a remark beside it.
 type Condition struct {
 	Name   string `json:"name"`             // "store", "lock", "clock", "configuration", "draining"
 	Ready  bool   `json:"ready"`            // false: this replica starts nothing new

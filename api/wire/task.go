@@ -23,7 +23,7 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(task[:len(task)-1], `,"attempts":%s}`, attempts), err
 }
 
-// Run is a manual run: its row in the ledger, and the task that it became.
+// Run is a manual run: its row in the ledger, and its task.
 type Run struct {
 	Trigger jobs.Trigger `json:"trigger"`
 	Task    jobs.Task    `json:"task"`

@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Job is a job: its definition, as the answering replica has it, and the state of its row.
+// Job is a job: its definition in the configuration of the answering replica, and the state of its row.
 type Job struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
@@ -32,7 +32,7 @@ type Job struct {
 	LastSuccess time.Time     `json:"last_success,omitzero"`
 }
 
-// Pool is a pool: its definition, as the answering replica has it, and what is in it.
+// Pool is a pool: its definition in the configuration of the answering replica, and its numbers of tasks.
 type Pool struct {
 	Name          string    `json:"name"`
 	Description   string    `json:"description,omitempty"`
@@ -65,7 +65,7 @@ type Replica struct {
 	SeenAt   time.Time         `json:"seen_at,omitzero"`
 }
 
-// Lock is a key that is held in the lock service.
+// Lock is a held key of the lock service.
 type Lock struct {
 	Key   string    `json:"key"`
 	Token int64     `json:"token"`

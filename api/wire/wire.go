@@ -1,5 +1,5 @@
-// Package wire holds the JSON of the API as Go types: what package api answers, package client returns, the
-// program prints with -o json and the page reads. Tasks, triggers and attempts are those of package jobs.
+// Package wire has the JSON of the API as Go types: for package api, package client, the program's -o json and the
+// page. Tasks, triggers and attempts are those of package jobs.
 //
 // Times are UTC. Fields that do not apply are absent.
 package wire
@@ -10,7 +10,7 @@ type List[T any] struct {
 	Next  string `json:"next,omitempty"` // cursor of the page that follows; absent on the last one
 }
 
-// Problem says why a request was refused.
+// Problem is the reason of a refusal.
 type Problem struct {
 	Code    string `json:"code"`            // for programs: "not_found", "conflict", "malformed", "invalid", …
 	Message string `json:"message"`         // for people
@@ -18,12 +18,12 @@ type Problem struct {
 	Force   string `json:"force,omitempty"` // of a conflict with a lost attempt: what forces a run over it, and over no other
 }
 
-// Refusal is the body of every answer that is an error.
+// Refusal is the body of every error.
 type Refusal struct {
 	Error Problem `json:"error"`
 }
 
-// Reset is the body that suspend, resume and pause take. True clears the override: the configuration holds again.
+// Reset is the body of suspend, resume and pause. True removes the override: the configuration applies again.
 type Reset struct {
 	Reset bool `json:"reset,omitempty"`
 }

@@ -175,7 +175,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	await.Until(t, "the first token is revoked", is(first, 401))
 
 	put(t, file, "- {name: b}\n")
-	await.Until(t, "readiness tells of the file", func() bool {
+	await.Until(t, "readiness reports the file", func() bool {
 		code, body := status(t, c, url+"/readyz", second)
 		return code == 200 && strings.Contains(body, `"name":"tokens"`) && strings.Contains(body, "has no role")
 	})
@@ -296,7 +296,7 @@ func TestTokensWithWrongMode(t *testing.T) {
 		t.Error("the previous tokens are refused")
 	}
 	mode(0o666)
-	await.Until(t, "the log tells what changed", func() bool { return log.has("mode 0666") })
+	await.Until(t, "the log reports the change", func() bool { return log.has("mode 0666") })
 	time.Sleep(2 * reloadInterval) // some looks that see nothing new
 	if n := log.count("cannot be used"); n != 2 {
 		t.Errorf("the log has the two errors %d times", n)
@@ -311,7 +311,7 @@ func TestTokensWithWrongMode(t *testing.T) {
 	}
 
 	mode(0o606) // nothing else changes
-	await.Until(t, "readiness tells of a mode alone", is(stays, 0, "can be written by others (mode 0606)"))
+	await.Until(t, "readiness reports a mode alone", is(stays, 0, "can be written by others (mode 0606)"))
 	mode(0o600)
 	await.Until(t, "it is fine again", func() bool { return !is(stays, 0, `"name":"tokens"`)() })
 }
@@ -337,14 +337,14 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	if err := os.Chmod(key, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	await.Until(t, "the log tells of the key's mode", func() bool { return log.has("can be written by others (mode 0666)") })
+	await.Until(t, "the log reports the key's mode", func() bool { return log.has("can be written by others (mode 0666)") })
 	selfSigned(t, cert, key, "repaired", time.Now().Add(time.Hour))
 	if err := os.Chmod(key, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	await.Until(t, "the certificate with the mode repaired is shown", func() bool { return name() == "repaired" })
 	put(t, key, "half of a key")
-	await.Until(t, "the log tells of the key", func() bool { return log.has("failed to find any PEM data in key input") })
+	await.Until(t, "the log reports the key", func() bool { return log.has("failed to find any PEM data in key input") })
 	if got := name(); got != "repaired" {
 		t.Error(got)
 	}
@@ -365,7 +365,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	if err := os.Chmod(key, 0o666); err != nil { // nothing else changes
 		t.Fatal(err)
 	}
-	await.Until(t, "readiness tells of a mode alone", func() bool {
+	await.Until(t, "readiness reports a mode alone", func() bool {
 		for line := range strings.SplitSeq(ready(), "},") {
 			if strings.Contains(line, `"name":"certificate"`) && strings.Contains(line, "the previous content still applies") {
 				return true

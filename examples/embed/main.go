@@ -1,11 +1,10 @@
-// Embed is a shop that does its background work itself: a receipt after each order, and a report by a
-// cron job. Orders and tasks live in one database, so that an order and its receipt are committed
-// together, or not at all.
+// Embed is a shop with background work: a receipt after each order, and a report by a cron job. Orders and tasks are in
+// one database, so that an order and its receipt are committed together, or not at all.
 //
 //	go run ./examples/embed
 //	go run ./examples/embed -mysql 'user:password@tcp(127.0.0.1:3306)/shop'
 //
-// Without -mysql it makes the SQLite file shop.db. Start it several times, and they share the work.
+// Without -mysql it creates the SQLite file shop.db. Start it several times: the processes share the work.
 package main
 
 import (
@@ -44,7 +43,7 @@ func main() {
 	}
 }
 
-// open opens the shop's database. On MySQL any DSN will do.
+// open opens the shop's database. On MySQL any DSN works.
 func open(dsn string) (*sql.DB, store.Dialect, error) {
 	if dsn != "" {
 		db, err := sql.Open("mysql", dsn)
@@ -80,7 +79,7 @@ func run(ctx context.Context, db *sql.DB, dialect store.Dialect) error {
 			Handler:  jobs.Func(shop.report),
 		}},
 	}
-	if err := tasks.AddPools(ctx, work.Pools); err != nil { // orders need not wait for the first replica
+	if err := tasks.AddPools(ctx, work.Pools); err != nil { // so that orders work before the first replica has started
 		return err
 	}
 	replica, err := scheduler.New(tasks, nil, work, scheduler.Options{}) // nil: the database is the lock service, too
@@ -96,8 +95,8 @@ func run(ctx context.Context, db *sql.DB, dialect store.Dialect) error {
 	if err := shop.order(ctx, "coffee", paid); err != nil {
 		fmt.Println(err)
 	}
-	replica.Wake("mail") // optional: it saves waiting for the next poll
-	return <-stopped     // once ctx is done, what is running has ended, and the rest is handed back
+	replica.Wake("mail") // optional: without it the task waits for the next poll
+	return <-stopped     // after ctx is done: running tasks have ended, others are released
 }
 
 // Shop is the program that the scheduler is embedded in.
@@ -122,7 +121,7 @@ func (s *Shop) order(ctx context.Context, item string, pay func() error) error {
 		return err
 	}
 	if err := pay(); err != nil {
-		return fmt.Errorf("no %s: %w", item, err) // the rollback takes order and receipt along
+		return fmt.Errorf("no %s: %w", item, err) // the rollback includes the order and its receipt
 	}
 	return tx.Commit()
 }
@@ -130,17 +129,17 @@ func (s *Shop) order(ctx context.Context, item string, pay func() error) error {
 // Receipt is a task's payload: anything that JSON can carry.
 type Receipt struct{ Order, Item string }
 
-// receipts ties pool, kind and payload together, for those who enqueue and for those who do the work.
+// receipts defines pool, kind and payload, for enqueuing and for the handler.
 var receipts = jobs.NewKind[Receipt]("mail", "receipt")
 
-// sendReceipt does a task of the pool. When it fails, or its replica dies, it runs again: whoever it
-// speaks to can tell by t.IdempotencyKey, which stays the same.
+// sendReceipt is the handler of the pool's tasks. A failed or lost attempt is retried with the same t.IdempotencyKey,
+// by which its receiver can recognize it.
 func (s *Shop) sendReceipt(ctx context.Context, t jobs.Task, r Receipt) error {
 	fmt.Printf("receipt for order %s: one %s\n", r.Order, r.Item)
 	return nil
 }
 
-// report does the cron job, in one replica.
+// report is the cron job; it runs in one replica.
 func (s *Shop) report(ctx context.Context, t jobs.Task, _ struct{}) error {
 	var n int
 	if err := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM orders").Scan(&n); err != nil {

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
-// The program as people start it, with nothing, and on databases with and without helpful flags: the
-// order that was paid has its receipt, the other one left nothing, the report is right.
+// The program without flags, and on databases with and without helpful DSN parameters: a paid order has its receipt, a
+// declined one left nothing, and the report is right.
 func TestEmbed(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "embed")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
@@ -64,7 +64,7 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// reported runs the program until it has reported, interrupts it, and returns what it said.
+// reported runs the program until it has reported, interrupts it, and returns its output.
 func reported(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
