@@ -39,7 +39,7 @@ func TestLive(t *testing.T) {
 	all.says("#pools", "default")
 	all.says("#next", "suspended")
 	all.says("#recent", "No due times yet.")
-	one.says("#headline", "not been due yet")
+	one.says("#headline", "Not due yet")
 	one.says("#facts", "@yearly")
 	for _, b := range []*tab{all, one} {
 		eval[bool](b, "window.same = true") // gone after a reload

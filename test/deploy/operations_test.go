@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -47,9 +48,9 @@ func TestOperationsNamesTests(t *testing.T) {
 	}
 }
 
-// What the page says of logs, metrics and alerts is what there is.
+// Log messages, metrics and alerts on the page exist.
 func TestOperationsNamesWhatIsThere(t *testing.T) {
-	servers.ForgetResult() // nor that sources did
+	servers.ForgetResult() // the cache does not see changed sources
 	text := readFile(t, operations)
 	var sources strings.Builder
 	for _, folder := range []string{"scheduler", "scheduler/internal/*", "api", "cmd/scheduler"} {
@@ -61,6 +62,10 @@ func TestOperationsNamesWhatIsThere(t *testing.T) {
 			if !strings.HasSuffix(file, "_test.go") {
 				sources.WriteString(readFile(t, file))
 			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	code := sources.String()
@@ -70,14 +75,14 @@ func TestOperationsNamesWhatIsThere(t *testing.T) {
 	}
 	for _, row := range messages {
 		if message := strings.Trim(row[0], "`"); !strings.Contains(code, message) {
-			t.Errorf("nobody logs %q", message)
+			t.Errorf("no log message %q", message)
 		}
 	}
 	for _, row := range section(text, "## When something dies") {
 		for _, m := range regexp.MustCompile("(?:log|its own|later|of the others) ((?:`[^`]+`(?:, )?)+)").FindAllStringSubmatch(row[2], -1) {
 			for _, message := range backquoted.FindAllStringSubmatch(m[1], -1) {
 				if !strings.Contains(code, message[1]) {
-					t.Errorf("nobody logs %q", message[1])
+					t.Errorf("no log message %q", message[1])
 				}
 			}
 		}
