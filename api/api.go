@@ -40,7 +40,7 @@ func New(b Backend, o Options) *Handler {
 	s := newAPI(b, o)
 	if s.store == nil {
 		err := errors.New("api: New: Backend.Store is nil")
-		s.log.Error("the API has nothing to serve", "error", err)
+		s.log.Error("API backend incomplete", "error", err)
 		return &Handler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.refuse(w, r, newProblem(http.StatusInternalServerError, "incomplete", err.Error()))
 		}), server: s, incomplete: err}

@@ -89,7 +89,7 @@ func made(w http.ResponseWriter, first string, n int) {
 // listAudit lists the audit, the latest entry first.
 func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if s.audit == nil {
-		return notFound("writes are not audited here")
+		return notFound("this server keeps no audit")
 	}
 	q := readQuery(r, "limit", "cursor")
 	page := q.page()

@@ -156,7 +156,7 @@ func TestServeFinishes(t *testing.T) {
 	}
 }
 
-// TestWithoutItsParts: an API without what it requires says so to whoever asks, in the log, and instead of serving.
+// TestIncompleteBackend: an incomplete API reports it in responses, in the log, and from Serve.
 func TestWithoutItsParts(t *testing.T) {
 	type noStore struct{ Store }
 	const want = "api: New: Backend.Store is nil"

@@ -19,8 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
-// overSQLite is the API over a real store, with one job and two pools, and a replica that does
-// nothing but note what it is told.
+// overSQLite is the API over a real store, with one job and two pools, and a replica that only records calls.
 func overSQLite(t *testing.T) (http.Handler, *backend) {
 	t.Helper()
 	s, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "test.db"), store.Options{})

@@ -99,7 +99,7 @@ func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.T
 		if row.Open == 0 || row.Hash != set.Jobs[row.Name].Hash() || len(all) == overviewRows {
 			continue // nothing waits, or another configuration says where it runs
 		}
-		waiting, _, err := s.store.Tasks(ctx, wire.TaskFilter{Job: row.Name, State: jobs.StatePending, Page: wire.Page{Limit: unlabelledLook}})
+		waiting, _, err := s.store.Tasks(ctx, wire.TaskFilter{Job: row.Name, State: jobs.StatePending, Page: wire.Page{Limit: unlabelledMost}})
 		if err != nil {
 			return nil, err
 		}

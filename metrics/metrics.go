@@ -71,7 +71,7 @@ type watched struct {
 	pools []string
 }
 
-// New makes a Metrics of a replica, and of st if that is not nil. It calls nothing.
+// New returns the Metrics of a replica, and of st if that is not nil. It calls nothing.
 func New(st Store, o Options) *Metrics {
 	o.Refresh = max(cmp.Or(o.Refresh, 15*time.Second), time.Second)
 	m := &Metrics{

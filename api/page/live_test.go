@@ -100,7 +100,7 @@ func TestPools(t *testing.T) {
 		"still": {Handler: does(fine)},
 	}}, api.Options{})
 	b := newTab(t, 1280)
-	b.visit(s.url)
+	b.navigate(s.url)
 	if err := s.store.Sides().API.PausePool(t.Context(), "still", new(true), "ann"); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestUnrunnableTasks(t *testing.T) {
 	b.says("#headline", "No live replica runs it")
 	b.says("#facts", "no live replica has the labels that the job runs on (zone=b)")
 
-	// What is cancelled waits no longer.
+	// A cancelled task is not pending.
 	if _, err := s.store.Cancel(t.Context(), task.ID, "test"); err != nil {
 		t.Fatal(err)
 	}

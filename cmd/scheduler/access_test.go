@@ -140,7 +140,7 @@ func TestCommandsWithTokens(t *testing.T) {
 	if err := st.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	address, _ := openDoorTo(t, config.Server{Listen: "127.0.0.1:0", TokensFile: tokens, CertFile: cert, KeyFile: key},
+	address, _ := startAPIWith(t, config.Server{Listen: "127.0.0.1:0", TokensFile: tokens, CertFile: cert, KeyFile: key},
 		api.Backend{Store: st, Replica: idle{}, Audit: true})
 
 	as := func(role string) []string {

@@ -87,7 +87,7 @@ func (l *logged) count(part string) int {
 // startAPI serves the API of an idle replica with the settings c.
 func startAPI(t *testing.T, c config.Server) (address string, log *logged) {
 	t.Helper()
-	return openDoorTo(t, c, api.Backend{Store: ledger.Sides{API: empty{}}, Replica: idle{}})
+	return startAPIWith(t, c, api.Backend{Store: ledger.Sides{API: empty{}}, Replica: idle{}})
 }
 
 func startAPIWith(t *testing.T, c config.Server, b api.Backend) (address string, log *logged) {
@@ -117,7 +117,7 @@ func startAPIWith(t *testing.T, c config.Server, b api.Backend) (address string,
 	return l.Addr().String(), log
 }
 
-// empty is a store that is not asked.
+// empty is a store that gets no calls.
 type empty struct{ ledger.API }
 
 // idle is a replica that only reports health.

@@ -239,7 +239,7 @@ const unreadable = "check that the database answers, that no table was dropped, 
 // schema reports whether the tables exist.
 func (e *examination) schema(ctx context.Context, c *config.Config, st *store.Store) bool {
 	err := st.CheckSchema(ctx)
-	steps, _ := st.Sides().Admin.MigrationStatus(ctx) // what is wrong with it is in err
+	steps, _ := st.Sides().Admin.MigrationStatus(ctx) // its error is in err
 	applied := 0
 	for _, s := range steps {
 		if !s.AppliedAt.IsZero() {
@@ -273,7 +273,7 @@ func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool)
 		return
 	}
 	if st.Sides().Replica.Local() {
-		e.add("store", levelProblem, "", "%v", err) // which says what to do
+		e.add("store", levelProblem, "", "%v", err) // its text has the advice
 		return
 	}
 	advice := "grant the account SELECT, INSERT, UPDATE and DELETE on the tables"
