@@ -157,7 +157,7 @@ func TestServeFinishes(t *testing.T) {
 }
 
 // TestIncompleteBackend: an incomplete API reports it in responses, in the log, and from Serve.
-func TestWithoutItsParts(t *testing.T) {
+func TestIncompleteBackend(t *testing.T) {
 	type noStore struct{ Store }
 	const want = "api: New: Backend.Store is nil"
 	for _, parts := range []Backend{{}, {Store: (*noStore)(nil)}, {Store: ledger.Sides{}}} {

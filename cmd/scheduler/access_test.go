@@ -157,7 +157,7 @@ func TestCommandsWithTokens(t *testing.T) {
 		{as("operator"), "pools pause nope", exitFailed, "nope"},
 		{as("operator"), "audit list", exitFailed, "this needs the role admin"},
 		{as("viewer")[:2], "jobs list", exitFailed, "LOCKSTEP_API_TOKEN_FILE"},
-		{append(as("viewer"), "LOCKSTEP_API_TOKEN="+strings.Repeat("b", 50)), "jobs list", exitFailed, "not known here"},
+		{append(as("viewer"), "LOCKSTEP_API_TOKEN="+strings.Repeat("b", 50)), "jobs list", exitFailed, "unknown token"},
 		{[]string{as("viewer")[0], as("viewer")[2]}, "jobs list", exitFailed, "--ca-file"},
 		{as("viewer"), "jobs list --server http://" + address, exitFailed, "--server https://" + address},
 		{as("viewer"), "jobs list --ca-file " + key, exitUsage, "holds no certificate"},

@@ -306,7 +306,7 @@ func TestPoolsReplicasLocksCommands(t *testing.T) {
 	if got := r.fine(t, "replicas", "list"); !strings.Contains(got, "r1        live    ") {
 		t.Error(got)
 	}
-	if code, _, stderr := r.scheduler(t, "", "locks", "list"); code != exitFailed || !strings.Contains(stderr, "not served") {
+	if code, _, stderr := r.scheduler(t, "", "locks", "list"); code != exitFailed || !strings.Contains(stderr, "no lock service") {
 		t.Errorf("%d %q", code, stderr)
 	}
 }

@@ -14,9 +14,7 @@ import (
 // visible escapes what could control a terminal or reorder text, as \x1b and \u202e. All human-readable output goes
 // through it: nearly all of it contains text from elsewhere (errors of tasks, labels, answers of servers).
 //
-// Line breaks and tabs stay, and \r
-//
-//	is a line break. A rune may be split over several writes.
+// Line breaks and tabs stay, and \r\n is a line break. A rune may be split over several writes.
 type visible struct {
 	w io.Writer
 
