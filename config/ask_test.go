@@ -164,7 +164,7 @@ func probeScalar(errorsOf []string, said func(string) []string) *shape {
 	return &shape{kind: text, raw: len(said(`"$"`)) == 0}
 }
 
-// errorsOf loads a configuration with nothing but a value at a path, and returns the errors.
+// errorsOf loads a configuration with nothing but a value at a path, and returns the errors of each path.
 func errorsOf(t *testing.T, path []string, value string) map[string][]string {
 	t.Helper()
 	for _, element := range slices.Backward(path) {

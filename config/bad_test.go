@@ -28,7 +28,8 @@ var options = config.Options{Environ: environ}
 // positioned is what every line of an error looks like; a file as a whole has no position.
 var positioned = regexp.MustCompile(`^[^ :]+\.yaml(:[1-9][0-9]*:[1-9][0-9]*)?: .`)
 
-// Every malformed file is refused with the positions and texts of its golden file, quickly.
+// Every malformed file is refused with the positions and texts of its golden file, quickly, and without showing
+// secrets.
 func TestBad(t *testing.T) {
 	folder, err := filepath.Abs("testdata/bad")
 	if err != nil {

@@ -26,7 +26,7 @@ var (
 	comment   = regexp.MustCompile(`\s# (.*)$`)
 )
 
-// exampleEntries reads the example with commented keys enabled. The keys of the result are
+// exampleEntries reads the example with commented keys enabled. The keys of the result are paths: "lock.redis.addrs".
 func exampleEntries(t *testing.T) map[string]entry {
 	t.Helper()
 	data, err := os.ReadFile("../config.example.yaml")

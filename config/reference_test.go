@@ -19,7 +19,8 @@ const (
 	generatedMark = "<!-- generated from here on: go generate ./config -->\n"
 )
 
-// docs/configuration.md and docs/lockstep.schema.json describe each key as the program accepts it.
+// docs/configuration.md and docs/lockstep.schema.json describe each key as the program accepts it. go generate ./config
+// writes both.
 func TestReferenceIsFresh(t *testing.T) {
 	top, entries := probe(t), exampleEntries(t)
 	old, err := os.ReadFile(referenceFile)

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// A command runs as the replica's user, and /proc shows a user all environments of his processes. The
-// replica's, with its secrets, is not there, and its parent, the helper process, has none.
+// A command runs as the replica's user, and /proc shows a user the environments of all its processes. The replica's,
+// with its secrets, is not readable, and its parent, the warden, has an empty one.
 func TestNoCommandReadsTheReplicasEnvironment(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -38,7 +38,7 @@ var cells = []cell{
 		return "mysql", servers.MySQL(t), fmt.Sprintf(
 			`{driver: zookeeper, ttl: 10s, zookeeper: {servers: [%q], root: /%s, session_timeout: 10s}}`, servers.ZooKeeper(t), "cluster")
 	}},
-	// The lock has a database of its own: in the store's own one a guard would be a row that is
+	// The lock has another database: in the store's one a guard would be a row
 	// locked in the deciding transaction, and the lock would never be called.
 	{"mysql, mysql lease", func(t *testing.T, _ string) (string, string, string) {
 		return "mysql", servers.MySQL(t), fmt.Sprintf(`{driver: mysql, ttl: 10s, mysql: {dsn: %q, mode: lease}}`, servers.MySQL(t))
@@ -68,7 +68,7 @@ func setUp(t *testing.T, c cell, web string) *fixture {
 	f.config = filepath.Join(f.dir, "lockstep.yaml")
 	f.ticks, f.shells, f.release = filepath.Join(f.dir, "ticks"), filepath.Join(f.dir, "shells"), filepath.Join(f.dir, "release")
 	dialect, dsn, lock := c.open(t, f.dir)
-	f.pulse = feel(t, f.dir)
+	f.pulse = startPulse(t, f.dir)
 
 	db, err := sql.Open(dialect, dsn)
 	if err != nil {
@@ -82,7 +82,7 @@ func setUp(t *testing.T, c cell, web string) *fixture {
 		_ = db.Close()
 	})
 
-	// What a killed replica had started goes on without it: the folder's end is its end.
+	// Processes of a killed replica may outlive it: they end with the folder.
 	wait := strconv.Quote(fmt.Sprintf("while [ -d '%s' ] && [ ! -e '%s' ]; do sleep 0.2; done", f.dir, f.release))
 	note := func(file string) string {
 		return strconv.Quote(fmt.Sprintf("printf '%%s\\n' \"$LOCKSTEP_IDEMPOTENCY_KEY\" >> '%s'", file))

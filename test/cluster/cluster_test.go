@@ -20,8 +20,8 @@ const (
 	lostWithin = sessionTTL + 3*time.Second
 )
 
-// One replica is killed in the middle of its work, another drained; nothing is lost without a word,
-// nothing is done twice, and no second is late.
+// One replica is killed in the middle of its work, another drained; nothing is lost without a record, nothing is done
+// twice, and no second is late.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	for _, c := range cells {
@@ -37,7 +37,7 @@ func TestCluster(t *testing.T) {
 				"keep":  first.enqueue(t, "keep", 3),
 				"again": first.enqueue(t, "again", 4),
 			}
-			// One place per replica in keep, two in again: whoever is killed runs one that stays
+			// One place per replica in keep, two in again: a killed replica runs one that stays
 			// lost, and at least two replicas run one that is tried again.
 			var victim *replica
 			program.Within(t, 15*time.Second, "every long task runs", func() bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
-// The disk takes nothing more for a while, as far as the replica can tell: what it writes is refused.
-// Readiness says so, nothing starts, and nothing is lost when there is room again.
+// The disk is full for a while, as seen by the replica: its writes are refused. Readiness reports it, nothing starts,
+// and nothing is lost when there is space again.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func TestDiskFull(t *testing.T) {
 	r.wantEverySecond(t, time.Since(began))
 }
 
-// mayWrite bounds how long the replica's files may become, and returns the bound before.
+// mayWrite bounds the size of the replica's files, and returns the bound before.
 func (r *replica) mayWrite(t *testing.T, limit uint64) uint64 {
 	t.Helper()
 	var before unix.Rlimit

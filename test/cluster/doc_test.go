@@ -1,3 +1,3 @@
-// Package cluster runs three replicas of the real binary on each pair of store and lock service,
-// kills one, drains another, and reads the tables afterwards for the verdict.
+// Package cluster runs three replicas of the real binary on each pair of store and lock service, kills one, drains
+// another, and checks the tables afterwards.
 package cluster

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
-// TestTheFileOfAReplicaIsReplaced: a replica whose SQLite file was deleted starts nothing, takes nothing and says so. One
-// that starts on a new file of that name has it alone.
+// TestTheFileOfAReplicaIsReplaced: a replica whose SQLite file was deleted starts and claims nothing, and reports it.
+// One that starts on a new file of that name is the only one on it.
 func TestTheFileOfAReplicaIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,10 +17,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// What is caught here is as usual in the programs that are started, also where these tests were started with nohup.
+// Signals that are caught here have their default action in started programs, also if the tests run under nohup.
 func init() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) }
 
-// A daemon is told to load its configuration again by SIGHUP. That is not there yet, and must neither end nor drain it.
+// SIGHUP makes many daemons reload their configuration. Here it must neither end nor drain a replica.
 func TestHangupIsIgnored(t *testing.T) {
 	t.Parallel()
 	config := busyConfig(t)
@@ -37,7 +37,7 @@ func TestHangupIsIgnored(t *testing.T) {
 	r.Drain(t, 30*time.Second)
 }
 
-// Nobody reads the log any more: to go on writing it ends no replica.
+// A log whose reader is gone ends no replica.
 func TestBrokenLogEndsNoReplica(t *testing.T) {
 	t.Parallel()
 	config := busyConfig(t)
@@ -66,7 +66,7 @@ func TestBrokenLogEndsNoReplica(t *testing.T) {
 	}
 }
 
-// Who closes a terminal window stops what runs in it: the replica drains, and loses no work.
+// A closed terminal window drains the replica, which loses no work.
 func TestClosedTerminalDrains(t *testing.T) {
 	t.Parallel()
 	config := busyConfig(t)

@@ -13,8 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
-// What a wrapper left open reaches neither a command nor its parent, the helper process. The replica itself
-// can still read what it was handed.
+// Descriptors that a wrapper left open reach neither a command nor the warden. The replica itself can read them.
 func TestNoCommandInheritsFilesOfTheReplica(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// lockService is one that a replica is told of, and how to take it away and bring it back.
+// lockService is a lock service that can be stopped and started.
 type lockService struct {
 	name, when string // when is the replica's when_down
 	open       func(t *testing.T) (section string, stop, start func())
@@ -46,9 +46,9 @@ func lockServices() []lockService {
 	}
 }
 
-// TestStartWithoutTheLockService: a replica starts while its lock service is away, says so, fires each due time
-// within a second by rows alone, and takes its stripes' locks once the service is there. One with another lock
-// service is refused meanwhile. With when_down: wait nothing starts before.
+// TestStartWithoutTheLockService: a replica starts while its lock service is down, reports it, fires each due time
+// within a second by rows alone, and acquires its stripes once the service is up. One with another lock service is
+// refused meanwhile. With when_down: wait nothing starts before.
 func TestStartWithoutTheLockService(t *testing.T) {
 	t.Parallel()
 	for _, l := range lockServices() {
@@ -132,7 +132,7 @@ func startUnready(t *testing.T, config string) *replica {
 	return r
 }
 
-// wantRefused starts a replica whose lock service is another one.
+// wantRefused starts a replica with another lock service.
 func wantRefused(t *testing.T, config string) {
 	t.Helper()
 	out, err := exec.Command(program.Build(t, scheduler), "serve", "-c", config, "--listen", "127.0.0.1:0", "--id", "r2").CombinedOutput()

@@ -25,8 +25,8 @@ func says(r *replica, sample string) bool {
 	return err == nil && answer.StatusCode == http.StatusOK && strings.Contains("\n"+string(text), "\n"+sample+"\n")
 }
 
-// What alerts are made of shows on /metrics of those that are left: a replica dies with its work, and
-// then the lock service goes.
+// The metrics of the alerts are on /metrics of the other replicas: a replica is killed with its work, and then the lock
+// service stops.
 func TestMetricsOfDisasters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

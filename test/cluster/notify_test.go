@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
-// receiver is a webhook that keeps the events that it was told of, by their id.
+// receiver is a webhook that stores its events by id.
 type receiver struct {
 	mu   sync.Mutex
 	keys map[string]string // idempotency key of each
@@ -46,7 +46,7 @@ func (r *receiver) count() int {
 
 // A replica is killed while tasks fail and notifications are made and sent: of every task that failed
 // or was lost somebody is told, with one idempotency key for each however often it was sent.
-func TestKilledWhileItTells(t *testing.T) {
+func TestKilledWhileNotifying(t *testing.T) {
 	t.Parallel()
 	for _, c := range cells[:2] {
 		t.Run(c.name, func(t *testing.T) {

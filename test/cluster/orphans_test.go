@@ -52,7 +52,7 @@ pools:
 	wantOneByOne(t, beats, 2)
 }
 
-// attempts reads which attempts of a task said that they live, in order.
+// attempts reads the attempts of a task that wrote their line, in order.
 func attempts(t *testing.T, file string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -62,7 +62,7 @@ func attempts(t *testing.T, file string) []string {
 	return strings.Fields(string(text))
 }
 
-// wantOneByOne holds that n attempts were there, and none any more once the next one was.
+// wantOneByOne checks that n attempts ran, and each ended before the next one.
 func wantOneByOne(t *testing.T, file string, n int) {
 	t.Helper()
 	all := attempts(t, file)

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// condition asks r whether it is ready, and what it says of a thing.
+// condition returns r's readiness and one condition.
 func (r *replica) condition(t *testing.T, name string) (ready bool, detail string) {
 	t.Helper()
 	answer, err := http.Get(r.url + "/readyz")
@@ -44,8 +44,7 @@ type outage struct {
 	readyBeside bool // the replica goes on without it
 }
 
-// Store and lock service go away and come back: readiness says so, everything due is decided, and
-// nobody restarts anything.
+// Store and lock service stop and come back: readiness reports it, everything due is decided, and nothing is restarted.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	redis := func(t *testing.T) (string, func(), func()) {
@@ -134,7 +133,7 @@ func (r *replica) triggers(t *testing.T, filter string) []trigger {
 	return page.Items
 }
 
-// wantEverySecond holds that the rows cover each second once, for about as long as the job was due.
+// wantEverySecond checks that the rows cover each second once, for about as long as the job was due.
 func (r *replica) wantEverySecond(t *testing.T, d time.Duration) {
 	t.Helper()
 	rows, due := r.triggers(t, ""), 0

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// pulse does, over and over, the least that running a job needs of the machine: it writes a few bytes to
-// the disk and starts a shell. By what that took longer than usual, no scheduler could have been faster.
+// pulse repeats the least that a job needs of the machine: it writes a few bytes to the disk and starts a shell. When
+// that is slow, no scheduler could be faster.
 type pulse struct {
 	mu     sync.Mutex
 	stalls []stall
@@ -25,8 +25,8 @@ const (
 	pulseMost  = time.Second // that it excuses: who needs more has something to explain
 )
 
-// feel begins a pulse that ends with the test.
-func feel(t *testing.T, dir string) *pulse {
+// startPulse begins a pulse that ends with the test.
+func startPulse(t *testing.T, dir string) *pulse {
 	t.Helper()
 	file, err := os.Create(filepath.Join(dir, "pulse"))
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *pulse) felt(from, to time.Time) {
 	p.stalls = append(p.stalls, stall{from, to})
 }
 
-// stalled is for how long the machine kept everybody waiting between two moments, at most pulseMost.
+// stalled is how long the machine was stalled between two moments, at most pulseMost.
 func (p *pulse) stalled(from, to time.Time) (sum time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

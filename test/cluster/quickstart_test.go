@@ -111,8 +111,8 @@ func names(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// A store that cannot be reached at the start is an error that names address and cause, within 10 s: whether
-// nobody listens there or somebody who never says a word.
+// A store that cannot be reached at the start is an error with address and cause, within 10 s: a closed port, or a
+// silent server.
 func TestUnreachableAtStart(t *testing.T) {
 	t.Parallel()
 	path := program.Build(t, scheduler)
@@ -161,7 +161,7 @@ func TestUnreachableAtStart(t *testing.T) {
 	}
 }
 
-// A second signal cuts work off, and the exit code says that it was no clean end.
+// A second signal kills running attempts, and the exit code is 1.
 func TestTwoSignals(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "lockstep.yaml")

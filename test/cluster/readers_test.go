@@ -15,10 +15,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Twenty readers of 500 tasks with payloads of 256 KiB, none of whom takes what it asks for, cost next to nothing: no due
-// time is skipped, and others are answered beside them. This holds that lists leave payloads out and that what a reader
-// has not taken is small. It would pass without the bound on how many reads are under way at once, which has a test of
-// its own: TestRoomIsBounded in package api.
+// Twenty clients that request 500 tasks with payloads of 256 KiB each, and read no response, cost next to nothing: no
+// due time is skipped, and other clients are served. This checks that lists have no payloads and that unread responses
+// are small. It would pass without the bound on concurrent reads, which has its own test: TestRoomIsBounded in package
+// api.
 func TestReadersThatDoNotRead(t *testing.T) {
 	t.Parallel()
 	const (
@@ -68,7 +68,7 @@ jobs:
 					if n >= 2*readers {
 						path = "/api/v1/tasks/" + ids[n]
 					}
-					deaf(t, strings.TrimPrefix(r.url, "http://"), path)
+					unread(t, strings.TrimPrefix(r.url, "http://"), path)
 				}
 				peak = max(peak, r.memory(t))
 				time.Sleep(20 * time.Millisecond)
@@ -98,8 +98,8 @@ jobs:
 	}
 }
 
-// deaf asks for something and never reads the answer, until the test ends.
-func deaf(t *testing.T, address, path string) {
+// unread sends a request and never reads the response, until the test ends.
+func unread(t *testing.T, address, path string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -112,7 +112,7 @@ func deaf(t *testing.T, address, path string) {
 	}
 }
 
-// memory is what the process has of the machine's.
+// memory is the resident memory of the process.
 func (r *replica) memory(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.Cmd.Process.Pid))

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
-// TestStarting: a store that takes its time with the first replica's definitions makes nothing look as
-// if it did not exist: an enqueue is told to come again, a command does, and enqueues once.
+// TestStarting: while a store is slow with the first replica's definitions, nothing is reported as missing: an enqueue
+// is refused as starting, a command repeats it, and enqueues once.
 func TestStarting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

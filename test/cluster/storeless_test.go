@@ -16,9 +16,8 @@ import (
 
 var storeOutage = flag.Duration("store-outage", 15*time.Second, "how long TestStoreless keeps the database down; make chaos takes 90s")
 
-// TestStoreless: while the database is down nothing starts, what runs goes on for as long as nobody
-// else may start in its place, and no replica is taken for dead. Once it is back, all that was due
-// is decided within five seconds.
+// TestStoreless: while the database is down nothing starts, running attempts go on until they may be replaced, and no
+// session expires. Once it is back, everything due is decided within five seconds.
 func TestStoreless(t *testing.T) {
 	t.Parallel()
 	db := servers.NewMySQL(t)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A server sends more than its answer, on a connection that is kept: its request's secrets. The log has none of them.
+// A server sends bytes after its response, with its request's secrets. The log has none of them.
 func TestNothingBehindAnAnswerIsInTheLog(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,13 +22,13 @@ func (f *fixture) openTasks(t *testing.T) (n int) {
 	return n
 }
 
-// verdict judges what is written down, after all replicas have ended. What came due while the last
-// one stopped may be left for the next start.
+// verdict checks the records after all replicas have ended. Triggers that came due while the last one stopped may be
+// left for the next start.
 func (f *fixture) verdict(t *testing.T, victim string, killed, stopped time.Time, ids map[string][]string, web *counter) {
 	t.Helper()
 	ended := f.ended(t)
-	f.judgeTicks(t, ended, victim, killed, stopped)
-	f.judgeEffects(t, ended, ids, web)
+	f.checkTicks(t, ended, victim, killed, stopped)
+	f.checkEffects(t, ended, ids, web)
 	for pool, list := range ids {
 		for _, id := range list {
 			e, ok := ended[id]
@@ -36,7 +36,7 @@ func (f *fixture) verdict(t *testing.T, victim string, killed, stopped time.Time
 				t.Errorf("%s task %s was acknowledged and is not among the ended ones", pool, id)
 				continue
 			}
-			f.judgeTask(t, pool, e, victim, killed)
+			f.checkTask(t, pool, e, victim, killed)
 			delete(ended, id)
 		}
 	}
@@ -59,9 +59,8 @@ type tick struct {
 	taskID                  string
 }
 
-// judgeTicks holds that every second has one row, that it ran in time, and that no second's key
-// was written twice.
-func (f *fixture) judgeTicks(t *testing.T, ended map[string]end, victim string, killed, stopped time.Time) {
+// checkTicks checks that every second has one row, that it ran in time, and that no second's key was written twice.
+func (f *fixture) checkTicks(t *testing.T, ended map[string]end, victim string, killed, stopped time.Time) {
 	t.Helper()
 	var ticks []tick
 	f.rows(t, `SELECT at, due_count, outcome, result, reason, task_id, decided_at, started_at FROM lockstep_triggers WHERE job = 'tick' ORDER BY at`,
@@ -160,9 +159,9 @@ func (f *fixture) ended(t *testing.T) map[string]end {
 	return all
 }
 
-// judgeTask holds that a task succeeded, at its first attempt unless the killed replica ran that;
-// in keep, where losing is final, what the killed replica ran is lost.
-func (f *fixture) judgeTask(t *testing.T, pool string, e end, victim string, killed time.Time) {
+// checkTask checks that a task succeeded, at its first attempt unless the killed replica ran that; in keep, where a
+// loss is final, the killed replica's tasks are lost.
+func (f *fixture) checkTask(t *testing.T, pool string, e end, victim string, killed time.Time) {
 	t.Helper()
 	if pool == "keep" && e.state == "lost" {
 		if e.replica != victim || e.finished.Sub(killed) > lostWithin+f.pulse.stalled(killed, e.finished) {
@@ -186,9 +185,8 @@ func (f *fixture) judgeTask(t *testing.T, pool string, e end, victim string, kil
 	}
 }
 
-// judgeEffects holds that each task acted once outside, or once more for each attempt that was lost
-// (nobody can know how far that came).
-func (f *fixture) judgeEffects(t *testing.T, ended map[string]end, ids map[string][]string, web *counter) {
+// checkEffects checks that each task acted once outside, or once more for each lost attempt, whose effect is unknown.
+func (f *fixture) checkEffects(t *testing.T, ended map[string]end, ids map[string][]string, web *counter) {
 	t.Helper()
 	shells := map[string]int{}
 	for _, key := range lines(t, f.shells) {
@@ -216,7 +214,7 @@ func (f *fixture) judgeEffects(t *testing.T, ended map[string]end, ids map[strin
 	t.Logf("%d requests and commands were lost with the killed replica, and done again", lost)
 }
 
-// logOpen tells where the tasks are that have not ended.
+// logOpen logs the state of the tasks that have not ended.
 func (f *fixture) logOpen(t *testing.T) {
 	t.Helper()
 	f.rows(t, `SELECT pool, state, replica, COUNT(*), MIN(run_at) FROM lockstep_tasks GROUP BY pool, state, replica`, func(rows *sql.Rows) error {

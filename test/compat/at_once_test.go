@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// endsCompatibility reports whether the program before the newest migration must not use the tables after it.
+// endsCompatibility reports whether the newest migration excludes the program before it.
 func endsCompatibility(t *testing.T) bool {
 	t.Helper()
 	all, err := steps.For("sqlite")
@@ -115,7 +115,7 @@ func triggers(t *testing.T, r *replica, job string) []jobs.Trigger {
 	return list.Items
 }
 
-// refuses runs a replica that is to end by itself, and returns what it says.
+// refuses runs a replica that must end by itself, and returns its error.
 func refuses(t *testing.T, binary, config string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, "serve", "-c", config, "--listen", "127.0.0.1:0", "--id", "refused")

@@ -19,7 +19,7 @@ const root = "../.."
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
-// build makes the scheduler of the sources in a folder.
+// build builds the scheduler from the sources in a folder.
 func build(t *testing.T, sources, name string, flags ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -31,9 +31,7 @@ func build(t *testing.T, sources, name string, flags ...string) string {
 	return path
 }
 
-// buildPrevious makes the program before the newest migration, from the history of this repository.
-// A copy without history gets this program with its newest migration hidden, which is no genuine one:
-// its code is today's, and needs today's tables.
+// buildPrevious builds the program before the newest migration, from the history of this repository.
 func buildPrevious(t *testing.T) (program string, genuine bool) {
 	t.Helper()
 	servers.ForgetResult() // the cache does not see the history

@@ -30,7 +30,7 @@ func start(t *testing.T, binary, config, id string) *replica {
 	return r
 }
 
-// drain stops the replica as an operator does, and holds that it ends well.
+// drain stops the replica with SIGTERM, and checks its exit.
 func (r *replica) drain(t *testing.T) {
 	t.Helper()
 	r.process.Drain(t, 30*time.Second)

@@ -34,7 +34,7 @@ func TestConfigurationsLoad(t *testing.T) {
 	}
 }
 
-// deployment is a configuration as its container sees it, with this machine's paths.
+// deployment is a configuration as in its container, with this machine's paths.
 type deployment struct {
 	config  string
 	environ []string
@@ -61,7 +61,7 @@ func deployments(t *testing.T) map[string]deployment {
 	}
 }
 
-// makeSecrets runs what the compose file tells its readers to run, and returns the folder.
+// makeSecrets runs the command of the compose file, and returns the folder.
 func makeSecrets(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

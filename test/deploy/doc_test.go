@@ -1,5 +1,5 @@
-// Package deploy holds deploy/ and docs/operations.md to what they say, as far as that can be seen
-// on a machine without a container engine. What needs other people's parsers is in test/manifests.
+// Package deploy checks deploy/ and docs/operations.md, as far as possible without a container engine. Checks that need
+// other parsers are in test/manifests.
 package deploy
 
 import (

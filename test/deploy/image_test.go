@@ -23,10 +23,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// The program needs nothing of its image but itself: no library, no shell, no zone files, no /tmp
-// and no /proc, nor /dev as long as its commands are given payloads; container engines bring both.
-// It runs as nobody in particular, on a root that it cannot write to, and takes the authorities of
-// other servers from the one file where images have them.
+// It runs as an unprivileged user, on a read-only root, and trusts the authorities of the one file where images have
+// them.
 func TestEmptyRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		servers.LeaveOut(t, "needs root, to make another folder the root")
@@ -68,7 +66,7 @@ func TestEmptyRoot(t *testing.T) {
 		}
 	}
 
-	// A stop lets work finish, and says that all is well.
+	// A stop lets work finish, with exit code 0.
 	run, err := c.RunJob(t.Context(), "slow")
 	if err != nil {
 		t.Fatal(err)
@@ -82,11 +80,11 @@ func TestEmptyRoot(t *testing.T) {
 		t.Errorf("slow is %q after the drain", task)
 	}
 	if code := program.Start(t, inRoom(t, root, "/scheduler", "healthcheck")).Exit(t, 10*time.Second); code != 1 {
-		t.Errorf("nobody listens, and the health check says %d", code)
+		t.Errorf("no server listens, and the health check returns %d", code)
 	}
 }
 
-// An image without the file of authorities trusts nobody, and says so.
+// An image without the file of authorities trusts none, and reports it.
 func TestEmptyRootWithoutAuthorities(t *testing.T) {
 	if os.Getuid() != 0 {
 		servers.LeaveOut(t, "needs root, to make another folder the root")
@@ -114,7 +112,7 @@ func TestEmptyRootWithoutAuthorities(t *testing.T) {
 	}
 }
 
-// newRoot is the image: what the Dockerfile puts into it, and a user's program.
+// newRoot is the content of the image, and a user's program.
 func newRoot(t *testing.T, app *httptest.Server) string {
 	t.Helper()
 	root := t.TempDir()
@@ -157,7 +155,7 @@ jobs:
 	return root
 }
 
-// furnish does what the Dockerfile does to make the image's folders and files, but for the program.
+// furnish creates the image's folders and files as the Dockerfile does, except the program.
 func furnish(t *testing.T, root, authorities string) {
 	t.Helper()
 	text := strings.ReplaceAll(readFile(t, "../../deploy/Dockerfile"), "\\\n", " ")

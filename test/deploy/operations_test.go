@@ -21,7 +21,7 @@ var (
 	alertName  = regexp.MustCompile(`Lockstep[A-Z][A-Za-z]+`)
 )
 
-// Every test that the page of operations names is there, and each row of its table names one.
+// Every test named on the page exists, and each row of its table names one.
 func TestOperationsNamesTests(t *testing.T) {
 	servers.ForgetResult() // the cache does not see that tests elsewhere went away
 	text := readFile(t, operations)

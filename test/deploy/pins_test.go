@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Tags move, and whoever moves one runs what they like in our builds: actions are named by their commit
-// and images by their digest, with the release beside it for people.
+// Tags can be moved to other content: actions are pinned to commits and images to digests, with the release beside
+// them.
 var (
 	pinnedAction = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 	pinnedImage  = regexp.MustCompile(`^[\w./:-]+:\d+\.\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$`)
@@ -18,7 +18,7 @@ var (
 	names        = regexp.MustCompile(`(?m)^[\s-]*(uses|image|container): *([^#\s].*)$|^(FROM) (?:--platform=\S+ )?(\S+)`)
 )
 
-// unpinned lists the actions and images of a file that are not.
+// unpinned lists the actions and images of a file without a pin.
 func unpinned(text string) (bad []string, seen int) {
 	for _, m := range names.FindAllStringSubmatch(text, -1) {
 		what, value := m[1]+m[3], strings.TrimSpace(m[2]+m[4])

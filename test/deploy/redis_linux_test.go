@@ -40,7 +40,7 @@ func TestComposeRedis(t *testing.T) {
 		return exec.Command("sh", "-c", here.Replace(redis.Healthcheck.Test[1])).Run()
 	}
 	if check() == nil {
-		t.Error("the health check is content with nobody")
+		t.Error("the health check succeeds without a server")
 	}
 	server := program.Start(t, exec.Command("sh", "-c", script))
 	program.Within(t, 20*time.Second, "Redis is healthy", func() bool { return check() == nil })

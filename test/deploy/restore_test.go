@@ -99,7 +99,7 @@ func TestRestoreOfABackup(t *testing.T) {
 	}
 }
 
-// backupOf is what the page of operations has an operator run for a backup of a store.
+// backupOf is the backup command of a store on the page of operations.
 func backupOf(t *testing.T, driver, dsn string) string {
 	t.Helper()
 	m := regexp.MustCompile("(?m)^(umask .*\n)(sqlite3 .*\n)mysqldump( .*) lockstep( .*\n)").FindStringSubmatch(readFile(t, operations))
@@ -112,7 +112,7 @@ func backupOf(t *testing.T, driver, dsn string) string {
 	return m[1] + "mysqldump " + flags(t, dsn) + m[3] + m[4]
 }
 
-// sqlOf is what the page of operations has an operator run before the start.
+// sqlOf is the SQL to run before the start, on the page of operations.
 func sqlOf(t *testing.T) string {
 	t.Helper()
 	m := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(readFile(t, operations))
@@ -122,7 +122,7 @@ func sqlOf(t *testing.T) string {
 	return m[1]
 }
 
-// What one SQLite file held goes on in MySQL: the same jobs, ledger, tasks and payloads.
+// The content of a SQLite file is the same in MySQL: jobs, ledger, tasks and payloads.
 func TestMoveToMySQL(t *testing.T) {
 	t.Parallel()
 	servers.Need(t, "sqlite3", "mysql")
@@ -212,7 +212,7 @@ func ran(t *testing.T, c *client.Client) []jobs.Trigger {
 	return list.Items
 }
 
-// everySecond returns the ledger, latest first, and holds that it covers each second once.
+// everySecond returns the ledger, latest first, and checks that it covers each second once.
 func everySecond(t *testing.T, c *client.Client) []jobs.Trigger {
 	t.Helper()
 	list, err := c.Triggers(t.Context(), wire.TriggerFilter{Job: "second", Page: wire.Page{Limit: 500}})

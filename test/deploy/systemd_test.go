@@ -19,14 +19,14 @@ const unitFile = "../../deploy/systemd/lockstep.service"
 // the network and the files of their user.
 const exposure = "15" // tenths
 
-// systemd accepts the unit, and finds it closed.
+// systemd accepts the unit, and rates it as restricted.
 func TestUnit(t *testing.T) {
 	servers.Need(t, "systemd-analyze")
 	text, err := os.ReadFile(unitFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It is judged as installed, so its program must be one of this machine.
+	// It is checked as installed, so its program must exist on this machine.
 	unit := filepath.Join(t.TempDir(), "lockstep.service")
 	installed := strings.ReplaceAll(string(text), "/usr/local/bin/scheduler", "/bin/true")
 	if err := os.WriteFile(unit, []byte(installed), 0o600); err != nil {
@@ -47,7 +47,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// A stop by systemd leaves a replica the time that its defaults say.
+// A stop by systemd gives a replica the time of its defaults.
 func TestUnitWaitsForTheDrain(t *testing.T) {
 	text, err := os.ReadFile(unitFile)
 	if err != nil {

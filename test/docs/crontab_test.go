@@ -10,8 +10,8 @@ import (
 
 var zone = regexp.MustCompile(`(?m)^  timezone: (\S+)`)
 
-// Every crontab of a page can be imported whole, and what becomes of it loads. YAML that stands next
-// on the page is what becomes of it.
+// Every crontab of a page can be imported completely, and the result loads. YAML that comes next on the page is that
+// result.
 func TestCrontab(t *testing.T) {
 	for _, file := range pages(t) {
 		all := blocks(t, file)

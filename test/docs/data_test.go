@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 )
 
-// Every YAML block is a configuration, or the part of one that "under" names, that loads. A block
-// that is somebody else's YAML says so with "not run" and is YAML at least.
+// Every YAML block is a configuration, or the part of one that "under" names, that loads. A block of another program's
+// YAML has "not run", and is valid YAML.
 func TestYAML(t *testing.T) {
 	found := 0
 	for _, file := range pages(t) {
@@ -41,7 +41,7 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// whole makes a complete configuration of a block.
+// whole completes a block to a configuration.
 func whole(b block) string {
 	text, indent := "", ""
 	if b.under != "" {
@@ -59,8 +59,8 @@ func whole(b block) string {
 	return text
 }
 
-// load returns what is wrong with a configuration, but for what the reader's machine would have:
-// files, variables, and the functions of the program that embeds the scheduler.
+// load returns the errors of a configuration, except those about the reader's machine: files, variables, and the
+// functions of the embedding program.
 func load(text string) (problems []error) {
 	_, err := config.LoadBytes("lockstep.yaml", []byte(text), config.Options{})
 	var all config.Errors

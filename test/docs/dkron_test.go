@@ -16,8 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// plain is a job as Dkron's API answers it when little was said: empty, null and zero where nothing
-// was.
+// plain is a job as Dkron's API returns it with few settings: others are empty, null and zero.
 const plain = `{"id": "plain", "name": "plain", "displayname": "", "timezone": "", "schedule": "@every 10s", "owner": "",
 "owner_email": "", "success_count": 0, "last_success": null, "disabled": true, "tags": null, "metadata": null, "retries": 0,
 "dependent_jobs": null, "parent_job": "", "processors": null, "concurrency": "allow", "executor": "shell",

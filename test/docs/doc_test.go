@@ -1,4 +1,4 @@
-// Package docs holds the documents to what they say: their blocks run, their links lead somewhere.
+// Package docs checks the documents: their blocks run, their links exist.
 //
 // A block's language decides: sh and console run in order, beside real replicas; yaml loads; json
 // parses; crontab is imported; go stands word for word in a file that runs; text is left alone.

@@ -76,8 +76,7 @@ func significant(text string) (lines []string) {
 	return lines
 }
 
-// lookUp says what is wrong with a block: nothing if one of the files has it, else how far the best of
-// them goes along.
+// lookUp returns what differs in a block: nothing if one of the files has it, else how far the best one matches.
 func lookUp(body string, sources map[string][]string) string {
 	wanted := significant(body)
 	best, file := 0, ""
@@ -95,10 +94,10 @@ func lookUp(body string, sources map[string][]string) string {
 	if best == 0 {
 		return fmt.Sprintf("no file that runs has the line %q; put the code into test/docs/embedding or into an example", wanted[0])
 	}
-	return fmt.Sprintf("%s goes along up to the line before %q", file, wanted[best])
+	return fmt.Sprintf("%s matches up to the line before %q", file, wanted[best])
 }
 
-// follows counts the lines of a block with which a file goes along, from its first line on.
+// follows counts the lines of a block that match a file, from its first line on.
 func follows(wanted, lines []string) int {
 	for n, line := range wanted {
 		if line == gap {
@@ -116,7 +115,7 @@ func follows(wanted, lines []string) int {
 	return len(wanted)
 }
 
-// What differs from the file is found, and where.
+// A difference from the file is reported with its line.
 func TestLookUp(t *testing.T) {
 	sources := map[string][]string{"a.go": significant("func a() {\n\tone()\n\n\ttwo()\n\tthree()\n}\n")}
 	for body, want := range map[string]string{

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The table of packages names what each of these brings along from others.
+// The table of packages lists the dependencies of each.
 func TestEmbeddingNamesWhatIsImported(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs/embedding.md"))
 	if err != nil {

@@ -88,7 +88,7 @@ func prose(t *testing.T, file string) []string {
 	return lines
 }
 
-// anchors are what a link to a part of the document may name, as GitHub makes them of headings.
+// anchors are the targets of links into the document, as GitHub derives them from headings.
 func anchors(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// The notification that the page shows is one, and so is what its command sends for a trial.
+// The notification on the page is valid, and so is that of its test command.
 func TestNotificationsOfThePage(t *testing.T) {
 	servers.Need(t, "curl")
 	const page, receiver = "docs/notifications.md", "https://hooks.example.com/KEY"

@@ -25,7 +25,7 @@ func TestPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge := func(b block, content string, args ...string) {
+	check := func(b block, content string, args ...string) {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "prometheus.yaml")
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
@@ -41,7 +41,7 @@ func TestPrometheus(t *testing.T) {
 			switch {
 			case b.language == "yaml" && strings.Contains(b.body, "scrape_configs:"):
 				files++
-				judge(b, b.body, "check", "config", "--syntax-only")
+				check(b, b.body, "check", "config", "--syntax-only")
 			case b.language == "promql":
 				for line := range strings.Lines(b.body) {
 					queries++
@@ -50,7 +50,7 @@ func TestPrometheus(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					judge(b, string(text), "check", "rules")
+					check(b, string(text), "check", "rules")
 					for _, name := range sample.FindAllString(line, -1) {
 						if family := ofFamily.ReplaceAllString(name, ""); !strings.Contains(string(list), "\n| `"+name+"`") && !strings.Contains(string(list), "\n| `"+family+"` | histogram") {
 							t.Errorf("%s: there is no metric %s", b.at(), name)

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
 
-// reader is somebody who types what a page says.
+// reader executes the commands of a page.
 type reader struct {
 	t       *testing.T
 	dir     string

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// The page has a row for each code, and for nothing else.
+// The page has one row for each code, and no other.
 func TestReasonsOfThePage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs/reasons.md"))
 	if err != nil {

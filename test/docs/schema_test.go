@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/docs"
 )
 
-// Editors see nothing wrong with the configurations that the documents show, and with those of deploy.
+// The schema accepts the configurations in the documents, and those of deploy.
 func TestSchema(t *testing.T) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(docs.Schema))
 	if err != nil {
@@ -27,7 +27,7 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge := func(at, text string) {
+	check := func(at, text string) {
 		t.Helper()
 		var value any
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
@@ -47,12 +47,12 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	judged := 0
+	checked := 0
 	for _, file := range pages(t) {
 		for _, b := range blocks(t, file) {
 			if b.language == "yaml" && b.notRun == "" {
-				judged++
-				judge(b.at(), whole(b))
+				checked++
+				check(b.at(), whole(b))
 			}
 		}
 	}
@@ -61,9 +61,9 @@ func TestSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		judge(file, string(text))
+		check(file, string(text))
 	}
-	if judged < 10 {
-		t.Errorf("only %d configurations were found", judged)
+	if checked < 10 {
+		t.Errorf("only %d configurations were found", checked)
 	}
 }

@@ -49,7 +49,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// script is what a reader types of a block; nothing, if the block is not for the shell.
+// script is the shell commands of a block; nothing, if it is not for the shell.
 func script(b block) string {
 	if b.notRun != "" {
 		return ""
@@ -92,7 +92,7 @@ func TestReadme(t *testing.T) {
 			for _, list := range []string{"jobs", "triggers", "tasks", "pools"} {
 				r.follow(b.at(), "bin/scheduler "+list+" list\n")
 			}
-			r.look("127.0.0.1:8080")
+			r.open("127.0.0.1:8080")
 			r.stop()
 		case strings.Contains(s, "kill -9"):
 			a := r.running["a"]
@@ -114,7 +114,7 @@ func TestReadme(t *testing.T) {
 
 var listen = regexp.MustCompile(`(127\.0\.0\.1|localhost):(80[0-9]{2})`)
 
-// adapt puts free ports in the place of those that a page writes.
+// adapt replaces the ports of a page by free ones.
 func (r *reader) adapt(text string) string {
 	return listen.ReplaceAllStringFunc(text, func(written string) string {
 		port := written[strings.LastIndexByte(written, ':')+1:]
@@ -125,8 +125,8 @@ func (r *reader) adapt(text string) string {
 	})
 }
 
-// look opens the page at an address as a browser would.
-func (r *reader) look(addr string) {
+// open requests the page at an address as a browser would.
+func (r *reader) open(addr string) {
 	r.t.Helper()
 	answer, err := http.Get("http://" + r.adapt(addr))
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *reader) goesOn(addr, job string, every time.Duration) {
 	}
 }
 
-// lost waits until the one run of a job is known to be lost.
+// lost waits until the one run of a job is recorded as lost.
 func (r *reader) lost(addr, job string) {
 	r.t.Helper()
 	c, err := client.New("http://"+r.adapt(addr), client.Options{})
@@ -177,7 +177,7 @@ func (r *reader) lost(addr, job string) {
 	})
 }
 
-// install puts the program where a page's first command would have built it.
+// install puts the program where a page's first command would build it.
 func (r *reader) install() {
 	r.t.Helper()
 	if err := os.Symlink(program.Build(r.t, "../../cmd/scheduler"), filepath.Join(r.dir, "bin", "scheduler")); err != nil {

@@ -11,7 +11,7 @@ import (
 
 var cutSum = regexp.MustCompile(`"([0-9a-f]*)…"`)
 
-// The file of tokens that the page on access shows is one, but for the sums, which it cuts short.
+// The file of tokens on the page is valid, except for its shortened sums.
 func TestTokensOfThePage(t *testing.T) {
 	const page = "docs/access.md"
 	all := blocks(t, page)

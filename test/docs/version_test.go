@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The README names the Go that go.mod asks for.
+// The README names the Go version of go.mod.
 func TestReadmeNamesTheGoThatIsNeeded(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {

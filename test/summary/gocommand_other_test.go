@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// processes lists what runs on this machine, without the ps that asks.
+// processes lists the processes of this machine, without its own ps.
 func processes() ([]process, error) {
 	ps := exec.Command("ps", "-A", "-o", "pid=,ppid=,comm=")
 	text, err := ps.Output()
@@ -26,5 +26,5 @@ func processes() ([]process, error) {
 	return list, nil
 }
 
-// goOutput is the terminal: these systems do not lend us another process's output.
+// goOutput is the terminal: these systems give no access to another process's output.
 func goOutput(int) (io.WriteCloser, error) { return os.OpenFile("/dev/tty", os.O_WRONLY, 0) }

@@ -49,7 +49,7 @@ func TestLastLines(t *testing.T) {
 	}
 }
 
-// The last word is only the last if no package sorts behind this one.
+// The summary is last only if no package sorts after this one.
 func TestLastPackage(t *testing.T) {
 	list := exec.Command("go", "list", "-e", "./...")
 	list.Dir = "../.."

@@ -1,8 +1,8 @@
-// Package summary has the last word of `go test ./...`: it names the tests that were left out, with
-// the reasons. With LOCKSTEP_TEST_ALL=1 it fails if there are any.
+// Package summary ends the output of `go test ./...`: it lists the tests that were left out, with the reasons. With
+// LOCKSTEP_TEST_ALL=1 it fails if there are any.
 //
-// Its name sorts behind all others, so its result is the last that the go command prints. The go
-// command shows nothing of a package that passes, so the words go to the go command's own output.
+// Its name sorts after all others, so its result is the last that the go command prints. The go command shows nothing
+// of a package that passes, so the summary is written to the go command's own output.
 package summary
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// quiet is for how long the go command must have had no other child before the rest of its tests
-// count as over: between building a package and running it there is a moment without one.
+// quiet is how long the go command must have had no other child before its other tests count as done: between the build
+// of a package and its run there is a moment without one.
 const quiet = time.Second
 
 func TestNothingIsLeftOut(t *testing.T) {
@@ -92,8 +92,7 @@ func summary(t *testing.T) string {
 	return text.String()
 }
 
-// waitForSiblings returns when the go command that runs us has had no other child for a while.
-// Started by anything else there is nobody to wait for.
+// Started otherwise, there is nothing to wait for.
 func waitForSiblings(t *testing.T) {
 	list, err := processes()
 	if err != nil {

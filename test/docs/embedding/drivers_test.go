@@ -8,8 +8,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// This program imports a driver of SQLite for handles of its own, and not what Open needs: it is told what to import.
-func TestOpenSaysWhatToImport(t *testing.T) {
+// This program imports a SQLite driver for its own handles, but not the one that Open needs: the error names the
+// import.
+func TestOpenNamesTheImport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.db")
 	_, err := store.Open(t.Context(), store.SQLite, file, store.Options{})
 	const want = `import _ "github.com/lockstep-scheduler/lockstep/store/sqlite"`

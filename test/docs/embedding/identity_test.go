@@ -66,8 +66,8 @@ type forwarding struct{ jobs.Handler }
 
 func (f forwarding) Describe() string { return f.Handler.(jobs.Described).Describe() }
 
-// Each team is told of its own jobs, through middleware, too.
-func TestTeamsAreToldApart(t *testing.T) {
+// Each team gets the notifications of its own jobs, also through middleware.
+func TestNotificationsPerTeam(t *testing.T) {
 	c, spans, lines := &chat{}, 0, bytes.Buffer{}
 	log := slog.New(slog.NewTextHandler(&lines, nil))
 	fails := func(ctx context.Context, t jobs.Task, _ struct{}) error {

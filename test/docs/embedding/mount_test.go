@@ -32,7 +32,7 @@ func dashboard(mux *http.ServeMux, st *store.Store) {
 	mux.Handle("/lockstep/", http.StripPrefix("/lockstep", lockstep))
 }
 
-// A process without a replica shows what the store knows, says what it cannot do, and never answers 500.
+// A process without a replica serves the store, refuses what needs a replica, and never returns 500.
 func TestDashboard(t *testing.T) {
 	_, st := database(t)
 	replica, err := scheduler.New(st, nil, jobs.Set{

@@ -46,7 +46,7 @@ func sendWelcome(ctx context.Context, t jobs.Task, w Welcome) error {
 
 func sendDigest(ctx context.Context, t jobs.Task, _ struct{}) error { return nil }
 
-// The README's program on its database and its lock service: who signed up is welcomed once.
+// The README's program on its database and its lock service: each sign-up is welcomed once.
 func TestReadme(t *testing.T) {
 	db, err := sql.Open("mysql", servers.MySQL(t))
 	if err != nil {

@@ -42,7 +42,7 @@ func twoStores(db *sql.DB) (mail, reports *store.Store, err error) {
 	return mail, reports, err
 }
 
-// counter counts who did what.
+// counter counts runs per replica.
 type counter struct {
 	mu   sync.Mutex
 	done map[string]int

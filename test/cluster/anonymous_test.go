@@ -20,10 +20,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// TestStrangers: while 300 connections are held open without a token, and opened again when they are
-// closed, at a limit of 256 open files, every due time is run, no attempt fails, and an operator with a
-// token is answered. It runs beside no other test: 300 strangers and an operator compete for the machine.
-func TestStrangers(t *testing.T) {
+// TestAnonymousConnections: while 300 connections without a token are held open, and reopened when closed, at a limit
+// of 256 open files, every due time runs, no attempt fails, and a client with a token is served. It runs alone: the
+// clients compete for the machine.
+func TestAnonymousConnections(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	secret, token := api.NewToken("op", api.Operator, time.Time{})
@@ -56,7 +56,7 @@ pools:
 
 	began := time.Now()
 	stop, stopped := make(chan struct{}), make(chan int)
-	stranger := func() {
+	anonymous := func() {
 		shaken := 0
 		defer func() { stopped <- shaken }()
 		for {
@@ -75,7 +75,7 @@ pools:
 		}
 	}
 	for range 300 {
-		go stranger()
+		go anonymous()
 	}
 	operator := func() *client.Client { // on a connection of its own
 		c, err := client.New(address, client.Options{Token: secret, TLS: authority.TLS()})
@@ -84,7 +84,7 @@ pools:
 		}
 		return c
 	}
-	// On a busy machine a handshake may take longer than a place is kept: an operator comes again, and is let in soon.
+	// On a busy machine a handshake may take longer than its place is kept: the client retries, and is accepted soon.
 	letIn := func() (c *client.Client) {
 		var err error
 		for end := time.Now().Add(10 * time.Second); ; {
