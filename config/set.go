@@ -19,7 +19,7 @@ func (r *reader) checkSet() {
 	if len(set.Jobs) == 0 && len(set.Pools) == 0 {
 		r.warnings.add(r.main.at(r.main.root), "", "there are no jobs and no pools", "")
 	}
-	wrong := flatten(judge(*set))
+	wrong := flatten(validate(*set))
 	for key, problem := range labels.Problems(r.c.Replica.Labels) {
 		wrong = append(wrong, &jobs.FieldError{Path: "replica.labels" + key, Problem: problem})
 	}
