@@ -26,7 +26,7 @@ SERVERLESS = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath
 
 .PHONY: build test quick check install unit fuzz sim chaos chaos-outage chaos-wait chaos-matrix chaos-full chaos-selftest soak mutants lint vuln bench bench-smoke cover clean
 
-build: ## the binary, as bin/scheduler
+build: ## build bin/scheduler
 	$(GO) build -trimpath -o bin/scheduler ./cmd/scheduler
 
 test: ## everything; on Debian as root it installs what is missing
@@ -36,7 +36,7 @@ test: ## everything; on Debian as root it installs what is missing
 	@$(MAKE) --no-print-directory fuzz
 	@echo "make test: all passed, nothing left out"
 
-quick: ## go vet, the tests that need no server, the layers, and 200 simulated clusters: for between two edits
+quick: ## go vet, the tests that need no server, the layers, and 200 simulated clusters: for the inner loop
 	$(GO) vet ./...
 	$(GO) test $(SERVERLESS) ./test/layers
 	@$(MAKE) --no-print-directory sim SEEDS=200
@@ -54,7 +54,7 @@ unit: ## every test, with the race detector; check has vetted them
 	CGO_ENABLED=1 LOCKSTEP_TEST_ALL=1 $(GO) test $(RACE) -vet=off -shuffle=on -timeout 9m -p $(AT_ONCE) $(LONGEST) ./...
 	LOCKSTEP_TEST_ALL=1 $(GO) test ./test/sim # 1,000 seeds; with the race detector 200
 	cd test/manifests && $(GO) vet . && $(GO) test -shuffle=on .
-	cd test/bench && $(GO) vet . # that it still builds beside its rivals
+	cd test/bench && $(GO) vet . # that it still builds with the other libraries
 
 fuzz: ## all fuzz targets, FUZZ_INPUTS each
 	.ci/fuzz $(FUZZ_INPUTS)
@@ -84,20 +84,20 @@ soak: ## half an hour with a fault every 30 s, in CELL: does anything grow?
 	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestSoak$$' -count=1 -timeout 12h -v ./test/chaos \
 		-cell '$(or $(CELL),mariadb+redis)' -soak $(or $(SOAK),30m) -seed $(or $(SEED),0) $(CHAOS_FLAGS)
 
-chaos-selftest: ## that chaos runs catch each of the seeded bugs, twenty minutes; or BUG=blind-retry
+chaos-selftest: ## chaos runs must catch each of the seeded bugs, twenty minutes; or BUG=blind-retry
 	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestSelf$$' -count=1 -timeout 2h -v ./test/chaos -bug '$(BUG)' $(CHAOS_FLAGS)
 
-mutants: ## that each package's own tests notice small mistakes in it, hours; PACKAGES=store MUTANTS='sweep' TESTS='TestSQLite$$' for a part of it
+mutants: ## mutation tests of each package, hours; PACKAGES=store MUTANTS='sweep' TESTS='TestSQLite$$' for a part of it
 	LOCKSTEP_TEST_ALL=1 $(GO) run ./test/mutants/cmd/mutants -mutants '$(MUTANTS)' -tests '$(TESTS)' $(MUTANTS_FLAGS) $(PACKAGES)
 
 lint: ## the rules of .golangci.yml
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; \
 	else $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT) run ./...; fi
 
-vuln: ## known weaknesses in what we use; needs the network, so make test does without
+vuln: ## known vulnerabilities of dependencies; needs the network, so not part of make test
 	@$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) -db $(GOVULNDB) ./... || { echo "make vuln: findings stand above; if there are none, the database (vuln.go.dev, or GOVULNDB=URL) was not reached, and nothing was judged" >&2; exit 1; }
 
-bench: ## beside the bare servers and other libraries, a quarter of an hour; docs/performance.md says what it means
+bench: ## benchmarks with the bare servers and other libraries, a quarter of an hour; see docs/performance.md
 	cd test/bench && LOCKSTEP_TEST_ALL=1 $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 2h .
 
 bench-smoke: ## that the benchmarks run, with small sizes, in a minute or two

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes what compose.yaml's secrets name, in the folder secrets beside this file. What exists stays.
+# Creates the files of compose.yaml's secrets in the folder secrets beside this file. Existing ones stay.
 #
 # The folder is closed to others; the files in it are readable, since each container reads them as
 # a user of its own.
@@ -13,7 +13,7 @@ random() { od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n'; }
 
 sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi | cut -d ' ' -f 1; }
 
-# put NAME TEXT writes a secret that is not there yet.
+# put NAME TEXT writes a secret that does not exist yet.
 put() {
 	[ -e "secrets/$1" ] || (umask 0333 && printf '%s\n' "$2" > "secrets/$1")
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Prints the SQL that brings what an SQLite store holds into a MySQL or MariaDB store whose tables are
-# there and new: sqlite-to-mysql.sh lockstep.db | mysql lockstep
+# Prints the SQL that copies a SQLite store into a MySQL or MariaDB store whose tables are
+# new and empty: sqlite-to-mysql.sh lockstep.db | mysql lockstep
 #
-# Stop every replica before, with SIGTERM, so that nothing runs. It takes what a replica needs to go
-# on: jobs, ledger, tasks, output, keys. Sessions stay behind.
+# Stop every replica before, with SIGTERM, so that nothing runs. It copies jobs, ledger,
+# tasks, output and keys; no sessions.
 set -eu
 file=$1
 prefix=${2:-lockstep_}
