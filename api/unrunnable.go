@@ -37,7 +37,7 @@ func whyUnrunnable(p ledger.PoolStatus, kind string) (reason.Code, string) {
 	case p.Kinds == nil || slices.Contains(p.Kinds, kind):
 		return "", ""
 	case len(p.Kinds) == 0:
-		return reason.NoHandler, "pool " + p.Name + " has no handler in any live replica: nobody will run it; " + ledger.GiveHandler
+		return reason.NoHandler, "pool " + p.Name + " has no handler in any live replica: it will not run; " + ledger.GiveHandler
 	case kind == "":
 		return reason.NoHandler, "no live replica has a handler in the pool for tasks without a kind: it will not run"
 	}

@@ -1,8 +1,8 @@
 -- min_compatible: 1
 -- New tables only: a program that knows 0001 alone goes on working, and writes none of these.
 
--- What happened that somebody may want to be told of. A row is written in the transaction of the
--- end itself and deleted in the one that makes a notification of it, or finds that nobody asked.
+-- Outbox of events to notify. A row is written in the transaction of the
+-- end itself and deleted in the one that makes a notification of it, or finds no receiver.
 CREATE TABLE IF NOT EXISTS {p}events (
   id          TEXT    NOT NULL PRIMARY KEY,
   event       TEXT    NOT NULL, -- failed, missed, lost, recovered
