@@ -1,4 +1,4 @@
-// Package naming holds what names look like, and those that are taken.
+// Package naming has the pattern of names, and the reserved ones.
 package naming
 
 import (
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Pattern is what names of jobs, pools, kinds and replicas look like. Names are unique without regard to case.
+// Pattern matches the names of jobs, pools, kinds and replicas. Names are unique without regard to case.
 var Pattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 // Pools that exist without being defined; a set may define them to change their limits.

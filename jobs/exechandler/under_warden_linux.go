@@ -101,13 +101,13 @@ func (p *underWarden) attend(ctx context.Context) (syscall.WaitStatus, error, er
 	case stopped == nil && end.Why == warden.Alone:
 		return 0, nil, fmt.Errorf("%w: the warden was disconnected from this replica and stopped the command", abort.ErrLost)
 	case stopped == nil:
-		return 0, nil, fmt.Errorf("%w: this replica did not renew the attempt's time in time, so its command was stopped: %w",
+		return 0, nil, fmt.Errorf("%w: this replica did not extend the attempt's deadline in time, so its command was stopped: %w",
 			abort.ErrLost, verdict(end.Status, errOverdue))
 	}
 	return end.Status, stopped, nil
 }
 
-var errOverdue = errors.New("its time was over")
+var errOverdue = errors.New("its deadline passed")
 
 // stop waits for the end of the command, moves its deadline, and stops it once ctx is done. The deadline moves
 // also while it is being stopped: a grace period may be longer than what is left. stop returns the cause of a

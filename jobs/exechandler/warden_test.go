@@ -106,7 +106,7 @@ func TestWardenEndsTheCommandsOfAFrozenReplicaAtTheirTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.Until(t, "the replica says that the attempt is lost", func() bool {
-		return strings.Contains(r.out.String(), "result: lost: this replica did not renew the attempt's time in time, so its command was stopped: its time was over: ended by a signal: killed")
+		return strings.Contains(r.out.String(), "result: lost: this replica did not extend the attempt's deadline in time, so its command was stopped: its deadline passed: ended by a signal: killed")
 	})
 }
 

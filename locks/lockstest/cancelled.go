@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// prompt is how long a call may go on after its context was done.
+// prompt is how long a call may take after its context was done.
 const prompt = time.Second
 
 var cancelled = []testCase{

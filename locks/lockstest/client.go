@@ -14,7 +14,7 @@ import (
 
 const (
 	callTimeout = 5 * time.Second
-	// late is how much longer than its ttl a server may take to let go of a session.
+	// late is how much longer than its ttl a server may keep a session.
 	late = 1500 * time.Millisecond
 )
 
@@ -57,8 +57,8 @@ func (s *suite) client(t *testing.T) driver.Driver {
 	return d
 }
 
-// open opens a session that is not renewed. It would not live through the time in which a server that
-// lost its state grants nothing: warm the namespace up before.
+// open opens a session that is not renewed. It would expire while a server that lost its state grants nothing:
+// call warm for the namespace before.
 func (s *suite) open(t *testing.T, d driver.Driver, namespace string) driver.Session {
 	t.Helper()
 	return s.openFor(t, d, namespace, s.ttl)
@@ -87,7 +87,7 @@ func (s *suite) openAs(t *testing.T, d driver.Driver, o driver.Open) driver.Sess
 	return c
 }
 
-// warm returns a kept session of the namespace, in which the server grants by now.
+// warm returns a kept session of the namespace, once the server grants in it.
 func (s *suite) warm(t *testing.T, namespace string) driver.Session {
 	t.Helper()
 	c := s.kept(t, s.client(t), namespace)
@@ -95,8 +95,7 @@ func (s *suite) warm(t *testing.T, namespace string) driver.Session {
 	return c
 }
 
-// patience is the ttl of sessions that are not meant to expire: a busy machine may keep a goroutine
-// from renewing them for a second.
+// patience is the ttl of sessions that should not expire: on a busy machine a renewal may be late by a second.
 func (s *suite) patience() time.Duration { return max(s.ttl, 3*time.Second) }
 
 // kept opens a session and renews it until the test ends.
@@ -141,8 +140,8 @@ func (s *suite) recovered(t *testing.T, do func() error) {
 	}
 }
 
-// try asks once for the keys, which must be sorted, under a new id. A recovering server is waited
-// for, under the same id.
+// try asks once for the keys, which must be sorted, under a new id. It waits for a recovering server, under the
+// same id.
 func (s *suite) try(t *testing.T, c driver.Session, keys ...string) []driver.Result {
 	t.Helper()
 	return s.tryAs(t, c, rand.Text(), keys...)
@@ -167,7 +166,7 @@ func (s *suite) tryAs(t *testing.T, c driver.Session, id string, keys ...string)
 	return results
 }
 
-// sound says what is wrong with a result by itself.
+// sound returns what is wrong with a single result.
 func sound(key string, r driver.Result) error {
 	switch {
 	case r.Err != nil:
@@ -180,13 +179,13 @@ func sound(key string, r driver.Result) error {
 	return nil
 }
 
-// take takes a key that must be free.
+// take acquires a key that must be free.
 func (s *suite) take(t *testing.T, c driver.Session, key string) driver.Held {
 	t.Helper()
 	return s.takeAll(t, c, key)[0]
 }
 
-// takeAll takes keys that must be free.
+// takeAll acquires keys that must be free.
 func (s *suite) takeAll(t *testing.T, c driver.Session, keys ...string) []driver.Held {
 	t.Helper()
 	held := make([]driver.Held, len(keys))
@@ -246,7 +245,7 @@ func (s *suite) trusted(c driver.Session, d driver.Driver) time.Duration {
 	return c.TTL() - max(c.TTL()/100, 50*time.Millisecond) - d.Caps().TrustMargin
 }
 
-// expire ends the session at the server, by force if the harness can, else by silence.
+// expire ends the session at the server, by force if the harness can, else by not renewing it.
 func (s *suite) expire(t *testing.T, c driver.Session) {
 	t.Helper()
 	if s.ExpireSession != nil {

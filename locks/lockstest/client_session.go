@@ -10,17 +10,17 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// clientSession is one session of a client, and when it may end at the earliest.
+// clientSession is one session of a client, with the earliest time of its end.
 type clientSession struct {
 	driver.Session
 	number int
 
 	mu    sync.Mutex
-	until int64 // of the history; what was acknowledged last reaches to here
+	until int64 // of the history; the end of what was acknowledged last
 	ended int64 // when its end was begun; 0: it was not
 }
 
-// renewed notes that a renewal that was asked for at a moment was acknowledged.
+// renewed notes that a renewal sent at a moment was acknowledged.
 func (t *clientSession) renewed(asked int64) {
 	// A server may count in whole milliseconds, and its clock may run a little faster.
 	reach := asked + (t.TTL() - t.TTL()/100 - 2*time.Millisecond).Nanoseconds()
@@ -92,9 +92,9 @@ func (c *contender) keep(t *clientSession) (stop func()) {
 	return func() { cancel(); renewing.Wait() }
 }
 
-// confirmed reports whether the session holds after a renewal what the client believes that it holds, where
-// keys die alone. If it does not, a key may have been free since the renewal was asked for, and the client
-// goes on with another session.
+// confirmed reports whether the session holds after a renewal all keys of the client, if keys may be lost
+// alone. If not, a key may have been free since the renewal was sent, and the client continues with another
+// session.
 func (c *contender) confirmed(ctx context.Context, t *clientSession, asked int64) bool {
 	if !c.KeysDieAlone {
 		return true
@@ -110,7 +110,7 @@ func (c *contender) confirmed(ctx context.Context, t *clientSession, asked int64
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, key := range keys {
-		if err == nil && (still[i] || c.held[key] != held[i].Token) { // or let go of meanwhile
+		if err == nil && (still[i] || c.held[key] != held[i].Token) { // or released meanwhile
 			continue
 		}
 		t.ending(asked)
@@ -120,7 +120,7 @@ func (c *contender) confirmed(ctx context.Context, t *clientSession, asked int64
 	return true
 }
 
-// end closes the session: what it held is free from somewhen on.
+// end closes the session: its keys become free at some time.
 func (c *contender) end() {
 	c.stop()
 	c.clientSession.ending(c.h.now())

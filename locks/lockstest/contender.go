@@ -15,8 +15,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// contender is one client that takes, checks, uses and lets go of keys, and sometimes stops renewing
-// its session.
+// contender is one client that acquires, checks, uses and releases keys, and sometimes stops renewing its
+// session.
+//
+//	begin a session ──▶ act … act ──▶ fall: stop renewing, close or expire ──▶ begin another
 type contender struct {
 	*suite
 	t         *testing.T
@@ -33,12 +35,12 @@ type contender struct {
 
 	mu            sync.Mutex // the client alone writes clientSession and held
 	clientSession *clientSession
-	held          map[int]driver.Token // but for what is being let go of
+	held          map[int]driver.Token // without those that are being released
 	danger        bool                 // the service may end the session now, without notice
 	shaken        bool                 // it was in danger
 }
 
-// staleHold is a token whose session is over.
+// staleHold is a token of an ended session.
 type staleHold struct {
 	key, session int
 	token        driver.Token
@@ -51,7 +53,7 @@ func (c *contender) run(ops int, span time.Duration) {
 	if !c.begin() {
 		return
 	}
-	at := ops/8 + c.random.IntN(ops/4) // not when all the others fall: one of them has to take what this one held
+	at := ops/8 + c.random.IntN(ops/4) // not when the others fall: one of them has to acquire what this one held
 	silent := c.random.IntN(2) == 0
 	for n := range ops {
 		time.Sleep(time.Until(began.Add(span * time.Duration(n) / time.Duration(ops))))
@@ -66,7 +68,7 @@ func (c *contender) run(ops int, span time.Duration) {
 	c.end()
 }
 
-// fall loses the session in one of the ways in which that happens, and begins another one.
+// fall loses the session in one of several ways, and begins another one.
 func (c *contender) fall(silent bool) {
 	c.stop()
 	if !silent && c.ExpireSession != nil {
@@ -91,7 +93,7 @@ func (c *contender) fall(silent bool) {
 
 func name(key int) string { return fmt.Sprintf("user/k%02d", key) }
 
-// act does one thing; false if the client cannot go on.
+// act makes one call; false if the client cannot continue.
 func (c *contender) act() bool {
 	if c.shook() {
 		return c.again()
@@ -107,7 +109,7 @@ func (c *contender) act() bool {
 		c.write(z.key, z.session, z.token)
 	case len(c.retired) > 0 && dice == 1 && !holds:
 		z := c.retired[c.random.IntN(len(c.retired))]
-		return c.letGo(z.key, z.token) // of a session that is over: it must not free what others hold
+		return c.letGo(z.key, z.token) // of an ended session: it must not free keys of others
 	case !holds:
 		return c.tryAcquire(key)
 	case dice < 3:
@@ -133,12 +135,11 @@ func (c *contender) write(key, session int, token driver.Token) {
 	c.h.add(c.stream, asked, call{key: name(key), do: doWrite, session: session, token: token, value: c.wrote}, answer{yes: yes})
 }
 
-// patient bounds one call: a client that is cut off shall not wait for its answer.
+// patient bounds one call: a disconnected client should not wait for its answer.
 func (c *contender) patient() time.Duration { return max(300*time.Millisecond, c.ttl/3) }
 
-// tries is how often the client asks for an answer that does not come. Mostly it goes on until it has
-// one, or its session is over, as package locks does: so an answer that was lost is not unknown. Now
-// and then it gives up.
+// tries is how often the client asks for an answer that does not come. Mostly it continues until it has one, or
+// its session has ended, as package locks does: so a lost answer is not unknown. Sometimes it gives up.
 func (c *contender) tries() int {
 	if c.random.IntN(10) == 0 {
 		return 2
@@ -146,11 +147,11 @@ func (c *contender) tries() int {
 	return int(3*c.ttl/c.patient()) + 3
 }
 
-// tryAcquire asks again with the same id while the answer does not come.
+// tryAcquire asks again with the same id until there is an answer.
 func (c *contender) tryAcquire(key int) bool {
 	id, asked := rand.Text(), c.h.now()
 	ask := call{key: name(key), do: doAcquire, session: c.clientSession.number}
-	sent := false // and not answered: whatever comes of the next try, that one may arrive later
+	sent := false // and not answered: whatever the next try returns, that one may arrive later
 	for range c.tries() {
 		ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
 		results, err := c.clientSession.TryAcquire(ctx, id, []driver.Want{{Key: name(key)}})
@@ -184,7 +185,7 @@ func (c *contender) tryAcquire(key int) bool {
 	}
 	if sent {
 		c.unknown(key, asked, ask)
-		return c.again() // a session that may hold what it does not know is of no use
+		return c.again() // a session that may hold unknown keys is useless
 	}
 	return true
 }
@@ -202,7 +203,7 @@ func (c *contender) unknown(key int, asked int64, ask call) {
 	c.h.holds(name(key), c.clientSession)
 }
 
-// again goes on with a new session.
+// again continues with a new session.
 func (c *contender) again() bool {
 	c.end()
 	return c.begin()
@@ -237,7 +238,7 @@ func (c *contender) letGo(key int, token driver.Token) bool {
 		cancel()
 		if errors.Is(err, driver.ErrSessionLost) {
 			if sent {
-				c.unknown(key, asked, ask) // it may have been let go of before the session ended
+				c.unknown(key, asked, ask) // it may have been released before the session ended
 			}
 			if held {
 				c.holds(key, token)
@@ -272,8 +273,8 @@ func (c *contender) holds(key int, token driver.Token) {
 
 func (c *contender) released(key int, asked int64, ask call) {
 	if c.clientSession.earliestEnd() < c.h.now() {
-		// The session may have ended, which a release does not report; or the client knows that it is of no
-		// use any more, and the service frees the key when it ends.
+		// The session may have ended, which a release does not report; or the client has given it up, and the
+		// service frees the key when it ends.
 		c.unknown(key, asked, ask)
 		return
 	}

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// faultsEach is how often each client's way breaks in one run.
+// faultsEach is the number of faults for each client in one run.
 const faultsEach = 4
 
-// faultAt is one fault of one client's way.
+// faultAt is one fault of one client's connection.
 type faultAt struct {
 	fault       Fault
 	after, last time.Duration // since the end of the one before; until it is healed
 }
 
-// plan is the faults of each client in turn, and about how long they take. They begin soon after each
-// other and last from a fifth of the ttl to half as much again: some sessions live through them and
-// some do not.
+// plan has the faults of each client in turn, and about how long they take. They begin soon after each other
+// and last from a fifth of the ttl to half as much again: some sessions survive them and some do not.
 func plan(seed uint64, faults []Fault, ttl time.Duration) (planned [linearClients][]faultAt, span time.Duration) {
 	if len(faults) == 0 {
 		return planned, 0
@@ -42,7 +41,7 @@ func plan(seed uint64, faults []Fault, ttl time.Duration) (planned [linearClient
 	return planned, span
 }
 
-// suffer breaks the client's way as planned, and leaves it healed.
+// suffer applies the planned faults, and heals them.
 func (c *contender) suffer(planned []faultAt) {
 	for _, b := range planned {
 		time.Sleep(b.after)
@@ -54,8 +53,8 @@ func (c *contender) suffer(planned []faultAt) {
 	}
 }
 
-// endanger notes that the service may end the session from now on without telling first. Only those do
-// that promise no EarlyLoss.
+// endanger notes that the service may end the session from now on without notice. Only services without
+// EarlyLoss do.
 func (c *contender) endanger() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,8 +73,7 @@ func (c *contender) safe() {
 	c.danger = false
 }
 
-// shook reports, once, that the session went through a danger that is over. What it held may have been
-// taken away.
+// shook reports, once, that the session was in a danger that has passed. It may have lost keys.
 func (c *contender) shook() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// gate stands between a Locker and its driver: it can be shut, as if the network was cut, and it
-// shows the sessions that were opened.
+// gate is between a Locker and its driver: it can be shut, as if the network was disconnected, and it records
+// the sessions that were opened.
 type gate struct {
 	driver.Driver
 
@@ -19,8 +19,8 @@ type gate struct {
 	opened []driver.Session
 }
 
-// behindGate puts a gate before d. What was opened through it is closed when the test ends, also
-// what could not be while the gate was shut.
+// behindGate puts a gate before d. Sessions opened through it are closed when the test ends, also those that
+// could not be while the gate was shut.
 func behindGate(t *testing.T, d driver.Driver) *gate {
 	v := &gate{Driver: d}
 	t.Cleanup(func() {

@@ -7,7 +7,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// history is what several clients asked and were answered, on one clock.
+// history has the calls and answers of several clients, on one clock.
 type history struct {
 	base time.Time
 
@@ -30,7 +30,7 @@ func newHistory() *history { return &history{base: time.Now()} }
 // now is the time of the history, in nanoseconds.
 func (h *history) now() int64 { return time.Since(h.base).Nanoseconds() }
 
-// stream is a new client: what one client asks is one after the other.
+// stream is a new client: its calls are one after the other.
 func (h *history) stream() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +46,7 @@ func (h *history) add(client int, asked int64, c call, a answer) {
 	if a.unknown {
 		op.Return = never
 		h.clients++
-		op.ClientId = h.clients // it may take effect after what the client does next
+		op.ClientId = h.clients // it may take effect after the next call of the client
 		h.unknown++
 	}
 	if c.do == doAcquire && a.yes {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// The answer to an acquire can get lost; its caller asks again under the same id.
+// The answer to an acquire can get lost; the caller asks again under the same id.
 var idempotent = []testCase{
 	{"idempotent/same id, same grant", func(t *testing.T, s *suite) {
 		c, id := s.kept(t, s.client(t), namespace()), rand.Text()

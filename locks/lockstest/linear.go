@@ -18,7 +18,7 @@ const (
 	linearClients = 6
 	linearKeys    = 20
 	linearOps     = 250 // for each key
-	// linearLimit bounds the search; what it cannot decide within has not passed.
+	// linearLimit bounds the search; an undecided history has not passed.
 	linearLimit = time.Minute
 	// linearUnknown is how many answers of a hundred may be missing: each allows two histories.
 	linearUnknown = 2
@@ -36,28 +36,27 @@ var linear = []testCase{
 	}},
 }
 
-// Linear is how clients that work at once are run and judged.
+// Linear says how concurrent clients are run and judged.
 type Linear struct {
-	// Seed decides what the clients do and when their ways break; by the clock if zero. It is in the
-	// log. What meets what depends on the machine too: the same seed need not fail again.
+	// Seed decides the calls of clients and the times of faults; by the clock if zero. It is in the log. The
+	// interleaving depends on the machine too: the same seed need not fail again.
 	Seed uint64
-	// Faults break the way of one client to the service, now of this one and now of that one; each
-	// of them about equally often. None: the ways hold.
+	// Faults disconnect one client at a time from the service; each of them about equally often.
 	Faults []Fault
 
-	careless bool // what the lock guards accepts every token
+	careless bool // the fenced resource accepts every token
 }
 
-// Fault is a way to break what lies between one client and the service, for a while.
+// Fault is a fault of the connection between one client and the service, for a while.
 type Fault struct {
 	Name       string
 	Begin, End func(t *testing.T, d driver.Driver)
 }
 
-// Linearizable lets six clients take, check, use and let go of twenty locks, with 250 operations on
-// each, and lose their sessions now and then. It fails if no lock could have given their answers, and if
-// that cannot be found out: because too little happened, too many answers are missing, or the search
-// took too long. A picture of the history that failed is left in the folder for temporary files.
+// Linearizable runs six clients that acquire, check, use and release twenty locks, with 250 operations on each,
+// and lose their sessions at times. It fails if no lock could have given their answers, and if that cannot be
+// decided: because there were too few events, too many answers are missing, or the search took too long. A
+// picture of a failed history is left in the folder for temporary files.
 func Linearizable(t *testing.T, h Harness, l Linear) {
 	r := contend(t, h, l)
 	t.Logf("%d operations, %d granted, %d without an answer, %d leases that were not released, %d faults, in %v; seed %d",
@@ -79,7 +78,7 @@ type contest struct {
 	took    time.Duration
 }
 
-// contend lets the clients work.
+// contend runs the clients.
 func contend(t *testing.T, h Harness, l Linear) contest {
 	s := &suite{Harness: h, ttl: max(h.MinTTL, time.Second)}
 	began := time.Now()
@@ -115,12 +114,12 @@ func contend(t *testing.T, h Harness, l Linear) contest {
 	return r
 }
 
-// judge searches for an order in which one lock would have answered so.
+// judge searches for an order in which one lock would have given the answers.
 func (r contest) judge(limit time.Duration) (porcupine.CheckResult, porcupine.LinearizationInfo) {
 	return porcupine.CheckOperationsVerbose(model.ToModel(), r.ops, limit)
 }
 
-// verdict is why a contest has not passed. What the search could not decide has not.
+// verdict is why a contest has not passed. An undecided one has not.
 func (r contest) verdict(result porcupine.CheckResult) (why []string) {
 	if len(r.ops) < linearKeys*linearOps*9/10 || r.granted < linearKeys*linearOps/20 || len(r.leases) < linearClients {
 		why = append(why, "too little happened to judge by")

@@ -1,5 +1,5 @@
-// Package lockstest is what a lock backend must pass: the driver's contract, and what package locks
-// makes of it, with several clients and with loss.
+// Package lockstest is the test of a lock backend: the contract of the driver, and package locks on top of it,
+// with several clients and with loss.
 package lockstest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// Harness is one lock service to test against. A fault that is nil cannot be caused there; what is
-// not tested for that reason is said in the log.
+// Harness is one lock service to test against. A fault that is nil cannot be caused there; the log says which
+// tests are left out for that reason.
 type Harness struct {
 	// Driver gives a new client, independent of all others: with its own connections, as in another
 	// process. The suite closes it.
@@ -19,18 +19,17 @@ type Harness struct {
 	MinTTL time.Duration
 	// ExpireSession makes the server end the session now, as if its ttl had passed.
 	ExpireSession func(t *testing.T, s driver.Session)
-	// Disconnect cuts one client off until Reconnect: what it sends does not arrive, or hangs.
-	// The suite reconnects before it closes the client.
+	// Disconnect disconnects one client until Reconnect: its requests do not arrive, or hang. The suite
+	// reconnects before it closes the client.
 	Disconnect func(t *testing.T, d driver.Driver)
 	Reconnect  func(t *testing.T, d driver.Driver)
-	// RestartEmpty stops the server and starts it without what it knew. It is called while no other
-	// case runs.
+	// RestartEmpty stops the server and starts it without its data. It is called while no other case runs.
 	RestartEmpty func(t *testing.T)
-	// KeysDieAlone says that a key is held by something of its own, as a connection, which may end while
-	// the session goes on: then Check reports it after the next renewal.
+	// KeysDieAlone says that a key may be lost while its session stays, as when each has a connection: then
+	// Check reports it after the next renewal.
 	KeysDieAlone bool
-	// Brief says that this is another way to a service that is tested whole elsewhere: what takes
-	// long is left out.
+	// Brief says that this is another connection to a service that is tested whole elsewhere: long cases are
+	// left out.
 	Brief bool
 }
 

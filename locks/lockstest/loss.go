@@ -34,7 +34,7 @@ var loss = []testCase{
 	}},
 }
 
-// lost checks what every call says once the session is over.
+// lost checks the error of every call once the session has ended.
 func lost(t *testing.T, s *suite, end func(driver.Session)) {
 	ns := namespace()
 	b := s.warm(t, ns)

@@ -9,13 +9,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// The model of one key that a history is compared with: a mutex whose holders are sessions, and a
-// register that refuses older tokens. An expiry is an operation too, which may take effect at the
-// earliest when the lease allows it: so a grant before that is illegal.
+// The model of one key that a history is compared with: a mutex whose holders are sessions, and a register that
+// refuses older tokens. An expiry is an operation too, which may take effect at the earliest when the lease
+// allows it: so a grant before that is illegal.
 //
-// An answer that never came leaves two possible states. The search goes on with both.
+// A missing answer leaves two possible states. The search continues with both.
 
-// call is what a client asked about one key.
+// call is a call about one key.
 type call struct {
 	key     string
 	do      act
@@ -35,9 +35,9 @@ const (
 	doRead
 )
 
-// answer is what came back.
+// answer is its answer.
 type answer struct {
-	unknown bool         // nothing did
+	unknown bool         // there was none
 	yes     bool         // granted, still held, accepted
 	token   driver.Token // granted; of a read: of the last write
 	value   int          // of a read
@@ -80,7 +80,7 @@ func (s keyState) step(c call, a answer) []keyState {
 		if a.unknown {
 			return []keyState{s, freed}
 		}
-		return []keyState{freed} // what is not held any more is left alone
+		return []keyState{freed} // releasing a key that is not held changes nothing
 	case doCheck:
 		return possible(a.unknown || a.yes == (s.holder == c.session && s.last == c.token), s)
 	case doWrite:
@@ -134,5 +134,5 @@ var model = porcupine.NondeterministicModel{
 	},
 }
 
-// never is when an operation returns whose answer did not come.
+// never is the end of an operation without an answer.
 const never = math.MaxInt64

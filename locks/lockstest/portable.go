@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// What package locks makes of the driver.
+// Package locks on the driver.
 var portable = []testCase{
 	{"portable/the holder learns of a loss before another grant", func(t *testing.T, s *suite) {
 		v := behindGate(t, s.Driver(t))
@@ -84,7 +84,7 @@ var portable = []testCase{
 		ns, keys := namespace(), numbered(450)
 		one, two := s.locker(t, s.Driver(t), s.patience(), ns, "one"), s.locker(t, s.Driver(t), s.patience(), ns, "two")
 		s.lease(t, one, "sys/a")
-		for batch := range slices.Chunk(keys, 25) { // many small ones: a variant may need a handshake for each key
+		for batch := range slices.Chunk(keys, 25) { // in small ones: a variant may need a handshake for each key
 			var reqs []locks.Request
 			for _, key := range batch {
 				reqs = append(reqs, locks.Request{Key: key})
@@ -131,7 +131,7 @@ var portable = []testCase{
 	}},
 }
 
-// earlyLoss: cut must keep a Locker on d from its server.
+// earlyLoss: cut must disconnect a Locker on d from its server.
 func earlyLoss(t *testing.T, s *suite, d driver.Driver, cut, reconnect func()) {
 	if !d.Caps().EarlyLoss {
 		defer d.Close()
@@ -160,7 +160,7 @@ func earlyLoss(t *testing.T, s *suite, d driver.Driver, cut, reconnect func()) {
 	}
 }
 
-// doing: Do excludes, over clients and within one.
+// doing: Do excludes, across clients and within one.
 func doing(t *testing.T, s *suite) {
 	const each, rounds = 3, 5
 	ns := namespace()

@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// fenced is a register beside the lock, as a store would have it: it refuses older tokens.
+// fenced is a register that refuses older tokens, as a store does.
 type fenced struct {
 	careless bool
 

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// A server that lost its state, or was away: these run alone.
+// A server that lost its state, or was down: these run alone.
 var restart = []testCase{
 	{"restart/tokens grow", func(t *testing.T, s *suite) {
 		ns := namespace()

@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// Steps of a backend's own tests. Each fails the test at once where the service does not answer.
+// Steps of a backend's own tests. Each fails the test at once if the service does not answer.
 
 // Acquire asks once for keys, which must be sorted, under an id of the test's choice.
 func Acquire(t *testing.T, s driver.Session, id string, keys ...string) []driver.Result {
@@ -28,7 +28,7 @@ func Grant(t *testing.T, s driver.Session, key string) driver.Held {
 	return driver.Held{Key: key, Token: got[0].Token}
 }
 
-// Holds holds that the service says of h, as a session's hold, what want says.
+// Holds checks that the service reports h, as a session's hold, as want says.
 func Holds(t *testing.T, s driver.Session, h driver.Held, want bool) {
 	t.Helper()
 	still, err := s.Check(t.Context(), []driver.Held{h})
@@ -40,7 +40,7 @@ func Holds(t *testing.T, s driver.Session, h driver.Held, want bool) {
 	}
 }
 
-// Wants is what to ask for keys with, each with the Meta "meta of " and the key.
+// Wants are requests for keys, each with the Meta "meta of " and the key.
 func Wants(keys ...string) []driver.Want {
 	w := make([]driver.Want, len(keys))
 	for i, key := range keys {

@@ -93,7 +93,7 @@ func (d *Driver) Valid() error {
 
 // Caps says what a lock on Redis is worth.
 func (d *Driver) Caps() driver.Caps {
-	note := "After a restart, a failover or lost data nothing is granted for one TTL, while live sessions bring back what they hold."
+	note := "After a restart, a failover or lost data nothing is granted for one TTL, while live sessions reassert what they hold."
 	if d.blind.Load() {
 		note = "This Redis does not report its run_id (INFO server): lost data is noticed, but not a restart from a snapshot or a failover."
 	}

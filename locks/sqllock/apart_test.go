@@ -139,7 +139,7 @@ func TestAFrozenNamespaceStopsNoOther(t *testing.T) {
 	})
 }
 
-// What a session held that is over is listed no more, before anybody has cleaned up, and is its own no more. It is not
+// Keys of an expired session are not listed, before they are reaped, and are its own no more. It is not
 // renewed.
 func TestAnExpiredSessionHoldsNothing(t *testing.T) {
 	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {

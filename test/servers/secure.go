@@ -16,7 +16,7 @@ type Secure struct {
 	Password    string      // Redis: of the user "default"
 }
 
-// tlsFiles are copies for the server: it may run as a user who cannot read those of the test.
+// tlsFiles are copies for the server: it may run as an account that cannot read those of the test.
 type tlsFiles struct{ ca, cert, key, both string }
 
 func (s Secure) install(i *instance) (tlsFiles, error) {

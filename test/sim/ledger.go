@@ -119,7 +119,7 @@ func (w *world) judgeTime(me *run) {
 		end = granted
 	}
 	if over := time.Since(end); over > 0 {
-		w.violate(me.task.ID, "task %s (token %d) executes %v after its time was over: trusted until %v, granted until %v",
+		w.violate(me.task.ID, "task %s (token %d) executes %v after its deadline: trusted until %v, granted until %v",
 			me.task.ID, me.task.Token, over, trusted, granted)
 	}
 }

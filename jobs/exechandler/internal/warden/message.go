@@ -56,7 +56,7 @@ type Why string
 // Why a command was stopped; "" if it ended by itself.
 const (
 	Ordered Why = "ordered"
-	Overdue Why = "overdue" // its time was over
+	Overdue Why = "overdue" // its deadline passed
 	Alone   Why = "alone"   // its replica was gone
 )
 
