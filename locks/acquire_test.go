@@ -107,7 +107,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// A key of which a release is on its way is no ghost.
+// A key with a release under way is not freed as unexpected.
 func TestBusyDuringRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)

@@ -99,7 +99,7 @@ func TestSecondTryFindsSessionLost(t *testing.T) {
 	})
 }
 
-// A second try of which nothing comes leaves what the first one said.
+// A second try without an answer leaves the answer of the first one.
 func TestSecondTryThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()
@@ -154,7 +154,7 @@ type second struct {
 	mine   locks.Token  // of user/a, as the first call granted it
 }
 
-// What a second try says of one key leaves what is known of the others.
+// The answer of a second try for one key leaves the outcomes of the others.
 func TestSecondTry(t *testing.T) {
 	const a, lost = "user/a", "user/lost"
 	for name, c := range map[string]struct {

@@ -112,7 +112,7 @@ func TestDoInterrupted(t *testing.T) {
 	})
 }
 
-// What stood in the way is what the service said before the wait was cut short, if it said anything.
+// The obstacle of a wait is the last answer of the service before the wait ended, if there was one.
 func TestDoInterruptedDuringACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
@@ -190,7 +190,7 @@ func TestDoWhenClosed(t *testing.T) {
 	})
 }
 
-// fn's work is not redone only because its lock could not be given back; and a done ctx does not
+// fn does not fail only because its lock could not be released; and a done ctx does not
 // keep the lock.
 func TestDoReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

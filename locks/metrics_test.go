@@ -155,7 +155,7 @@ func TestMetricsAreCalled(t *testing.T) {
 	})
 }
 
-// What a Locker gives back when it is closed is not lost.
+// Leases that Close releases are not counted as lost.
 // A nil pointer as Metrics is not called, and nothing panics.
 func TestNilMetricsAreNone(t *testing.T) {
 	var none *told

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
-// said is what an error says.
+// said is the text of an error.
 func said(err error) string {
 	if err == nil {
 		return ""
@@ -46,7 +46,7 @@ func TestWhatIsSaidOfOptions(t *testing.T) {
 	}
 }
 
-// What is wrong with a request is said of its key.
+// The error of an invalid request names its key.
 func TestWhatIsSaidOfRequests(t *testing.T) {
 	const limit = ": must be 1 to 200 printable ASCII characters without blanks"
 	l := start(t, memlock.New(), locks.Options{Owner: "one"})

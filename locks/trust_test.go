@@ -190,7 +190,7 @@ func TestSessionLost(t *testing.T) {
 	}
 }
 
-// An acquire that finds the session over goes on with a new one: nothing was granted.
+// An acquire that finds the session expired opens a new one: nothing was granted.
 func TestAcquireFindsSessionLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, service := pair(t)

@@ -117,7 +117,7 @@ func TestUnknownUntilTheLastTryIsAnswered(t *testing.T) {
 }
 
 // A request without an answer may arrive when the key is free again, though it was busy when it was asked for a
-// second time: then it is given back.
+// second time: then it is released.
 func TestFirstTryThatArrivesAfterTheSecondWasBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
@@ -224,7 +224,7 @@ func TestUnexpectedHoldIsFreed(t *testing.T) {
 		wantBusy(t, l, "user/a")
 		synctest.Wait()
 		take(t, l, "user/a")
-		wantBusy(t, l, "user/kept") // a key that is really held is no ghost
+		wantBusy(t, l, "user/kept") // a key with a lease is not freed
 		synctest.Wait()
 		wantBusy(t, l, "user/kept")
 		if n := f.count("release"); n > 4 {

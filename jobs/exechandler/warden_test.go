@@ -28,7 +28,7 @@ import (
 // family is a command with descendants of every kind: a child, one in a session of its own, one
 // whose parents are gone, and one that forgot its environment. It is ready when all are there. Those
 // that get SIGTERM write it to a file of the folder, since the output is not read when the replica is
-// gone; ignores ones go on.
+// gone; those that ignore it go on.
 func family(ignores bool, dir string) string {
 	heard, born, end := filepath.Join(dir, "heard"), filepath.Join(dir, "born"), "exit"
 	if ignores {

@@ -193,7 +193,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// Where a redirect leads is said as far as it is no secret: the server asked for may repeat what it was asked.
+// The target of a redirect is shown without secrets: the server may repeat the path of the request.
 func TestTargetsOfRedirects(t *testing.T) {
 	host := ""
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {

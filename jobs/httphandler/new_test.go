@@ -131,7 +131,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is said at once, in one order.
+// All problems are reported at once, in one order.
 func TestNewSaysEverythingAtOnce(t *testing.T) {
 	r := httphandler.Request{
 		URL: "ftp://x", Method: "PUSH", ExpectStatus: []int{99, 200, 600}, Timeout: -time.Second,

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Seconds or a date, of a day at most; what is over is now.
+// Seconds or a date, of a day at most; a past date is now.
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 6, 1, 8, 0, 0, 0, time.UTC)
 	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }

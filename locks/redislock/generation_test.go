@@ -49,7 +49,7 @@ func TestEmptyRestart(t *testing.T) {
 	srv.Kill()
 	srv.Start()
 	refuses(t, b, "mine")
-	refuses(t, open(t, rdb, "restart"), "mine") // a newcomer
+	refuses(t, open(t, rdb, "restart"), "mine") // a new session
 	renew(t, a)
 	lockstest.Holds(t, a, mine, true)
 	if got := recovered(t, "mine", a, b); got.Holder == nil || got.Holder.Token != mine.Token {

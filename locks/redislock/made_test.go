@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// What a driver cannot be made of is said by the first call that returns an error, without a server.
+// Invalid arguments of a driver are reported by the first call that returns an error, without a server.
 func TestWhatItIsMadeOf(t *testing.T) {
 	var none *redis.Client
 	for _, rdb := range []redis.UniversalClient{nil, none} {

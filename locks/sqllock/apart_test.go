@@ -72,7 +72,7 @@ func TestNamespacesInOneDatabaseKeepApart(t *testing.T) {
 	})
 }
 
-// Under another token, or another's, nothing is given back.
+// Under another token, or that of another session, nothing is released.
 func TestAReleaseNamesTheToken(t *testing.T) {
 	every(t, func(t *testing.T, _ *sql.DB, d driver.Driver) {
 		s, other := session(t, d, time.Minute), session(t, d, time.Minute)

@@ -32,7 +32,7 @@ func edge(t *testing.T, dsn string) (p *proxy.Proxy, through string) {
 	return p, c.FormatDSN()
 }
 
-// A call whose COMMIT is never answered ends with its context, and leaves the way free for the next
+// A call without an answer to COMMIT ends with its context, and does not block the next
 // one, also on a handle that would wait for ever. What it did is found under its id.
 func TestTheAnswerToCommitIsLost(t *testing.T) {
 	t.Parallel()

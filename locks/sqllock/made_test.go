@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 )
 
-// What a driver cannot be made of is said by the first call that returns an error, without a server.
+// Invalid arguments of a driver are reported by the first call that returns an error, without a server.
 func TestWhatItIsMadeOf(t *testing.T) {
 	for want, drv := range map[string]*sqllock.Driver{
 		"locks: sqllock: New: the handle is nil":                             sqllock.New(nil, sqllock.MySQL, sqllock.Options{}),

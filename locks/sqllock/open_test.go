@@ -14,7 +14,7 @@ import (
 )
 
 // A process that froze while it took a key has the row that all tokens of the namespace come from.
-// The server ends its transaction long before it goes on.
+// The server ends its transaction long before it continues.
 func TestAFrozenHolderBlocksNoSession(t *testing.T) {
 	t.Parallel()
 	dsn := servers.MySQL(t)
@@ -38,7 +38,7 @@ func TestAFrozenHolderBlocksNoSession(t *testing.T) {
 	}
 }
 
-// What the handle says of idle transactions is not meant for those that hold a key of mode row.
+// The handle's limit for idle transactions does not apply to those that hold a key of mode row.
 func TestRowModeOutlivesIdleTransactions(t *testing.T) {
 	t.Parallel()
 	db := opened(t, servers.MySQL(t))

@@ -96,7 +96,7 @@ func (c *cut) pump(to, from net.Conn, answers bool) {
 }
 
 // requests tells held of those in b. Each begins with its length, its number and the opcode, of four
-// bytes each; what reaches the way in pieces is not looked at.
+// bytes each; requests in pieces are not read.
 func (c *cut) requests(b []byte) {
 	c.mu.Lock()
 	held := c.held

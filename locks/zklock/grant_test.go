@@ -32,7 +32,7 @@ const (
 	closeSession    = 1<<32 - 11
 )
 
-// between opens a session of which the test sees each request before it goes on, and one beside it.
+// between opens a session whose requests the test sees before they are passed on, and one beside it.
 func between(t *testing.T, namespace string) (a, b *session, op *zk.Conn, way *cut) {
 	t.Helper()
 	addr := servers.ZooKeeper(t)
@@ -40,7 +40,7 @@ func between(t *testing.T, namespace string) (a, b *session, op *zk.Conn, way *c
 	return openFor(t, way.addr, namespace, 10*time.Second), openFor(t, addr, namespace, 10*time.Second), operator(t, addr), way
 }
 
-// before has do happen before the first request of a kind goes on.
+// before calls do before the first request of a kind is passed on.
 func (c *cut) before(opcode uint32, do func()) {
 	once := sync.OnceFunc(do)
 	c.hold(func(passing uint32) {
@@ -358,7 +358,7 @@ func TestCheckThatDoesNotArrive(t *testing.T) {
 	}
 }
 
-// Without a login nothing is said about one.
+// Without a login no error mentions one.
 func TestNoLogin(t *testing.T) {
 	t.Parallel()
 	way := newCut(t, servers.ZooKeeper(t))

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// What a driver cannot be made of is said by the first call that returns an error, without a server.
+// Invalid arguments of a driver are reported by the first call that returns an error, without a server.
 func TestWhatItIsMadeOf(t *testing.T) {
 	for _, servers := range [][]string{nil, {}} {
 		if _, err := locks.New(New(servers, Options{}), locks.Options{}); err == nil || err.Error() != "locks: zklock: New: no servers" {

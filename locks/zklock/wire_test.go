@@ -251,7 +251,7 @@ func TestTheLastAnswer(t *testing.T) {
 	}
 }
 
-// What is shorter than a request goes on as it is. A gate that is closed cuts its connection, if it has one.
+// Bytes shorter than a request are passed on as they are. A closed gate closes its connection, if it has one.
 func TestAGateIsClosed(t *testing.T) {
 	t.Parallel()
 	g := newGate(time.Second, nil)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The kernel says of one connection what its table of all says, and nothing of one that is not there.
+// The kernel's answer for one connection agrees with its table, and is empty for a missing one.
 func TestSocketOf(t *testing.T) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -17,7 +17,7 @@ func (m *model) works(replica string) bool {
 	return false
 }
 
-// aside is what goes on beside the work all the time: stale writes, and locks of others.
+// aside are the events beside the work: stale writes, and locks of others.
 func (m *model) aside() {
 	if m.now.Sub(m.h.Run.Began)%time.Second != 0 {
 		return
@@ -28,7 +28,7 @@ func (m *model) aside() {
 	m.h.Holds = append(m.h.Holds, history.Hold{At: m.now, Holder: "a", Key: "uplink", Token: 7})
 }
 
-// byHand is one of each thing that people do; some of it has no effect.
+// byHand is one of each call of clients; some have no effect.
 func (m *model) byHand() {
 	ask := func(what, target string, ids ...string) {
 		m.h.Asks = append(m.h.Asks, history.Ask{

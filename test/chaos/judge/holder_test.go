@@ -2,7 +2,7 @@ package judge
 
 import "testing"
 
-// Each thing that a replica says of the run in the way is read, and nothing else.
+// Each format of the reason for a taken slot is read, and nothing else.
 func TestReadHolder(t *testing.T) {
 	const run = "the run of 2026-03-01T12:00:00Z (task t1) "
 	of := holder{run: "2026-03-01T12:00:00Z", task: "t1"}

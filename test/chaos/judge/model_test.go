@@ -39,7 +39,7 @@ type model struct {
 // clean plays a run. Different seeds are different runs.
 func clean(seed uint64) *history.History { return lasting(seed, after) }
 
-// lasting plays a run that goes on for a while after its fault.
+// lasting is a run that continues for a while after its fault.
 func lasting(seed uint64, after time.Duration) *history.History {
 	m := &model{
 		h: &history.History{Run: history.Run{

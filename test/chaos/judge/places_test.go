@@ -164,7 +164,7 @@ func lastSkipped(h *history.History, job string) (last int) {
 	return last
 }
 
-// orphanOf lets the session die of which a task of the pool was, and its command go on for so long
+// orphanOf expires the session of a task of the pool, and its command goes on for so long
 // after the session's last beat.
 func orphanOf(h *history.History, pool string, lives time.Duration) {
 	h.Run.Slack = 0

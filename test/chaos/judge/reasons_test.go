@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// doubt is something that the record says of itself: it does not pass because something else happened,
+// falseReason is a false reason in the record: it is found because something else happened,
 // and passes with what makes it true.
-type doubt struct {
+type falseReason struct {
 	name string
 	want Invariant
 	text string // of the violation
@@ -20,7 +20,7 @@ type doubt struct {
 	near, because func(h *history.History)
 }
 
-func (d doubt) test(t *testing.T) {
+func (d falseReason) test(t *testing.T) {
 	for _, step := range []struct {
 		found bool
 		does  func(h *history.History)
@@ -72,7 +72,7 @@ func TestReasons(t *testing.T) {
 		r := row(h, "slow", "ran")
 		r.Result, r.Reason = "cancelled", "cancelled by a user"
 	}
-	for _, d := range []doubt{
+	for _, d := range []falseReason{
 		{"suspended at another time", Accounted, "it was not, then", skip("suspended"), func(h *history.History) {
 			at := dbTime(row(h, "slow", "skipped").DecidedAt)
 			ask(h, "suspend", "each", "ok", at) // another job
@@ -163,7 +163,7 @@ func TestCatchUp(t *testing.T) {
 		r.DecidedAt += late.Microseconds()
 		return r
 	}
-	for _, d := range []doubt{
+	for _, d := range []falseReason{
 		{"missed with latest", Accounted, "nothing stands for it", func(h *history.History) {
 			r := delay(h, "each", "ran")
 			r.Outcome, r.Reason = "missed", "a later due time stands for it"
@@ -221,7 +221,7 @@ func TestByHand(t *testing.T) {
 	retried := func(h *history.History) history.Row {
 		return h.Final.Done[slices.IndexFunc(h.Final.Done, func(r history.Row) bool { return r.RetryOf != "" })]
 	}
-	for _, d := range []doubt{
+	for _, d := range []falseReason{
 		{"a run by hand that was done twice", Accounted, "no client asked for it", again, func(h *history.History) {
 			ask(h, "run", "again", "unknown", began.Add(10*time.Second)) // long ago
 			ask(h, "run", "each", "unknown", began.Add(40*time.Second))

@@ -24,7 +24,7 @@ func TestStartsAgain(t *testing.T) {
 			h.Run.Pools[i].OnLost, h.Run.Pools[i].Retries = "fail", 3
 		}
 	}
-	for _, d := range []doubt{
+	for _, d := range []falseReason{
 		{"after nothing", OneStart, "0 failures and 0 losses", func(h *history.History) {
 			h.Audit = slices.DeleteFunc(h.Audit, func(c history.Change) bool { return c.Table == "attempts" })
 		}, nil, nil},
@@ -62,7 +62,7 @@ func TestLanes(t *testing.T) {
 		a, b := two(h)
 		*a, *b = *b, *a
 	}
-	for _, d := range []doubt{
+	for _, d := range []falseReason{
 		{"refused, without an earlier attempt", Slots, "the target refused", func(h *history.History) {
 			e, _ := two(h)
 			e.Refused = true
@@ -195,7 +195,7 @@ func TestSeenTooLittle(t *testing.T) {
 			h.Stale = slices.DeleteFunc(h.Stale, func(s history.Stale) bool { return s.What == what })
 		}
 	}
-	for _, d := range []doubt{
+	for _, d := range []falseReason{
 		{"a zombie that never gets an answer", NotVacuous, "answers to a stale finish", func(h *history.History) {
 			for i := range h.Stale {
 				h.Stale[i].Error = "connection refused"

@@ -93,7 +93,7 @@ func sleeper(t *testing.T) (*Warden, *Attempt) {
 	return w, a
 }
 
-// A warden that has no descriptors left for a command's files says so of that command, and goes on with
+// A warden without descriptors for a command's files reports that for the command, and continues with
 // the others.
 func TestNoDescriptorsForFiles(t *testing.T) {
 	w, sleeping := sleeper(t)
