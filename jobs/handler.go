@@ -25,7 +25,7 @@ type Handler interface {
 }
 
 // Described handlers say what they do, for people. The description must not contain secrets, nor
-// digests of them: who sees one can try guesses against it. Unless the handler is [Identified], its
+// digests of them: a reader can try guesses against a digest. Unless the handler is [Identified], its
 // description is its identity, too. A handler that surrounds another one must not repeat what that
 // one says: it has an Unwrap() Handler for it, or is made by [Wrap].
 type Described interface {
@@ -67,7 +67,7 @@ type ExitError struct {
 func (e *ExitError) Error() string { return e.Text }
 
 // Permanent wraps err so that the task ends as failed, without further attempts: for what no retry can make good.
-// Whoever is notified of failures is told. It may be wrapped in turn, and counts for more than a RetryAfter beside it.
+// A notification of failures is sent. It may be wrapped in turn, and counts for more than a RetryAfter beside it.
 // err is for people, and may be nil.
 func Permanent(err error) error { return &permanent{err} }
 
@@ -86,7 +86,7 @@ func (p *permanent) Unwrap() error { return p.err }
 func IsPermanent(err error) bool { var p *permanent; return errors.As(err, &p) }
 
 // Cancel wraps err so that the task ends as cancelled, without further attempts: for what need not be done any
-// more. That is no failure, and nobody is notified; for one there is [Permanent]. It may be wrapped in turn, and
+// more. That is no failure, and no notification is sent; a failure is [Permanent]. It may be wrapped in turn, and
 // counts for more than a RetryAfter or a Permanent beside it. err is for people, and may be nil.
 func Cancel(err error) error { return &cancelled{err} }
 
@@ -105,7 +105,7 @@ func (c *cancelled) Unwrap() error { return c.err }
 func IsCancel(err error) bool { var c *cancelled; return errors.As(err, &c) }
 
 // RetryAfter wraps err so that the next attempt starts after d (≥ 0) instead of the usual backoff: for
-// what says itself when to come back. The attempt counts; when the limit is reached the task fails.
+// a service that says when to try again. The attempt counts; when the limit is reached the task fails.
 // It may be wrapped in turn. err is for people, and may be nil.
 func RetryAfter(d time.Duration, err error) error { return &retryAfter{max(d, 0), err} }
 

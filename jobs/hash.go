@@ -15,7 +15,7 @@ import (
 // Hash is a fingerprint of what decides how the job runs, 32 hexadecimal digits: of the whole definition but for
 // Description and Labels, which are for people. It is equal for equal definitions, in every process. A zero field and
 // its written default are the same. Of a handler its identity counts, see [Identified], and with it values that may be
-// secret: show the hash to nobody.
+// secret: do not show the hash.
 //
 // A replica leaves a job alone while a newer configuration has it with another hash.
 func (j Job) Hash() string {
@@ -56,7 +56,7 @@ func (p Pool) Hash() string {
 
 // HandlerHashes are fingerprints of how the pool runs tasks, by their kind, for each kind that it has a handler for; ""
 // is for tasks without a kind. Each is of the handler's identity and of what the replica that runs the task goes by:
-// Timeout, OnLost and Retries. As with Hash, show them to nobody.
+// Timeout, OnLost and Retries. As with Hash, do not show them.
 //
 // A replica leaves those tasks of a pool alone whose kind a newer configuration has with another fingerprint, or
 // does not have. MaxRunning is not among them: it is the one of the newest configuration, wherever the task runs.

@@ -10,7 +10,7 @@ const (
 	Allow  Concurrency = "allow"  // runs overlap
 )
 
-// CatchUpPolicy says which of the due times that nobody decided in time still run.
+// CatchUpPolicy says which of the due times that were not decided in time still run.
 type CatchUpPolicy string
 
 const (

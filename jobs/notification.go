@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Notification is what somebody is told, as JSON. Fields that do not apply are absent.
+// Notification is the payload of a notification, as JSON. Fields that do not apply are absent.
 type Notification struct {
-	ID          string      `json:"id"` // of the event: the same each time it is told
+	ID          string      `json:"id"` // of the event: the same each time it is sent
 	Event       Event       `json:"event"`
 	Text        string      `json:"text"`           // all of it in one line, for people
 	Name        string      `json:"name,omitempty"` // of the set

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// Event is something that somebody may want to be told of, see [Notify].
+// Event is what a notification can be sent of, see [Notify].
 type Event string
 
 const (
 	EventFailed    Event = "failed"    // a task ended as failed: its last attempt did, no further one is due
-	EventMissed    Event = "missed"    // due times of a job that nobody could decide in time
+	EventMissed    Event = "missed"    // due times of a job that could not be decided in time
 	EventLost      Event = "lost"      // a task ended as lost: its replica died, and it does not run again
 	EventRecovered Event = "recovered" // the first success after any of these
 )
@@ -20,18 +20,18 @@ const (
 // Events are all of them.
 var Events = []Event{EventFailed, EventMissed, EventLost, EventRecovered}
 
-// Notify says of which events of a job or pool somebody is told, and how. The zero Notify tells
-// nobody.
+// Notify says for which events of a job or pool a notification is sent, and how. The zero Notify sends
+// none.
 //
 // Each event becomes a task of the pool "notifications", whose payload is a [Notification] and which
-// Handler runs: it is told at least once, with that pool's retries, and what it does or does not do
-// holds up nothing else. A notification that fails is told to nobody.
+// Handler runs: it is sent at least once, with that pool's retries, and its failure
+// delays nothing else. Of a notification that fails no notification is sent.
 type Notify struct {
 	On      []Event // nil: all; empty: none
-	Handler Handler // nil: nobody is told
+	Handler Handler // nil: no notification is sent
 }
 
-// Wants reports whether somebody is to be told of e.
+// Wants reports whether a notification is sent for e.
 func (n Notify) Wants(e Event) bool {
 	return n.Handler != nil && (n.On == nil || slices.Contains(n.On, e))
 }
@@ -43,7 +43,7 @@ func (n Notify) Kind(owner string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// described is what counts in a definition's hash; nil where nobody ever wanted anything.
+// described is what counts in a definition's hash; nil where neither events nor a handler are given.
 func (n Notify) described() any {
 	if n.On == nil && n.Handler == nil {
 		return nil
@@ -58,7 +58,7 @@ func (n Notify) described() any {
 	}{slices.Compact(slices.Sorted(slices.Values(on))), identify(n.Handler)}
 }
 
-// notifies reports whether somebody is told of anything.
+// notifies reports whether any job or pool sends notifications.
 func (s Set) notifies() bool {
 	for _, n := range s.notify() {
 		if n.Handler != nil {

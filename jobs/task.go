@@ -16,7 +16,7 @@ const (
 	StateRunning   State = "running"
 	StateSucceeded State = "succeeded"
 	StateFailed    State = "failed"
-	StateLost      State = "lost" // its replica died; nobody knows how far it came
+	StateLost      State = "lost" // its replica died; how far it came is unknown
 	StateCancelled State = "cancelled"
 )
 
@@ -51,7 +51,7 @@ type Task struct {
 	PayloadSize int             `json:"payload_size"`       // bytes of it; lists leave out a Payload above 1 KiB
 	RetryOf     string          `json:"retry_of,omitempty"` // id of the first task of the chain of retries
 	Tags        []string        `json:"tags,omitempty"`
-	By          string          `json:"by,omitempty"` // who enqueued it, or asked for the run or retry; empty: a schedule, or not said
+	By          string          `json:"by,omitempty"` // the user that enqueued it, or asked for the run or retry; empty: a schedule, or not given
 	OnLost      OnLost          `json:"-"`
 
 	// IdempotencyKey is the same over all attempts and retries: "job@at", with "/seq" if seq > 0,
@@ -82,7 +82,7 @@ type NewTask struct {
 	Priority       int       `json:"priority,omitempty"`        // −100 … 100
 	IdempotencyKey string    `json:"idempotency_key,omitempty"` // at most 255 bytes; one task per pool and key, as long as the task is kept
 	Tags           []string  `json:"tags,omitempty"`
-	By             string    `json:"-"` // who enqueues it, for people: at most 255 bytes. The API says who asked
+	By             string    `json:"-"` // the user that enqueues it, for people: at most 255 bytes. The API sets it to the name of the token
 	// Force adds the task even though no live replica can run it: those that can are to follow.
 	Force bool `json:"force,omitempty"`
 }

@@ -22,7 +22,7 @@ type Outcome string
 const (
 	Ran     Outcome = "ran"     // at least one attempt started and the last one ended
 	Skipped Outcome = "skipped" // decided not to run; the reason says why
-	Missed  Outcome = "missed"  // nobody could decide it in time
+	Missed  Outcome = "missed"  // it could not be decided in time
 	Lost    Outcome = "lost"    // the owner died and no retry is due
 )
 
@@ -35,13 +35,13 @@ type Trigger struct {
 	Until      time.Time   `json:"until,omitzero"` // zero unless a range
 	Count      int         `json:"count"`          // due times covered, ≥ 1
 	Cause      Cause       `json:"cause"`
-	By         string      `json:"by,omitempty"` // who asked, for manual runs
+	By         string      `json:"by,omitempty"` // the user that asked, for manual runs
 	Outcome    Outcome     `json:"outcome,omitempty"`
 	Reason     string      `json:"reason,omitempty"`      // why it ended so, for people
 	ReasonCode reason.Code `json:"reason_code,omitempty"` // the same for programs
 	Result     State       `json:"result,omitempty"`      // of the task, once it ended
 	TaskID     string      `json:"task_id,omitempty"`
-	Replica    string      `json:"replica,omitempty"` // who decided it
+	Replica    string      `json:"replica,omitempty"` // that decided it
 	DecidedAt  time.Time   `json:"decided_at,omitzero"`
 	StartedAt  time.Time   `json:"started_at,omitzero"`
 	FinishedAt time.Time   `json:"finished_at,omitzero"`

@@ -38,7 +38,7 @@ type Candidate struct {
 	Policy  Policy
 }
 
-// Policy is what the row keeps for those who find its owner dead.
+// Policy is what the row keeps for the replica that reaps it.
 type Policy struct {
 	MaxAttempts int
 	OnLost      jobs.OnLost
@@ -47,5 +47,5 @@ type Policy struct {
 // Started is a task that became running.
 type Started struct {
 	jobs.Task
-	Until time.Time // its attempt may run until then even if the replica loses touch with the store; zero: as long as its session is trusted
+	Until time.Time // its attempt may run until then even if the replica cannot renew its session; zero: as long as its session is trusted
 }

@@ -11,8 +11,8 @@ type Claim struct {
 	Admission
 	Pool string // another definition in its row than that of the share, or none, means ErrOutdated
 	ID   string // of this claim, random: settles a commit whose answer was lost
-	// Guard locks the pool's row inside the transaction: the lock service is the store's own database, and the turns that
-	// claims take there have not become long.
+	// Guard locks the pool's row inside the transaction: the lock service is the store's own database, and claims do not wait long
+	// there.
 	Guard bool
 	Scope Scope
 	Now   Judge
@@ -73,7 +73,7 @@ type Own struct {
 	TaskID  string
 	Token   int64
 	ClaimID string
-	Cancel  string // reason, if somebody asked for its cancellation
+	Cancel  string // reason, if its cancellation was asked for
 }
 
 // Reaped is a task whose owner was dead.

@@ -18,16 +18,16 @@ type JobState struct {
 	Open      []OpenTask
 }
 
-// LostTask is an ended task whose attempt may still be running, since nothing was heard of it.
+// LostTask is an ended task whose attempt may still be running, since its end was not recorded.
 type LostTask struct {
 	ID          string
 	ScheduledAt time.Time // due time of the trigger that it was born of
 	Replica     string    // that had it
-	At          time.Time // when it was given up
+	At          time.Time // when it was declared lost
 	Until       time.Time // it must have ended then
 }
 
-// OpenTask is a pending or running task of a job, as far as it is told to those whose due time it keeps from running.
+// OpenTask is a pending or running task of a job, as far as the reason of a skipped due time names it.
 type OpenTask struct {
 	ID          string
 	ScheduledAt time.Time // due time of the trigger that it was born of
@@ -47,7 +47,7 @@ type Decision struct {
 	Cursor   time.Time // zero: leave cursor and NextAt as they are
 	NextAt   time.Time // zero: no further due time
 	Waiting  time.Time // a due time that waits for the job's slot; zero: none. See [Decision.Wait]
-	Free     bool      // BusyUntil is over now, and no attempt counts as lost: somebody knows that they have ended
+	Free     bool      // BusyUntil is over now, and no attempt counts as lost: a user says that they have ended
 }
 
 // Forced begins the reason of a ledger row whose run was started although a lost attempt might have been running.
@@ -75,7 +75,7 @@ type Decide struct {
 	// Guard also locks the rows of the jobs' stripes: the lock service is the store's own database, and the
 	// decider looks after their stripes.
 	Guard bool
-	// Overdue leaves out those whose NextAt has not come, by Now: somebody else may have decided them.
+	// Overdue leaves out those whose NextAt has not come, by Now: another replica may have decided them.
 	Overdue bool
 	Now     Judge
 	// Decide is called once per attempt of the transaction, with the locked rows of those Jobs that
@@ -89,7 +89,7 @@ type Decided struct {
 	Decisions []Decision  // as written, without those whose ledger row existed before
 	Started   []Started   // tokens filled in
 	Opened    []jobs.Task // pending
-	// Busy are Jobs whose rows others had locked, and perhaps some that do not exist or are not overdue. Nothing
-	// was decided about them; they are fewer than Jobs, so whoever asks again for them comes to an end.
+	// Busy are Jobs whose rows other transactions had locked, and perhaps some that do not exist or are not overdue. Nothing
+	// was decided about them; they are fewer than Jobs, so asking again for them comes to an end.
 	Busy []string
 }

@@ -2,11 +2,11 @@ package ledger
 
 import "time"
 
-// Definitions is what one replica's configuration says, as far as the store keeps it.
+// Definitions is the part of a replica's configuration that the store keeps.
 type Definitions struct {
 	Jobs  []JobDef // sorted by name
 	Pools []PoolDef
-	Now   Judge // nil: the database's time is believed
+	Now   Judge // nil: the database's time is not checked
 }
 
 // Assertion is what became of an attempt to make definitions hold.

@@ -8,7 +8,7 @@ import (
 )
 
 // Event is something that happened to a job or pool, written in the transaction that made it
-// happen, until somebody was told of it or nobody wanted to be.
+// happen, until its notification is enqueued, or none is wanted.
 type Event struct {
 	ID         string // ids sort by time
 	Event      jobs.Event
@@ -30,8 +30,8 @@ type Event struct {
 
 // Route is what becomes of an event.
 type Route struct {
-	Keep bool          // it is left for somebody else
-	Task *jobs.NewTask // tells somebody; nil: nobody asked, and the event is deleted
+	Keep bool          // it is left for another replica
+	Task *jobs.NewTask // the notification; nil: none is wanted, and the event is deleted
 }
 
 // Notify asks for events to be routed.
@@ -44,8 +44,8 @@ type Notify struct {
 
 // Notified is what a Notify call did.
 type Notified struct {
-	Tasks   int    // that tell somebody
-	Dropped int    // events that nobody asked for
+	Tasks   int    // notifications enqueued
+	Dropped int    // events without a notification
 	Kept    int    // events that were left
 	Last    string // id of the last event that was looked at
 	More    bool   // there may be later ones

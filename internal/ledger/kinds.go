@@ -48,13 +48,12 @@ func Declared(pools map[string]jobs.Pool) map[string]jobs.Pool {
 	return all
 }
 
-// elsewhere is a handler that some other process has.
+// elsewhere is a handler that another process has.
 type elsewhere struct{}
 
 func (elsewhere) Run(context.Context, jobs.Task, io.Writer) error { return abort.ErrNotStarted }
 
-// Unrunnable are tasks of one kind in one pool that are due and wait for nobody: no live replica has a handler
-// for them.
+// Unrunnable are tasks of one kind in one pool that are due and that no live replica has a handler for.
 type Unrunnable struct {
 	Kind  string    // "": they have none, or the whole pool is one that no live configuration has
 	Tasks int       // of those that were looked at: the first of the pool in the order of claims

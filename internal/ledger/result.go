@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Verdict is what the owner says about one attempt.
+// Verdict is what the owner records of one attempt.
 type Verdict string
 
 const (
@@ -69,7 +69,7 @@ type Finish string
 const (
 	Recorded Finish = "recorded"
 	Late     Finish = "late"   // the task had been declared lost; the result replaced that, once
-	Fenced   Finish = "fenced" // somebody else owns the task now; nothing was written
+	Fenced   Finish = "fenced" // the token is stale: the task has another owner or none; nothing was written
 )
 
 // Finished is the row after a Result.

@@ -21,7 +21,7 @@ var (
 	ErrClock = errors.New("clocks disagree")
 )
 
-// Member is what a replica says of itself when it joins.
+// Member is what a replica registers when it joins.
 type Member struct {
 	Replica     string // id; unique among live sessions
 	Host        string
@@ -45,10 +45,10 @@ type Peer struct {
 	Dead     bool
 	Draining bool
 	JoinedAt time.Time // database time
-	SeenAt   time.Time // database time of the last beat, for people only: no clock decides who lives
+	SeenAt   time.Time // database time of the last beat, for people only: no clock decides which sessions live
 }
 
-// View is what people see of the session.
+// View is the session as the API shows it.
 func (p Peer) View() wire.Replica {
 	state := "live"
 	switch {

@@ -95,8 +95,8 @@ type Tasks interface {
 	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
 	// whether more is left. now is as in Decide.
 	Sweep(ctx context.Context, now Judge, r jobs.Retention, limit int) (more bool, err error)
-	// TaskRow returns a task, without its earlier attempts; jobs.ErrNotFound. Like all that a replica asks it waits
-	// for nobody who only looks.
+	// TaskRow returns a task, without its earlier attempts; jobs.ErrNotFound. Like all that a replica asks it does
+	// not wait for readers.
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 	// Pools returns all pools and, beside their counts, what in them is due and no live replica can run.
 	Pools(ctx context.Context) ([]PoolStatus, error)

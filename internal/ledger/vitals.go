@@ -2,7 +2,7 @@ package ledger
 
 import "time"
 
-// Vitals is how one replica stands, as far as it knows without asking anybody.
+// Vitals is the state of one replica, as far as it knows without asking the store or the lock service.
 type Vitals struct {
 	Replica  string
 	Now      time.Time // by the database's clock, as the replica reckons it; zero before it has joined

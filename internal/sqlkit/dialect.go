@@ -67,7 +67,7 @@ const (
 	FaultFinal                 // nothing is known, and no further try
 )
 
-// Answer is what the database said no to, as far as somebody asks.
+// Answer is why the database refused a statement, as far as callers branch on it.
 type Answer int
 
 const (

@@ -79,7 +79,7 @@ func (db *DB) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, db.Timeout)
 }
 
-// Pause waits a random time, longer with each try up to most, so that those who collided do not meet again.
+// Pause waits a random time, longer with each try up to most, so that transactions that collided do not collide again.
 func Pause(ctx context.Context, n int, most time.Duration) error {
 	longest := min(4*time.Millisecond<<min(n, 10), most)
 	select {

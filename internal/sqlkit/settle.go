@@ -7,7 +7,7 @@ import (
 
 // ErrMoved: a row was no longer what this transaction had read before. The transaction starts again
 // with what the row is now.
-var ErrMoved = errors.New("a row was changed by somebody else in between")
+var ErrMoved = errors.New("a row was changed by another transaction in between")
 
 // ErrUnknownCommit: COMMIT was sent and its answer was lost. The caller settles it by a locking
 // read of what it wrote, in a new transaction: the lock waits for a COMMIT still on its way.

@@ -94,7 +94,7 @@ func (SQLite) List(columns []Column, n int, update bool) string {
 
 func (SQLite) ListFirst(update bool) bool { return !update }
 
-// ListArgs fills the list up with rows whose key is NULL, which is nobody's.
+// ListArgs fills the list up with rows whose key is NULL, which matches no row.
 func (SQLite) ListArgs(columns []Column, rows [][]any, n int) ([]any, error) {
 	return append(slices.Concat(rows...), make([]any, (n-len(rows))*len(columns))...), nil
 }
@@ -102,7 +102,7 @@ func (SQLite) ListArgs(columns []Column, rows [][]any, n int) ([]any, error) {
 func (SQLite) ListValue(c Column) string { return "v." + c.Name }
 
 const (
-	// sqliteNap is short: who looks for the write lock seldom does not get it from processes that write one
+	// sqliteNap is short: a process that looks for the write lock seldom does not get it from processes that write one
 	// transaction after the other, and take no turns or come from a handle that has none.
 	sqliteNap = 5 * time.Millisecond
 	// turnNap is between two looks for the write lock, of one process at a time.
@@ -143,8 +143,8 @@ func (d SQLite) Begin(ctx context.Context, conn *sql.Conn) error {
 
 // begun undoes a BEGIN that was answered with an error.
 func begun(ctx context.Context, conn *sql.Conn, err error) error {
-	// It may have begun: an error is also how the driver says that ctx ended meanwhile. Whoever got
-	// this connection next would keep everybody from writing.
+	// It may have begun: the driver returns an error, too, when ctx ended meanwhile. The next user of this
+	// connection would keep all others from writing.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if _, undone := conn.ExecContext(ctx, "ROLLBACK"); undone != nil && SQLiteCode(undone) != sqliteError { // no transaction is active
@@ -186,7 +186,7 @@ func (SQLite) InTransaction(t *Tx) (bool, error) {
 }
 
 // Join takes the write lock before anything is read: a transaction that reads first cannot write any
-// more once somebody else has. While the lock is taken nothing has happened, so that asking again
+// more once another process has. While the lock is taken nothing has happened, so that asking again
 // is right; unless the caller has read what is old now.
 func (SQLite) Join(t *Tx, write string) error {
 	for began, n := time.Now(), 0; ; n++ {

@@ -24,10 +24,10 @@ const (
 	ExitCode           Code = "exit_code"            // the command ended with a code other than 0
 	Panic              Code = "panic"                // the handler panicked
 	Timeout            Code = "timeout"              // stopped after the task's timeout
-	Cancelled          Code = "cancelled"            // somebody cancelled the task
+	Cancelled          Code = "cancelled"            // a user cancelled the task
 	CancelledByHandler Code = "cancelled_by_handler" // the handler cancelled the task
 	Drained            Code = "drained"              // stopped because its replica was
-	SessionExpired     Code = "session_expired"      // stopped because its replica lost touch with the store
+	SessionExpired     Code = "session_expired"      // stopped because its replica could not renew its session
 	ReplicaDied        Code = "replica_died"         // its replica was declared dead
 	OutcomeUnknown     Code = "outcome_unknown"      // the handler does not know how far it came
 	LostLimit          Code = "lost_limit"           // lost, as were as many attempts before as a task may lose
@@ -35,10 +35,10 @@ const (
 	RecordRefused      Code = "record_refused"       // recorded without its texts, which the store refused
 )
 
-// Of runs that somebody asked for, and of tasks that wait.
+// Of runs that a user asked for, and of tasks that wait.
 const (
 	Forced    Code = "forced"     // started although a lost attempt might have been running
-	Retry     Code = "retry"      // somebody had an ended task run again
+	Retry     Code = "retry"      // a user had an ended task run again
 	NoRoom    Code = "no_room"    // handed back: its replica had no descriptors, processes or memory for it
 	ClaimLost Code = "claim_lost" // handed back: the answer to its claim was lost
 	NoPool    Code = "no_pool"    // no live configuration has its pool
