@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -24,32 +25,52 @@ func (s *executor) admission(ses *membership.Session, pools map[string]plan.Gove
 	}
 }
 
-// workers are those that are taken for a decision, by pool.
-type workers map[string]int
+// reservation is the workers that are taken for tasks which a transaction of triggers may make running here.
+type reservation struct {
+	s       *executor
+	session *membership.Session
+	workers map[string]int // by pool
+	ended   func()         // the transaction is no claim any more
+}
 
-// takeWorkers takes a free worker for a run of each of these jobs that this replica can run, as far as there are any.
-func (s *executor) takeWorkers(names []string) workers {
-	taken := workers{}
+// reserve takes a free worker for a run of each of these jobs that this replica can run, as far as there are any. Call
+// start or release when it is known what the transaction did.
+func (s *executor) reserve(names []string) *reservation {
+	r := &reservation{s: s, session: s.member.Session(), workers: map[string]int{}, ended: s.register.claim()}
 	for _, name := range names {
 		pool := s.plan.Jobs[name].Pool
 		if _, can := s.plan.Execution(jobs.Task{Job: name, Pool: pool}); can {
-			taken[pool] += s.slots.take(pool, 1)
+			r.workers[pool] += s.slots.take(pool, 1)
 		}
 	}
-	return taken
+	return r
 }
 
-func (s *executor) giveBack(taken workers) {
-	for pool, n := range taken {
-		s.slots.give(pool, n)
-	}
-}
-
-// governed is by what the feeders of these pools go now.
-func (s *executor) governed(taken workers) map[string]plan.Governing {
+// admission is by what the transaction makes tasks running here.
+func (r *reservation) admission() ledger.Admission {
 	pools := map[string]plan.Governing{}
-	for name := range taken {
-		pools[name] = s.feeders[name].governed()
+	for name := range r.workers {
+		pools[name] = r.s.feeders[name].governed()
 	}
-	return pools
+	return r.s.admission(r.session, pools, r.workers)
+}
+
+// start starts the tasks that are running with the workers that were taken, and gives the other workers back.
+func (r *reservation) start(ctx context.Context, decided ledger.Decided) {
+	for _, t := range decided.Started {
+		r.workers[t.Task.Pool]--
+		r.s.start(ctx, claimed{t.Task, r.session.ID, t.Until, time.Now()})
+	}
+	r.release()
+	for _, t := range decided.Opened {
+		r.s.wakeFeeder(t.Pool)
+	}
+}
+
+// release gives the workers back.
+func (r *reservation) release() {
+	for pool, n := range r.workers {
+		r.s.slots.give(pool, n)
+	}
+	r.ended()
 }

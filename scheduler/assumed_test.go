@@ -33,3 +33,9 @@ func (s *executor) storeAnswers() bool {
 	m.SetLoaded()
 	return m.Vitals().StoreUp
 }
+
+// assume makes it the session of all parts of this replica.
+func (s *Scheduler) assume(ses *membership.Session) {
+	s.work.assume(ses)
+	s.triggers.member = s.work.member
+}

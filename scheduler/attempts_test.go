@@ -62,7 +62,7 @@ func executing(t *testing.T, h jobs.Handler, m Metrics) *Scheduler {
 		t.Fatal(err)
 	}
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-	s.slots.take("p", 1)
+	s.work.slots.take("p", 1)
 	return s
 }
 
@@ -73,7 +73,7 @@ func claimOf(id string) claimed {
 // results are what waits to be recorded, by task.
 func results(s *Scheduler) map[string]ledger.Result {
 	all := map[string]ledger.Result{}
-	for batch := s.recorder.take(); len(batch) > 0; batch = s.recorder.take() {
+	for batch := s.work.recorder.take(); len(batch) > 0; batch = s.work.recorder.take() {
 		for _, o := range batch {
 			all[o.task.ID] = o.result
 		}
@@ -101,8 +101,8 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 		s := executing(t, h, m)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		s.start(ctx, claimOf("1"))
-		if !s.register.knows("1") || s.slots.room("p") != 0 {
+		s.work.start(ctx, claimOf("1"))
+		if !s.work.register.knows("1") || s.work.slots.room("p") != 0 {
 			t.Error("what is about to run is not known, or its worker is free")
 		}
 		time.Sleep(3 * time.Second)
@@ -120,14 +120,14 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 		if given.Err() == nil {
 			t.Error("what it left behind is not told that it is over")
 		}
-		if !s.register.holds("1") || s.slots.room("p") != 1 {
-			t.Errorf("its result waits: %v, %d workers are free", s.register.holds("1"), s.slots.room("p"))
+		if !s.work.register.holds("1") || s.work.slots.room("p") != 1 {
+			t.Errorf("its result waits: %v, %d workers are free", s.work.register.holds("1"), s.work.slots.room("p"))
 		}
 		if told := strings.Join(m.all, "; "); told != "1 started; 1 ended succeeded after 3s" {
 			t.Errorf("told: %s", told)
 		}
 		select {
-		case <-s.attempts.close():
+		case <-s.work.attempts.close():
 		default:
 			t.Error("a drain waits for it still")
 		}
@@ -141,8 +141,8 @@ func TestWhatIsStartedIsKnown(t *testing.T) {
 		s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { <-end; return nil }), nil)
 		for n := range 1000 {
 			id := fmt.Sprint(n)
-			s.start(t.Context(), claimOf(id))
-			if !s.register.knows(id) {
+			s.work.start(t.Context(), claimOf(id))
+			if !s.work.register.knows(id) {
 				t.Fatalf("task %s was started, and nobody knows it", id)
 			}
 		}
@@ -170,7 +170,7 @@ func TestAnAttemptIsStoppedAtItsTimeout(t *testing.T) {
 					}
 				}), nil)
 				began := time.Now()
-				s.execute(t.Context(), claimOf("1"))
+				s.work.execute(t.Context(), claimOf("1"))
 				r := results(s)["1"]
 				if got := fmt.Sprintf("%s %s %s", r.Verdict, r.State, r.Reason); got != c.want || time.Since(began) != min(c.takes, time.Minute) {
 					t.Errorf("%s after %v, want %s", got, time.Since(began), c.want)
@@ -200,9 +200,9 @@ func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
 					}
 					return nil
 				}), nil)
-				s.register.queue(claimOf("2"))
-				s.register.queue(claimOf("3"))
-				s.start(t.Context(), claimOf("1"))
+				s.work.register.queue(claimOf("2"))
+				s.work.register.queue(claimOf("3"))
+				s.work.start(t.Context(), claimOf("1"))
 				synctest.Wait()
 				got := results(s)
 				for _, id := range []string{"1", "2"} {
@@ -213,11 +213,11 @@ func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
 				if r := got["3"]; r.State != jobs.StateSucceeded {
 					t.Errorf("the task behind them has ended as %+v", r)
 				}
-				if s.slots.room("p") != 1 || len(s.register.attempts()) > 0 {
-					t.Errorf("%d workers are free, %d attempts run", s.slots.room("p"), len(s.register.attempts()))
+				if s.work.slots.room("p") != 1 || len(s.work.register.attempts()) > 0 {
+					t.Errorf("%d workers are free, %d attempts run", s.work.slots.room("p"), len(s.work.register.attempts()))
 				}
 				select {
-				case <-s.attempts.close():
+				case <-s.work.attempts.close():
 				default:
 					t.Error("a drain waits for them still")
 				}
@@ -242,14 +242,14 @@ func TestWhatWouldBeToldToStopIsNotStarted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				started := false
 				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { started = true; return nil }), &observed{})
-				s.clock.Observe(boottime.Now(), time.Now())
-				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(s.lastGrace() + c.trust)})
+				s.work.clock.Observe(boottime.Now(), time.Now())
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(s.work.lastGrace() + c.trust)})
 				one := claimOf("1")
 				if c.mayRun != 0 {
-					one.until = s.clock.Now().Add(s.lastGrace() + c.mayRun)
+					one.until = s.work.clock.Now().Add(s.work.lastGrace() + c.mayRun)
 				}
-				s.register.start(claimOf("1"))
-				s.execute(t.Context(), one)
+				s.work.register.start(claimOf("1"))
+				s.work.execute(t.Context(), one)
 				if r := results(s)["1"]; started != c.starts || (r.Verdict == ledger.HandBack) != !c.starts {
 					t.Errorf("started: %t, %+v", started, r)
 				}
@@ -263,17 +263,17 @@ func TestWhatWouldBeToldToStopIsNotStarted(t *testing.T) {
 func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { return nil }), nil)
-		f := s.feeders["p"]
+		f := s.work.feeders["p"]
 		f.took = time.Millisecond // of which workers do many within aheadFor
 		before := f.wanted()
 		if before < 2 {
 			t.Fatalf("%d are wanted, and none ahead", before)
 		}
-		s.room.refused("p", abort.ErrNoRoom)
+		s.work.room.refused("p", abort.ErrNoRoom)
 		if n := f.wanted(); n != 0 {
 			t.Errorf("%d are wanted", n)
 		}
-		f.push(t.Context(), s.member.Session(), ledger.Claimed{Tasks: []ledger.Started{{Task: claimOf("1").task}, {Task: claimOf("2").task}}})
+		f.push(t.Context(), s.work.member.Session(), ledger.Claimed{Tasks: []ledger.Started{{Task: claimOf("1").task}, {Task: claimOf("2").task}}})
 		got := results(s)
 		for _, id := range []string{"1", "2"} {
 			if r, is := got[id]; !is || r.Verdict != ledger.HandBack {
@@ -304,12 +304,12 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &observed{}
 				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { return c.err }), m)
-				s.room.refused("p", abort.ErrNoRoom)
+				s.work.room.refused("p", abort.ErrNoRoom)
 				time.Sleep(2 * roomLeast)
-				s.register.queue(claimOf("2"))
-				s.register.queue(claimOf("3"))
-				s.register.start(claimOf("1"))
-				s.execute(t.Context(), claimOf("1"))
+				s.work.register.queue(claimOf("2"))
+				s.work.register.queue(claimOf("3"))
+				s.work.register.start(claimOf("1"))
+				s.work.execute(t.Context(), claimOf("1"))
 				got := results(s)
 				handedBack := 0
 				for _, id := range []string{"2", "3"} {
@@ -317,17 +317,17 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 						handedBack++
 					}
 				}
-				if (handedBack == 2) != c.back || (s.register.queued("p") == 0) != c.back {
-					t.Errorf("%d of 2 go back, %d stay", handedBack, s.register.queued("p"))
+				if (handedBack == 2) != c.back || (s.work.register.queued("p") == 0) != c.back {
+					t.Errorf("%d of 2 go back, %d stay", handedBack, s.work.register.queued("p"))
 				}
-				if !s.register.holds("1") || c.back != s.register.holds("2") {
+				if !s.work.register.holds("1") || c.back != s.work.register.holds("2") {
 					t.Error("what has ended is not to be recorded, or what is queued is")
 				}
-				if _, short := s.room.condition(); short != c.shut {
+				if _, short := s.work.room.condition(); short != c.shut {
 					t.Errorf("said to have no room: %v", short)
 				}
-				s.slots.give("p", 1)
-				if n := s.slots.room("p"); n == 0 != c.back {
+				s.work.slots.give("p", 1)
+				if n := s.work.slots.room("p"); n == 0 != c.back {
 					t.Errorf("%d workers are free of one", n)
 				}
 			})
@@ -342,12 +342,12 @@ func TestAnAttemptThatStartsDuringARenewalIsTold(t *testing.T) {
 		left = bound.Of(ctx).Left()
 		return nil
 	}), nil)
-	s.register.mu.Lock() // it stands before it is known to those that renew
+	s.work.register.mu.Lock() // it stands before it is known to those that renew
 	ended := make(chan struct{})
-	go func() { defer close(ended); s.execute(context.Background(), claimOf("1")) }()
+	go func() { defer close(ended); s.work.execute(context.Background(), claimOf("1")) }()
 	time.Sleep(50 * time.Millisecond) // if it is not there yet it sees the new session from the beginning
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(2 * time.Hour)})
-	s.register.mu.Unlock()
+	s.work.register.mu.Unlock()
 	<-ended
 	if left < time.Hour {
 		t.Errorf("it may run for %v", left)
@@ -369,11 +369,11 @@ func TestADrainLeavesAHandlerItsOwnGrace(t *testing.T) {
 			h := &gracious{witness{began: make(chan struct{}, 1)}, grace}
 			s := executing(t, h, nil)
 			recording, stop := context.WithCancel(t.Context())
-			go s.recorder.run(recording)
+			go s.work.recorder.run(recording)
 			defer stop()
-			s.start(t.Context(), claimOf("1"))
+			s.work.start(t.Context(), claimOf("1"))
 			<-h.began
-			if err := s.executor.drain(); err != nil {
+			if err := s.work.drain(); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()
@@ -398,9 +398,9 @@ func TestWorkIsClaimedAheadWhereAttemptsAreShort(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { time.Sleep(c.takes); return c.err }), nil)
-				s.execute(t.Context(), claimOf("1"))
-				s.slots.give("p", 1)
-				if n := s.feeders["p"].wanted(); (n > 1) != c.ahead || n < 1 {
+				s.work.execute(t.Context(), claimOf("1"))
+				s.work.slots.give("p", 1)
+				if n := s.work.feeders["p"].wanted(); (n > 1) != c.ahead || n < 1 {
 					t.Errorf("%d are claimed for one worker", n)
 				}
 			})

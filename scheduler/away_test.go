@@ -30,15 +30,15 @@ func TestWhoStopsLookingSaysNothingAboutTheStore(t *testing.T) {
 			s := replicaOn(t, mutes{&memstore.Store{Database: memstore.New()}}, blocked{})
 			ctx, cancel := context.WithCancel(t.Context())
 			asked := make(chan struct{})
-			go func() { defer close(asked); s.look(ctx, []int{1}) }()
+			go func() { defer close(asked); s.triggers.look(ctx, []int{1}) }()
 			time.Sleep(time.Second)
 			if !stops {
 				time.Sleep(time.Minute)
 			}
 			cancel()
 			<-asked
-			if s.storeAnswers() != stops {
-				t.Errorf("this replica stops asking: %t; the store is there: %t", stops, s.storeAnswers())
+			if s.work.storeAnswers() != stops {
+				t.Errorf("this replica stops asking: %t; the store is there: %t", stops, s.work.storeAnswers())
 			}
 		})
 	}

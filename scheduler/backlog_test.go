@@ -32,21 +32,21 @@ func TestExpireDoesNotWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := recording(t, newPicky(away), 0)
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(5 * time.Second)})
-		s.recorder.fill()
-		s.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
+		s.work.recorder.fill()
+		s.work.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); s.expire(ctx) }()
-		defer func() { stop(); s.recorder.makeRoom(); <-ended }()
+		go func() { defer close(ended); s.work.expire(ctx) }()
+		defer func() { stop(); s.work.recorder.makeRoom(); <-ended }()
 
 		time.Sleep(queuedFor + 2*expireEvery)
-		if !s.register.holds("queued") {
+		if !s.work.register.holds("queued") {
 			t.Error("the task that waits for a worker too long is not handed back")
 		}
 		a := attemptOf(jobs.Task{ID: "running", Pool: "p"})
 		told, end := a.begin(t.Context())
 		defer end()
-		s.register.run(a)
+		s.work.register.run(a)
 		select {
 		case <-told.Done():
 		case <-time.After(5 * time.Second):
@@ -77,15 +77,15 @@ func TestDrainDoesNotWaitForRoom(t *testing.T) {
 				for range 4 {
 					<-began
 				}
-				s.recorder.fill()
+				s.work.recorder.fill()
 				close(end)
 				synctest.Wait()
-				if free := s.slots.room("p"); free > 0 {
+				if free := s.work.slots.room("p"); free > 0 {
 					t.Errorf("%d workers are free to take more", free)
 				}
-				s.feeders["p"].mu.Lock()
-				s.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
-				s.feeders["p"].mu.Unlock()
+				s.work.feeders["p"].mu.Lock()
+				s.work.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
+				s.work.feeders["p"].mu.Unlock()
 
 				stop(s, cancel)
 				select {
@@ -95,7 +95,7 @@ func TestDrainDoesNotWaitForRoom(t *testing.T) {
 					}
 				case <-time.After(time.Minute):
 					t.Error("Run does not return")
-					s.recorder.makeRoom()
+					s.work.recorder.makeRoom()
 					st.became(nil)
 					<-done
 				}
@@ -111,7 +111,7 @@ func TestDrainHandsBackAtOnce(t *testing.T) {
 		st := newPicky(nil)
 		began, end := make(chan struct{}, 10), make(chan struct{})
 		s := replicaOn(t, st, blocked{began, end})
-		s.opt.DrainTimeout = time.Hour
+		s.work.opt.DrainTimeout = time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx) }()
@@ -123,9 +123,9 @@ func TestDrainHandsBackAtOnce(t *testing.T) {
 		for range 4 {
 			<-began
 		}
-		f := s.feeders["p"]
+		f := s.work.feeders["p"]
 		f.mu.Lock()
-		s.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: s.member.Session().ID, since: time.Now()})
+		s.work.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: s.work.member.Session().ID, since: time.Now()})
 		f.mu.Unlock()
 		cancel()
 		time.Sleep(queuedFor / 2)
@@ -144,12 +144,12 @@ func TestAllWorkersGoOnWhenThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPicky(away)
 		s := recording(t, st, 0)
-		s.recorder.fill()
+		s.work.recorder.fill()
 		synctest.Wait()
 		const workers = 200
 		var on atomic.Int32
 		for range workers {
-			go func() { s.recorder.waitForRoom(); on.Add(1) }()
+			go func() { s.work.recorder.waitForRoom(); on.Add(1) }()
 		}
 		synctest.Wait()
 		if n := on.Load(); n > 0 {
@@ -160,7 +160,7 @@ func TestAllWorkersGoOnWhenThereIsRoom(t *testing.T) {
 		if n := on.Load(); n != workers || !settledNow(s) {
 			t.Errorf("%d of %d workers go on once the backlog is written", n, workers)
 		}
-		s.recorder.makeRoom()
+		s.work.recorder.makeRoom()
 	})
 }
 

@@ -85,11 +85,11 @@ func TestWhichAttemptsMayRunLonger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.clock.Observe(boottime.Awake(), time.Now())
+		s.work.clock.Observe(boottime.Awake(), time.Now())
 		s.assume(&membership.Session{ID: "session 1", Trust: boottime.Awake().Add(9 * time.Second)})
 		beat := func() {
 			s.assume(&membership.Session{ID: "session 1", Trust: boottime.Awake().Add(9 * time.Second)})
-			s.renewed(t.Context())
+			s.work.renewed(t.Context())
 		}
 		now := time.Now()
 		passed, ahead := now.Add(-time.Minute), now.Add(time.Minute)
@@ -106,14 +106,14 @@ func TestWhichAttemptsMayRunLonger(t *testing.T) {
 		} {
 			a.task.ID, a.task.Token, a.bound = id, 7, bound.New(boottime.Awake(), 0)
 			if a.session == "" {
-				a.session = s.member.Session().ID
+				a.session = s.work.member.Session().ID
 			}
 			all[id] = a
-			s.register.run(a)
+			s.work.register.run(a)
 		}
 		time.Sleep(time.Second)
 		beat()
-		trusted := s.member.Session().Trust.Until()
+		trusted := s.work.member.Session().Trust.Until()
 		for id, a := range all {
 			until, left := passed, trusted
 			switch id {
@@ -145,7 +145,7 @@ func TestWhichAttemptsMayRunLonger(t *testing.T) {
 		}
 		st.stuck, st.then = nil, func() {
 			for _, id := range []string{"passed", "taken"} {
-				s.register.forget(all[id])
+				s.work.register.forget(all[id])
 			}
 		}
 		if beat(); !all["passed"].until().Equal(passed) {

@@ -30,12 +30,12 @@ func TestWhatMayBeAnothersIsNotStarted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				started := false
 				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { started = true; return nil }), nil)
-				s.clock.Observe(boottime.Now(), time.Now())
+				s.work.clock.Observe(boottime.Now(), time.Now())
 				s.assume(&membership.Session{ID: c.session, Trust: boottime.Awake().Add(c.trust)})
 				one := claimOf("1")
-				one.until = s.clock.Now().Add(time.Hour)
-				s.register.start(claimOf("1"))
-				s.execute(t.Context(), one)
+				one.until = s.work.clock.Now().Add(time.Hour)
+				s.work.register.start(claimOf("1"))
+				s.work.execute(t.Context(), one)
 				if r := results(s)["1"]; started != c.starts || (r.Verdict == ledger.HandBack) != !c.starts {
 					t.Errorf("started: %t, %+v", started, r)
 				}
@@ -65,8 +65,8 @@ func TestAnAttemptIsToldOfABeatBesideItsBeginning(t *testing.T) {
 			return nil
 		}), nil)
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Minute)})
-		s.register.start(claimOf("1"))
-		s.execute(beats{t.Context(), func() {
+		s.work.register.start(claimOf("1"))
+		s.work.execute(beats{t.Context(), func() {
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		}}, claimOf("1"))
 		if left != time.Hour || toStart != time.Minute {

@@ -112,11 +112,11 @@ func TestWhoIsNotTrustedDecidesNothingMore(t *testing.T) {
 		decisions := 0
 		st.Store = deaf{st.Store}
 		st.then = func() { decisions++; trust(-time.Second) }
-		s.decide(t.Context(), []string{"a", "b", "c"})
+		s.triggers.decide(t.Context(), []string{"a", "b", "c"})
 		if decisions != 1 {
 			t.Errorf("%d decisions", decisions)
 		}
-		left := s.upcoming.take(s.clock.Now().Add(2*afterFailure), 10, func(string) bool { return true })
+		left := s.triggers.upcoming.take(s.work.clock.Now().Add(2*afterFailure), 10, func(string) bool { return true })
 		if slices.Sort(left); !slices.Equal(left, []string{"a", "b"}) {
 			t.Errorf("it looks again at %q", left)
 		}
@@ -151,7 +151,7 @@ func TestClaimsTakeTurnsWhileTurnsAreShort(t *testing.T) {
 			st := &turns{Store: &memstore.Store{Database: memstore.New()}, take: []time.Duration{0, busyLimit, 0, 0}}
 			s := replicaOn(t, st, blocked{})
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-			f := s.feeders["p"]
+			f := s.work.feeders["p"]
 			f.governs.MaxRunning = limit
 			for range want {
 				f.claim(t.Context())

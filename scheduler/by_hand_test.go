@@ -189,8 +189,8 @@ func TestWhatByHandIsRefused(t *testing.T) {
 	}{
 		"a job that nobody knows":    {job: "k", is: jobs.ErrNotFound, says: `job "k": not found`},
 		"while it drains":            {spoil: func(s *Scheduler, _ *undecided) { s.members.Drain() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
-		"after its drain":            {spoil: func(s *Scheduler, _ *undecided) { <-s.attempts.close() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
-		"without the lock service":   {spoil: func(s *Scheduler, _ *undecided) { s.locks.Failed(unwell) }, is: jobs.ErrUnavailable, says: "lock service is away, and lock.when_down is wait"},
+		"after its drain":            {spoil: func(s *Scheduler, _ *undecided) { <-s.work.attempts.close() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
+		"without the lock service":   {spoil: func(s *Scheduler, _ *undecided) { s.work.locks.Failed(unwell) }, is: jobs.ErrUnavailable, says: "lock service is away, and lock.when_down is wait"},
 		"without the store":          {spoil: func(_ *Scheduler, st *undecided) { st.err = fmt.Errorf("%w: away", jobs.ErrUnavailable) }, is: jobs.ErrUnavailable, says: "away"},
 		"while no clock is believed": {spoil: func(_ *Scheduler, st *undecided) { st.err = ledger.ErrClock }, is: jobs.ErrUnavailable, says: ": " + jobs.ErrUnavailable.Error() + ": " + ledger.ErrClock.Error()},
 		"after its session's death":  {spoil: func(_ *Scheduler, st *undecided) { st.err = ledger.ErrSessionDead }, is: jobs.ErrUnavailable, says: ledger.ErrSessionDead.Error()},
@@ -250,8 +250,8 @@ func TestWhatByHandIsRefused(t *testing.T) {
 					return
 				}
 				st.err = nil
-				s.locks.Failed(nil)
-				time.Sleep(s.opt.SessionTTL) // it beats
+				s.work.locks.Failed(nil)
+				time.Sleep(s.work.opt.SessionTTL) // it beats
 				if _, task, err := s.RunJob(t.Context(), "j", "ann", ""); err != nil || task.State != jobs.StateRunning || h.now().ID != task.ID {
 					t.Errorf("a run after that: %v, %+v", err, task)
 				}

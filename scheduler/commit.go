@@ -25,7 +25,7 @@ func (s *triggers) decide(ctx context.Context, names []string) {
 		if len(names) == 0 {
 			return
 		}
-		if ctx.Err() != nil || !s.mayBegin() || s.locks.Blocks() {
+		if ctx.Err() != nil || !s.work.mayBegin() || s.locks.Blocks() {
 			s.lookAgain(names)
 			return
 		}
@@ -52,7 +52,7 @@ func (s *triggers) decideFree(ctx context.Context, names []string, overdue bool)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	defer s.upcoming.deciding(names)()
-	taken := s.takeWorkers(names)
+	taken := s.work.reserve(names)
 	asked := s.foreign.asked()
 	ids := taskIDs{}
 	var nexts map[string]next
@@ -61,7 +61,7 @@ func (s *triggers) decideFree(ctx context.Context, names []string, overdue bool)
 	request.Overdue, request.Guard = overdue, request.Guard && !overdue // lock or no lock
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		d := rules{
-			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
+			plan: s.plan, replica: s.replica, now: now, newID: ids.get,
 		}
 		nexts, rest, foreign = make(map[string]next, len(states)), nil, nil
 		var decisions []ledger.Decision
@@ -110,35 +110,22 @@ func (s *triggers) decideFree(ctx context.Context, names []string, overdue bool)
 }
 
 // write has the store decide, and starts what is running with the workers that were taken for that.
-func (s *triggers) write(ctx context.Context, request ledger.Decide, taken workers) (ledger.Decided, error) {
-	defer s.register.claim()()
+func (s *triggers) write(ctx context.Context, request ledger.Decide, taken *reservation) (ledger.Decided, error) {
 	decided, err := s.store.Decide(ctx, request)
 	if err != nil {
 		s.member.StoreFailed(err)
-		s.giveBack(taken)
+		taken.release()
 		return ledger.Decided{}, err
 	}
-	s.startDecided(ctx, request.Session, decided, taken)
+	taken.start(ctx, decided)
 	s.logDecisions(decided)
 	return decided, nil
 }
 
 // request is what every deciding transaction of this replica has in common.
-func (s *triggers) request(names []string, taken workers) ledger.Decide {
+func (s *triggers) request(names []string, taken *reservation) ledger.Decide {
 	return ledger.Decide{
-		Admission: s.admission(s.member.Session(), s.governed(taken), taken), Jobs: names, Guard: !s.locks.Used(), Now: s.clock.Check,
-	}
-}
-
-// startDecided starts the tasks that are running with the workers that were taken, and gives the other workers back.
-func (s *triggers) startDecided(ctx context.Context, session string, decided ledger.Decided, taken workers) {
-	for _, t := range decided.Started {
-		taken[t.Task.Pool]--
-		s.start(ctx, claimed{t.Task, session, t.Until, time.Now()})
-	}
-	s.giveBack(taken)
-	for _, t := range decided.Opened {
-		s.wakeFeeder(t.Pool)
+		Admission: taken.admission(), Jobs: names, Guard: !s.locks.Used(), Now: s.clock.Check,
 	}
 }
 

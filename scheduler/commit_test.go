@@ -27,7 +27,7 @@ func (o *owing) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, erro
 	now := time.Now()
 	var states []ledger.JobState
 	for _, name := range d.Jobs {
-		states = append(states, ledger.JobState{Name: name, Hash: o.s.plan.Jobs[name].Hash, Cursor: now.Add(-time.Hour)})
+		states = append(states, ledger.JobState{Name: name, Hash: o.s.work.plan.Jobs[name].Hash, Cursor: now.Add(-time.Hour)})
 	}
 	decisions := d.Decide(now, states)
 	rows := 0
@@ -59,7 +59,7 @@ func TestManyDueTimesAreDecidedInParts(t *testing.T) {
 		}
 		st.s = s
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-		s.decide(t.Context(), names)
+		s.triggers.decide(t.Context(), names)
 		slices.Sort(st.decided)
 		if !slices.Equal(st.decided, names) {
 			t.Errorf("decided are %v", st.decided)

@@ -26,7 +26,7 @@ import (
 // again when that is over. What only needs saying is ready.
 func TestWhyAReplicaStartsNothing(t *testing.T) {
 	gone := errors.New("gone away")
-	ahead := func(s *Scheduler, by time.Duration) { s.clock.Observe(boottime.Now(), time.Now().Add(by)) }
+	ahead := func(s *Scheduler, by time.Duration) { s.work.clock.Observe(boottime.Now(), time.Now().Add(by)) }
 	for what, c := range map[string]struct {
 		wait     bool // lock.when_down
 		joining  bool
@@ -43,12 +43,12 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 		"it has not joined":          {joining: true, spoil: func(*Scheduler) {}, name: "store", says: "joining", mend: func(s *Scheduler) { s.members.SetLoaded() }, lock: true},
 		"the store is away":          {spoil: func(s *Scheduler) { s.members.StoreFailed(gone); time.Sleep(90 * time.Second) }, name: "store", says: "away for 1m30s: gone away", mend: func(s *Scheduler) { s.members.StoreFailed(nil) }, lock: true},
 		"its beats are not answered": {spoil: func(*Scheduler) { time.Sleep(time.Hour) }, name: "store", says: "no beat was acknowledged in time; the others may take this replica for dead", mend: func(s *Scheduler) { trusting(s) }, store: true, lock: true},
-		"the locks are away, wait":   {wait: true, spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", says: "away for 1s: gone away; nothing starts until it is there", mend: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
-		"the locks are away":         {spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", ready: true, says: "away for 1s: gone away; the store's rows decide alone", mend: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
+		"the locks are away, wait":   {wait: true, spoil: func(s *Scheduler) { s.work.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", says: "away for 1s: gone away; nothing starts until it is there", mend: func(s *Scheduler) { s.work.locks.Failed(nil) }, store: true},
+		"the locks are away":         {spoil: func(s *Scheduler) { s.work.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", ready: true, says: "away for 1s: gone away; the store's rows decide alone", mend: func(s *Scheduler) { s.work.locks.Failed(nil) }, store: true},
 		"the clock jumped":           {spoil: func(s *Scheduler) { ahead(s, time.Hour) }, name: "clock", says: "the database's clock moved by 1h0m0s; nothing is decided until it has been steady for 3 beats", mend: func(s *Scheduler) { ahead(s, 0) }, store: true, lock: true},
-		"a newer configuration":      {spoil: func(s *Scheduler) { s.foreign.set([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica knows differently", mend: func(s *Scheduler) { s.foreign.set(nil) }, store: true, lock: true},
+		"a newer configuration":      {spoil: func(s *Scheduler) { s.triggers.foreign.set([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica knows differently", mend: func(s *Scheduler) { s.triggers.foreign.set(nil) }, store: true, lock: true},
 		"it drains":                  {spoil: func(s *Scheduler) { s.members.Drain() }, name: "draining", says: "this replica is stopping", store: true, lock: true, draining: true},
-		"there is no room":           {spoil: func(s *Scheduler) { s.room.refused("p", abort.ErrNoRoom) }, name: "room", says: "work of p cannot be started here and is handed back: " + abort.ErrNoRoom.Error(), mend: func(s *Scheduler) { time.Sleep(time.Minute) }, store: true, lock: true},
+		"there is no room":           {spoil: func(s *Scheduler) { s.work.room.refused("p", abort.ErrNoRoom) }, name: "room", says: "work of p cannot be started here and is handed back: " + abort.ErrNoRoom.Error(), mend: func(s *Scheduler) { time.Sleep(time.Minute) }, store: true, lock: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c.wait {
-					s.locks.Required = true
+					s.work.locks.Required = true
 				}
 				if !c.joining {
 					s.members.SetLoaded()
@@ -133,7 +133,7 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 		if off := v.Now.Sub(time.Now()).Abs(); off > time.Second || v.ClockSkew.Abs() > time.Second {
 			t.Errorf("now is %v, %v off, the clocks are %v apart", v.Now, off, v.ClockSkew)
 		}
-		trust := s.member.Session().Trust
+		trust := s.work.member.Session().Trust
 		if age := 9900*time.Millisecond - trust.Until(); (s.Vitals().RenewalAge-age).Abs() > time.Second || age <= 0 {
 			t.Errorf("renewed %v ago, want %v", s.Vitals().RenewalAge, age)
 		}
@@ -160,7 +160,7 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		trusting(s)
-		if got := s.Vitals().Backend; got != c.backend || (s.locks.Locks == nil) != (c.backend == "store") {
+		if got := s.Vitals().Backend; got != c.backend || (s.work.locks.Locks == nil) != (c.backend == "store") {
 			t.Errorf("%s: %q, want %q", what, got, c.backend)
 		}
 		named := map[string]string{"store": StoreLocks, "other": "scheduler.noLocks"}[c.backend]
@@ -199,9 +199,9 @@ func TestLagAtTheEndOfTheGrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := time.Now()
-		s.clock.Observe(boottime.Now(), at.Add(time.Minute))
+		s.work.clock.Observe(boottime.Now(), at.Add(time.Minute))
 		for decided, want := range map[time.Duration]time.Duration{10 * time.Second: time.Minute, 10*time.Second + 1: 50 * time.Second} {
-			got := s.lag(jobs.Task{Job: "j", Attempt: 1, ScheduledAt: at, RunAt: at.Add(decided)})
+			got := s.work.lag(jobs.Task{Job: "j", Attempt: 1, ScheduledAt: at, RunAt: at.Add(decided)})
 			if got.Round(time.Second) != want {
 				t.Errorf("decided after %v: %v, want %v", decided, got, want)
 			}

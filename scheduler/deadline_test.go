@@ -34,7 +34,7 @@ func (l *looks) Run(ctx context.Context, task jobs.Task, _ io.Writer) error {
 	defer cancel()
 	if l.stopHere > 0 {
 		time.Sleep(l.stopHere)
-		l.s.register.attemptAt(task.ID).stop(stopCancelled, "cancelled by ann", time.Time{})
+		l.s.work.register.attemptAt(task.ID).stop(stopCancelled, "cancelled by ann", time.Time{})
 	}
 	<-below.Done()
 	<-ctx.Done()
@@ -61,7 +61,7 @@ func TestTheDeadlineOfAContextIsTheTimeout(t *testing.T) {
 				l.s = replicaOn(t, newPicky(nil), l)
 				l.s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(24 * time.Hour)})
 				began := time.Now()
-				l.s.execute(context.Background(), claimed{task: jobs.Task{ID: "1", Pool: "p", Attempt: 11}, session: "session"})
+				l.s.work.execute(context.Background(), claimed{task: jobs.Task{ID: "1", Pool: "p", Attempt: 11}, session: "session"})
 				if !l.has || !l.at.Equal(began.Add(timeout)) {
 					t.Errorf("the deadline is %v, %v; want %v", l.at, l.has, began.Add(timeout))
 				}
@@ -69,7 +69,7 @@ func TestTheDeadlineOfAContextIsTheTimeout(t *testing.T) {
 				if !errors.Is(l.err, c.err) || !errors.Is(l.below, c.err) || !is || stop.Reason != c.reason || stop.Kill == nil {
 					t.Errorf("the context says %v, one below it %v, and the cause is %v", l.err, l.below, l.cause)
 				}
-				got := l.s.recorder.take()[0].result
+				got := l.s.work.recorder.take()[0].result
 				if got.State != c.state || got.Reason != c.reason || got.Verdict != ledger.Ended {
 					t.Errorf("recorded as %+v", got)
 				}

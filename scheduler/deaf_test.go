@@ -53,15 +53,15 @@ func TestWhatGoesOnAfterItWasToldToStopIsLogged(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := &replicatest.Lines{}
 				s := executing(t, lingering{c.takes, grace}, nil)
-				s.log = slog.New(log)
+				s.work.log = slog.New(log)
 				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(24 * time.Hour)})
 				ctx, stop := context.WithCancel(t.Context())
 				looked := make(chan struct{})
-				go func() { defer close(looked); s.expire(ctx) }()
+				go func() { defer close(looked); s.work.expire(ctx) }()
 				if c.cancel {
-					time.AfterFunc(time.Second, func() { s.register.attemptAt("1").stop(stopCancelled, "cancelled by ann", time.Time{}) })
+					time.AfterFunc(time.Second, func() { s.work.register.attemptAt("1").stop(stopCancelled, "cancelled by ann", time.Time{}) })
 				}
-				s.execute(ctx, claimOf("1"))
+				s.work.execute(ctx, claimOf("1"))
 				time.Sleep(2 * deafEvery)
 				stop()
 				<-looked

@@ -26,7 +26,7 @@ import (
 // rowsOf are the rows of jobs as the definitions of a replica have them, decided up to a moment.
 func rowsOf(s *Scheduler, upTo time.Time, names ...string) (states []ledger.JobState) {
 	for _, name := range names {
-		states = append(states, ledger.JobState{Name: name, Hash: s.plan.Jobs[name].Hash, Cursor: upTo})
+		states = append(states, ledger.JobState{Name: name, Hash: s.work.plan.Jobs[name].Hash, Cursor: upTo})
 	}
 	return states
 }
@@ -61,7 +61,7 @@ func TestWhenAJobIsLookedAtNext(t *testing.T) {
 				}
 				now := time.Date(2026, 1, 1, 12, 0, 10, 0, time.UTC)
 				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-				s.clock.Observe(boottime.Awake(), now)
+				s.work.clock.Observe(boottime.Awake(), now)
 				s.members.SetLoaded()
 				st.does = func(d ledger.Decide) (ledger.Decided, error) {
 					states := rowsOf(s, now.Add(-c.behind), "j")
@@ -70,20 +70,20 @@ func TestWhenAJobIsLookedAtNext(t *testing.T) {
 					}
 					return ledger.Decided{Now: now, Decisions: d.Decide(now, states)}, c.err
 				}
-				rows, rest := s.decideFree(t.Context(), []string{"j"}, false)
+				rows, rest := s.triggers.decideFree(t.Context(), []string{"j"}, false)
 				if rows != c.rows || len(rest) > 0 {
 					t.Errorf("%d rows were written, want %d; %v is left", rows, c.rows, rest)
 				}
-				if at, known := s.upcoming.next(); known != (c.next != never) || known && at.Sub(now) != c.next {
+				if at, known := s.triggers.upcoming.next(); known != (c.next != never) || known && at.Sub(now) != c.next {
 					t.Errorf("the job is looked at: %t, in %v; want %v", known, at.Sub(now), c.next)
 				}
-				if got := s.foreign.has("j"); got != (c.hash != "") {
+				if got := s.triggers.foreign.has("j"); got != (c.hash != "") {
 					t.Errorf("it is left to a newer configuration: %t", got)
 				}
-				if ready := s.storeAnswers(); ready != (c.err == nil) {
+				if ready := s.work.storeAnswers(); ready != (c.err == nil) {
 					t.Errorf("ready: %t", ready)
 				}
-				if room := s.slots.room(naming.DefaultPool); c.err != nil && room != s.plan.Pools[naming.DefaultPool].Workers {
+				if room := s.work.slots.room(naming.DefaultPool); c.err != nil && room != s.work.plan.Pools[naming.DefaultPool].Workers {
 					t.Errorf("%d workers are free after a decision that failed", room)
 				}
 			})
@@ -97,13 +97,13 @@ func TestAJobWithoutDueTimesIsForgotten(t *testing.T) {
 		s, st := firing(t, "a", "b")
 		st.does = func(d ledger.Decide) (ledger.Decided, error) {
 			states := rowsOf(s, time.Now(), "a", "b")
-			s.plan.Jobs["a"].Times = nil
+			s.work.plan.Jobs["a"].Times = nil
 			return ledger.Decided{Decisions: d.Decide(time.Now(), states)}, nil
 		}
-		s.upcoming.set("a", st.began, false)
-		s.upcoming.set("b", st.began, false)
-		s.decide(t.Context(), []string{"a", "b"})
-		left := s.upcoming.take(st.began.Add(time.Hour), 10, func(string) bool { return true })
+		s.triggers.upcoming.set("a", st.began, false)
+		s.triggers.upcoming.set("b", st.began, false)
+		s.triggers.decide(t.Context(), []string{"a", "b"})
+		left := s.triggers.upcoming.take(st.began.Add(time.Hour), 10, func(string) bool { return true })
 		if !slices.Equal(left, []string{"b"}) {
 			t.Errorf("looked at again are %v", left)
 		}
@@ -114,7 +114,7 @@ func TestAJobWithoutDueTimesIsForgotten(t *testing.T) {
 func TestOnlyTheLastTryOfADecisionCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b", "c")
-		for _, j := range s.plan.Jobs {
+		for _, j := range s.work.plan.Jobs {
 			j.Concurrency, j.CatchUp.Policy, j.CatchUp.Limit = jobs.Allow, jobs.CatchUpAll, decideRows
 			j.CatchUp.Window = 1000 * time.Hour
 		}
@@ -128,8 +128,8 @@ func TestOnlyTheLastTryOfADecisionCounts(t *testing.T) {
 			}
 			return ledger.Decided{Decisions: decisions, Busy: []string{"a"}}, nil
 		}
-		_, rest := s.decideFree(t.Context(), []string{"a", "b", "c"}, false)
-		next := s.upcoming.take(time.Now().Add(time.Hour), 10, func(string) bool { return true })
+		_, rest := s.triggers.decideFree(t.Context(), []string{"a", "b", "c"}, false)
+		next := s.triggers.upcoming.take(time.Now().Add(time.Hour), 10, func(string) bool { return true })
 		slices.Sort(next)
 		if !slices.Equal(rest, []string{"a"}) || !slices.Equal(decided, []string{"b", "c"}) || !slices.Equal(next, []string{"b", "c"}) {
 			t.Errorf("left are %v, decided %v, looked at next %v", rest, decided, next)
@@ -142,13 +142,13 @@ func TestWhatATransactionLeavesToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := []string{"a", "b", "c", "d", "e", "f", "g"}
 		s, st := firing(t, names...)
-		for _, j := range s.plan.Jobs {
+		for _, j := range s.work.plan.Jobs {
 			j.Concurrency, j.CatchUp.Grace = jobs.Allow, 1000*time.Hour
 		}
 		st.does = func(d ledger.Decide) (ledger.Decided, error) {
 			return ledger.Decided{Decisions: d.Decide(time.Now(), rowsOf(s, time.Now().Add(-100*time.Hour), names...))}, nil
 		}
-		rows, rest := s.decideFree(t.Context(), names, false)
+		rows, rest := s.triggers.decideFree(t.Context(), names, false)
 		if full := decideRows / freshLimit; rows != decideRows || !slices.Equal(rest, names[full:]) {
 			t.Errorf("%d rows were written, and %v left, want %d and %v", rows, rest, decideRows, names[full:])
 		}
@@ -163,15 +163,15 @@ func TestWhatADecisionAsksFor(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, st := firing(t, "a", "b")
 			if !c.own {
-				s.locks.Locks = lockerOf(t, memlock.New())
+				s.work.locks.Locks = lockerOf(t, memlock.New())
 			}
 			var got ledger.Decide
 			st.does = func(d ledger.Decide) (ledger.Decided, error) { got = d; return ledger.Decided{}, nil }
-			s.decideFree(t.Context(), []string{"a", "b"}, c.overdue)
+			s.triggers.decideFree(t.Context(), []string{"a", "b"}, c.overdue)
 			if got.Guard != c.guard || got.Overdue != c.overdue || got.Session != "session" || got.Replica != "a" || !slices.Equal(got.Jobs, []string{"a", "b"}) {
 				t.Errorf("%+v: %+v", c, got)
 			}
-			if diff := cmp.Diff(map[string]ledger.Share{naming.DefaultPool: {Hash: s.plan.Pools[naming.DefaultPool].Hash, Room: 2}}, got.Pools); diff != "" {
+			if diff := cmp.Diff(map[string]ledger.Share{naming.DefaultPool: {Hash: s.work.plan.Pools[naming.DefaultPool].Hash, Room: 2}}, got.Pools); diff != "" {
 				t.Error(diff)
 			}
 			if now, err := got.Now(time.Now().Add(time.Hour)); err == nil {
@@ -196,7 +196,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-		s.clock.Observe(boottime.Awake(), time.Now())
+		s.work.clock.Observe(boottime.Awake(), time.Now())
 		until := time.Now().Add(2 * time.Hour)
 		st.does = func(ledger.Decide) (ledger.Decided, error) {
 			run, waits := jobs.Task{ID: "1", Job: "a", Pool: "p", Token: 7}, jobs.Task{ID: "2", Job: "c", Pool: "q"}
@@ -209,16 +209,16 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 				},
 			}, nil
 		}
-		rows, _ := s.decideFree(t.Context(), []string{"a", "b", "c", "d"}, false)
+		rows, _ := s.triggers.decideFree(t.Context(), []string{"a", "b", "c", "d"}, false)
 		<-h.began
 		synctest.Wait()
-		if a := s.register.attemptAt("1"); rows != 4 || a == nil || !a.until().Equal(until) || a.session != "session" || a.task.Token != 7 {
+		if a := s.work.register.attemptAt("1"); rows != 4 || a == nil || !a.until().Equal(until) || a.session != "session" || a.task.Token != 7 {
 			t.Fatalf("%d rows; running is %+v", rows, a)
 		}
-		if p, q := s.slots.room("p"), s.slots.room("q"); p != 3 || q != 4 {
+		if p, q := s.work.slots.room("p"), s.work.slots.room("q"); p != 3 || q != 4 {
 			t.Errorf("while one attempt runs in p, %d workers are free there, and %d in q", p, q)
 		}
-		if p, q, r := len(s.feeders["p"].wake), len(s.feeders["q"].wake), len(s.feeders["r"].wake); p != 0 || q != 1 || r != 0 {
+		if p, q, r := len(s.work.feeders["p"].wake), len(s.work.feeders["q"].wake), len(s.work.feeders["r"].wake); p != 0 || q != 1 || r != 0 {
 			t.Errorf("told that something waits: p %d, q %d, r %d", p, q, r)
 		}
 		if !slices.Equal(told.jobs, []string{"a", "b", "c"}) {
@@ -226,7 +226,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 		}
 		close(h.end)
 		synctest.Wait()
-		if p := s.slots.room("p"); p != 4 {
+		if p := s.work.slots.room("p"); p != 4 {
 			t.Errorf("afterwards %d workers are free", p)
 		}
 	})
@@ -238,7 +238,7 @@ func TestWhatIsLoggedOfDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b")
 		log := &replicatest.Lines{}
-		s.log = slog.New(log)
+		s.triggers.log = slog.New(log)
 		at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 		st.does = func(d ledger.Decide) (ledger.Decided, error) {
 			states := rowsOf(s, time.Now(), "a", "b")
@@ -252,7 +252,7 @@ func TestWhatIsLoggedOfDecisions(t *testing.T) {
 		missed := "trigger job=b at=" + at.String() + " outcome=missed count=3 reason=it was late"
 		left := "another replica's newer configuration governs this job, and has it otherwise; it is left to that replica job=a"
 		for n, want := range [][]string{{left, missed}, {missed}} {
-			s.decideFree(t.Context(), []string{"a", "b"}, false)
+			s.triggers.decideFree(t.Context(), []string{"a", "b"}, false)
 			if diff := cmp.Diff(want, slices.Sorted(slices.Values(log.Take()))); diff != "" {
 				t.Errorf("decision %d: logged (-want +got):\n%s", n, diff)
 			}
@@ -279,11 +279,11 @@ func TestADrainCutsNoDecisionShort(t *testing.T) {
 		ctx, drain := context.WithCancel(t.Context())
 		s.triggers.store = cutShort{s.store, drain, jobs.Task{ID: "1", Job: "a", Pool: naming.DefaultPool}}
 		h := blocked{make(chan struct{}, 1), make(chan struct{})}
-		s.plan.Jobs["a"].Executes = h
-		s.decide(ctx, []string{"a"})
+		s.work.plan.Jobs["a"].Executes = h
+		s.triggers.decide(ctx, []string{"a"})
 		synctest.Wait()
-		if len(h.began) != 1 || !s.storeAnswers() {
-			t.Errorf("%d tasks run; the store is there: %t", len(h.began), s.storeAnswers())
+		if len(h.began) != 1 || !s.work.storeAnswers() {
+			t.Errorf("%d tasks run; the store is there: %t", len(h.began), s.work.storeAnswers())
 		}
 		close(h.end)
 		synctest.Wait()
@@ -313,25 +313,25 @@ func TestWorkersAreTakenForWhatCanRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken := s.takeWorkers([]string{"elsewhere", "large0", "large1", "limited0", "small0", "small1", "small2"})
-	if diff := cmp.Diff(workers{"large": 2, "limited": 1, "small": 2}, taken); diff != "" {
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Now()})
+	taken := s.work.reserve([]string{"elsewhere", "large0", "large1", "limited0", "small0", "small1", "small2"})
+	if diff := cmp.Diff(map[string]int{"large": 2, "limited": 1, "small": 2}, taken.workers); diff != "" {
 		t.Errorf("taken (-want +got):\n%s", diff)
 	}
 	rooms := func() []int {
-		return []int{s.slots.room("small"), s.slots.room("large"), s.slots.room("limited")}
+		return []int{s.work.slots.room("small"), s.work.slots.room("large"), s.work.slots.room("limited")}
 	}
 	if got := rooms(); !slices.Equal(got, []int{0, 8, 9}) {
 		t.Errorf("free are %v", got)
 	}
-	s.assume(&membership.Session{ID: "session", Trust: boottime.Now()})
 	want := map[string]ledger.Share{
-		"large": {Hash: s.plan.Pools["large"].Hash, Room: 2}, "small": {Hash: s.plan.Pools["small"].Hash, Room: 2},
-		"limited": {Hash: s.plan.Pools["limited"].Hash, Limited: true, Room: 1},
+		"large": {Hash: s.work.plan.Pools["large"].Hash, Room: 2}, "small": {Hash: s.work.plan.Pools["small"].Hash, Room: 2},
+		"limited": {Hash: s.work.plan.Pools["limited"].Hash, Limited: true, Room: 1},
 	}
-	if diff := cmp.Diff(want, s.request(nil, taken).Pools); diff != "" {
+	if diff := cmp.Diff(want, s.triggers.request(nil, taken).Pools); diff != "" {
 		t.Errorf("the store is told of (-want +got):\n%s", diff)
 	}
-	s.giveBack(taken)
+	taken.release()
 	if got := rooms(); !slices.Equal(got, []int{2, 10, 10}) {
 		t.Errorf("free are %v after all were given back", got)
 	}
@@ -365,7 +365,7 @@ func (r *repeating) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, 
 // is told to the store with it.
 func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 	for how, decide := range map[string]func(*Scheduler){
-		"due":     func(s *Scheduler) { s.decideFree(t.Context(), []string{"j"}, false) },
+		"due":     func(s *Scheduler) { s.triggers.decideFree(t.Context(), []string{"j"}, false) },
 		"by hand": func(s *Scheduler) { _, _, _ = s.RunJob(t.Context(), "j", "ann", "") },
 	} {
 		set := jobs.Set{
@@ -378,11 +378,11 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Minute)})
-		s.clock.Observe(boottime.Now(), replicatest.Time("12:00:05"))
-		p := s.plan.Pools["p"]
-		st.states = []ledger.JobState{{Name: "j", Hash: s.plan.Jobs["j"].Hash, Cursor: replicatest.Time("12:00:04")}}
+		s.work.clock.Observe(boottime.Now(), replicatest.Time("12:00:05"))
+		p := s.work.plan.Pools["p"]
+		st.states = []ledger.JobState{{Name: "j", Hash: s.work.plan.Jobs["j"].Hash, Cursor: replicatest.Time("12:00:04")}}
 		newer := ledger.OtherPool{Name: "p", Hash: "newer", Kinds: map[string]string{"": "of another handler"}}
-		st.meanwhile = func() { s.feeders["p"].goBy(p.Under(newer)) }
+		st.meanwhile = func() { s.work.feeders["p"].goBy(p.Under(newer)) }
 		decide(s)
 		decide(s)
 		var told []string
@@ -411,9 +411,9 @@ func TestWhatIsBusyIsLeftByWhoStops(t *testing.T) {
 		"it goes on": {func(*Scheduler, func()) {}, 2},
 		"it drains":  {func(_ *Scheduler, cancel func()) { cancel() }, 1},
 		"it waits for the lock service": {func(s *Scheduler, _ func()) {
-			s.locks.Locks = mute{}
-			s.locks.Required = true
-			s.locks.Failed(errRefused)
+			s.work.locks.Locks = mute{}
+			s.work.locks.Required = true
+			s.work.locks.Failed(errRefused)
 		}, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -427,13 +427,13 @@ func TestWhatIsBusyIsLeftByWhoStops(t *testing.T) {
 					once.Do(func() { busy = []string{"b"}; c.stop(s, cancel) })
 					return ledger.Decided{Busy: busy}, nil
 				}
-				s.decide(ctx, []string{"a", "b"})
+				s.triggers.decide(ctx, []string{"a", "b"})
 				if n := len(st.decisions()); n != c.calls {
 					t.Errorf("%d decisions, want %d", n, c.calls)
 				}
-				at, known := s.upcoming.next()
-				if known != (c.calls == 1) || known && at.Sub(s.clock.Now()) != afterFailure {
-					t.Errorf("what is left is looked at again: %t, in %v", known, at.Sub(s.clock.Now()))
+				at, known := s.triggers.upcoming.next()
+				if known != (c.calls == 1) || known && at.Sub(s.work.clock.Now()) != afterFailure {
+					t.Errorf("what is left is looked at again: %t, in %v", known, at.Sub(s.work.clock.Now()))
 				}
 			})
 		})
@@ -448,7 +448,7 @@ func TestDueTimesThatAreReadAreDecided(t *testing.T) {
 		s.triggers.store = listed{st, []ledger.Upcoming{{Job: "a", NextAt: at}, {Job: "unknown", NextAt: at}}}
 		stop := fires(t, s)
 		time.Sleep(overdueEvery / 2)
-		s.look(t.Context(), []int{1})
+		s.triggers.look(t.Context(), []int{1})
 		time.Sleep(time.Millisecond)
 		stop()
 		if diff := cmp.Diff([]call{{overdueEvery / 2, []string{"a"}, false}}, st.decisions()); diff != "" {

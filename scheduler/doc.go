@@ -15,15 +15,21 @@
 //	Run(ctx) ─────┤
 //	              ├─ fire     due times → decisions                (fire.go, decide.go, commit.go)
 //	              ├─ poll     which pools have work                (poll.go)
-//	              ├─ feed     one per pool: lock, claim, start     (feed.go)
+//	              ├─ feed     each pool: lock, claim, start        (feed.go)
 //	              ├─ balance  stripes, as replicas come and go     (stripes.go)
 //	              ├─ notify   what somebody wants to hear → tasks  (notify.go)
 //	              └─ sweep    what is older than its retention     (sweep.go)
 //
 // The first six go on until a drain is over; the others take work, and end as it begins.
 //
-// It has three parts, of which each knows only those before it, and tells the others by hooks: package internal/membership
-// (session, clock, peers), executor (claims, attempts, results) and triggers (due times, stripes, decisions).
+// It has three parts, of which each knows only those before it, and tells the others by hooks:
+//
+//	Scheduler ──▶ triggers ──▶ executor ──▶ internal/membership
+//	              due times    claims       session
+//	              stripes      attempts     clock
+//	              decisions    results      peers
+//
+// What is to be executed, compiled, is internal/plan.
 //
 // Three guards, in this order. The lock decides who tries; busy is advice with a time limit, and
 // what has been due for more than 250 ms behind a busy lock is done on the row alone. The row

@@ -1,7 +1,9 @@
 package scheduler
 
 import (
+	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,17 +14,29 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
+// workOptions are those of an executor. All of them are set.
+type workOptions struct {
+	ID           string // of the replica
+	Workers      int
+	SessionTTL   time.Duration
+	DrainTimeout time.Duration
+	StopGrace    time.Duration
+	OutputLimit  int
+	Logger       *slog.Logger
+	Metrics      workMetrics
+}
+
 // executor is the work of a replica: it claims tasks, executes them and records their results.
 type executor struct {
-	member  member
 	store   ledger.Tasks
-	opt     Options
+	opt     workOptions
+	on      executorHooks
+	member  member
 	log     *slog.Logger
 	clock   *membership.Clock
 	locks   *membership.LockService
 	plan    *plan.Plan
-	metrics Metrics
-	on      executorHooks
+	metrics workMetrics
 
 	slots    *slots
 	room     room
@@ -30,12 +44,29 @@ type executor struct {
 	register *register
 	recorder *recorder
 	attempts gate
+	halt     sync.Once
 	halted   chan struct{} // closed when everything is to stop at once
 
 	metUnknown      atomic.Bool   // a task that this replica has no handler for
 	nudgePoll       chan struct{} // look at the pools now
 	nudgeTend       chan struct{} // look at own and orphaned rows now
 	nudgeUnrunnable chan struct{} // look at what waits for nobody now
+}
+
+// newExecutor makes the work of a replica. None of its loops run.
+func newExecutor(st ledger.Tasks, m *membership.Member, lk *membership.LockService, p *plan.Plan, o workOptions, on executorHooks) *executor {
+	e := &executor{
+		store: st, opt: o, on: on, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Metrics,
+		room: room{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
+		nudgePoll: wake.Signal(), nudgeTend: wake.Signal(), nudgeUnrunnable: wake.Signal(),
+	}
+	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
+	e.slots.shut = e.room.shut
+	e.recorder = newRecorder(e)
+	for name, pool := range p.Pools {
+		e.feeders[name] = newFeeder(e, pool)
+	}
+	return e
 }
 
 // member is what work needs of the replica's membership; *membership.Member is one.
@@ -51,6 +82,44 @@ type member interface {
 type executorHooks struct {
 	recorded func(job string, state jobs.State) // an attempt has ended; the state is that of its task then
 	outdated func()                             // another configuration governs a pool
+}
+
+// feed keeps the workers of all pools busy until ctx is done.
+func (s *executor) feed(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, f := range s.feeders {
+		all.Go(func() { f.run(ctx) })
+	}
+	all.Wait()
+}
+
+// haltNow has everything that runs stop at once.
+func (s *executor) haltNow() { s.halt.Do(func() { close(s.halted) }) }
+
+// look has the pools and the running rows looked at now.
+func (s *executor) look() {
+	wake.Send(s.nudgeTend)
+	wake.Send(s.nudgePoll)
+}
+
+// enter holds up the end of a drain until leave; false once one has begun.
+func (s *executor) enter() bool { return s.attempts.enter() }
+
+func (s *executor) leave() { s.attempts.leave() }
+
+// goBy has each pool's feeder go by the definition that governs: the own one but for others.
+func (s *executor) goBy(others []ledger.OtherPool) {
+	rows := map[string]ledger.OtherPool{}
+	for _, row := range others {
+		rows[row.Name] = row
+	}
+	for name, f := range s.feeders {
+		g := f.pool.Governs()
+		if row, differs := rows[name]; differs {
+			g = f.pool.Under(row)
+		}
+		f.goBy(g)
+	}
 }
 
 // Wake says that tasks were enqueued in these pools. Without it they are noticed one poll later.

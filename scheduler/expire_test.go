@@ -35,12 +35,12 @@ func TestWhoStartsInTheLastMomentIsStoppedOnTime(t *testing.T) {
 				s := replicaOn(t, &memstore.Store{Database: memstore.New()}, h)
 				trust := func(d time.Duration) { s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(d)}) }
 				trust(left)
-				s.opt.StopGrace = left / 2 // else it does not start
+				s.work.opt.StopGrace = left / 2 // else it does not start
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan time.Time, 1)
 				began := time.Now()
 				go func() {
-					s.execute(ctx, claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
+					s.work.execute(ctx, claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
 					ended <- time.Now()
 				}()
 				<-h

@@ -43,16 +43,16 @@ func TestExtendMovesTheAttemptThatItAskedFor(t *testing.T) {
 			attemptOf := func(token int64, until time.Time) *attempt {
 				return &attempt{task: jobs.Task{ID: "t", Job: "j", Token: token}, session: ses.ID, mayRun: until, bound: bound.New(ses.Trust, 0)}
 			}
-			now := s.clock.Now()
+			now := s.work.clock.Now()
 			was, is := attemptOf(5, now.Add(-time.Second)), attemptOf(6, now.Add(time.Hour))
-			s.register.run(was)
+			s.work.register.run(was)
 			want := was
 			if next {
 				want = is
-				st.meanwhile = func() { s.register.forget(was); s.register.run(is) }
+				st.meanwhile = func() { s.work.register.forget(was); s.work.register.run(is) }
 			}
 			before := want.until()
-			s.extend(t.Context())
+			s.work.extend(t.Context())
 			if moved := !want.until().Equal(before); moved == next {
 				t.Errorf("the attempt with token %d may run until %v, and before %v", want.task.Token, want.until(), before)
 			}

@@ -38,7 +38,7 @@ func TestClaimsForNothingEnd(t *testing.T) {
 		st := &strangers{Store: &memstore.Store{Database: memstore.New()}}
 		s := replicaOn(t, st, blocked{})
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-		f := s.feeders["p"]
+		f := s.work.feeders["p"]
 		for n := range skipMost {
 			f.skipJobs = append(f.skipJobs, fmt.Sprint(n))
 		}
@@ -79,8 +79,8 @@ func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
 		work := blocked{make(chan struct{}, 1), make(chan struct{})}
 		s := replicaOn(t, st, work)
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-		st.take = func() { s.slots.take("p", 4) }
-		f := s.feeders["p"]
+		st.take = func() { s.work.slots.take("p", 4) }
+		f := s.work.feeders["p"]
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer close(work.end)
@@ -88,10 +88,10 @@ func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
 		go f.run(ctx)
 		wake.Send(f.wake)
 		synctest.Wait()
-		if !s.register.waits("t") || len(work.began) > 0 {
+		if !s.work.register.waits("t") || len(work.began) > 0 {
 			t.Fatal("it does not wait for a worker")
 		}
-		s.slots.give("p", 1)
+		s.work.slots.give("p", 1)
 		synctest.Wait()
 		if len(work.began) != 1 {
 			t.Error("it waits beside a free worker")
@@ -116,9 +116,9 @@ func TestAClaimLockThatCameLateIsGivenBack(t *testing.T) {
 		service := memlock.New()
 		mine, other := lockerOf(t, service), lockerOf(t, service)
 		s := replicaOn(t, &turns{Store: &memstore.Store{Database: memstore.New()}, take: []time.Duration{0}}, blocked{})
-		s.locks.Locks = tardy{mine}
+		s.work.locks.Locks = tardy{mine}
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-		s.feeders["p"].claim(t.Context())
+		s.work.feeders["p"].claim(t.Context())
 		attempts, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
 		if err != nil || attempts[0].Lease == nil {
 			t.Errorf("the claim lock is not free: %v, %+v", err, attempts)
@@ -148,7 +148,7 @@ func (outdating) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
 func TestARefusedClaimAsksWhatGoverns(t *testing.T) {
 	s := replicaOn(t, outdating{&memstore.Store{Database: memstore.New()}}, blocked{})
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-	f := s.feeders["p"]
+	f := s.work.feeders["p"]
 	if again := f.claim(t.Context()); again || len(s.nudgeGovern) != 1 {
 		t.Errorf("claims again: %v, asks: %d", again, len(s.nudgeGovern))
 	}

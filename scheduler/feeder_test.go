@@ -84,7 +84,7 @@ func fed(t *testing.T, all ...any) (*feeder, *answers) {
 	s := replicaOn(t, st, blocked{make(chan struct{}, 100), nil})
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 	s.members.SetLoaded()
-	return s.feeders["p"], st
+	return s.work.feeders["p"], st
 }
 
 // took is a claim that got n tasks.
@@ -190,7 +190,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, st := fed(t)
 		held(f)
-		m := &tries{Metrics: f.s.metrics}
+		m := &tries{Metrics: unmeasured{}}
 		f.s.metrics = m
 		outdated := false
 		f.s.on.outdated = func() { outdated = true }
@@ -262,7 +262,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 		claims(t, f, false)
 		st.check(t, "without a session")
 		f.s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-		f.s.locks.Locks, f.s.locks.Required = mute{}, DownWait == DownWait
+		f.s.locks.Locks, f.s.locks.Required = mute{}, true
 		f.s.locks.Failed(errRefused)
 		claims(t, f, false)
 		st.check(t, "while it waits for the lock service")

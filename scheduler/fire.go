@@ -2,12 +2,16 @@ package scheduler
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
@@ -24,8 +28,15 @@ const (
 
 // triggers is the due times of a replica: it looks after stripes of the jobs, decides what is due, and has it executed.
 type triggers struct {
-	*executor
-	store triggerStore
+	store   triggerStore
+	replica string // id of this one
+	member  member
+	log     *slog.Logger
+	clock   *membership.Clock
+	locks   *membership.LockService
+	plan    *plan.Plan
+	metrics triggerMetrics
+	work    *executor
 
 	stripes  *stripes
 	upcoming *upcoming
@@ -38,6 +49,11 @@ type triggers struct {
 	nudgeFire    chan struct{} // look at due times now
 }
 
+// triggerMetrics is told what is decided.
+type triggerMetrics interface {
+	Decided(t jobs.Trigger)
+}
+
 // triggerStore is what it needs of the store.
 type triggerStore interface {
 	ledger.Triggers
@@ -48,8 +64,16 @@ type triggerStore interface {
 	Namespace(ctx context.Context) (string, error)
 }
 
+// newTriggers makes those of a replica, none of which are known yet.
+func newTriggers(st triggerStore, replica string, m *membership.Member, lk *membership.LockService, p *plan.Plan, log *slog.Logger, metrics triggerMetrics, w *executor) *triggers {
+	return &triggers{
+		store: st, replica: replica, member: m, log: log, clock: m.Clock(), locks: lk, plan: p, metrics: metrics, work: w,
+		stripes: &stripes{held: map[int]*locks.Lease{}}, upcoming: newUpcoming(), nudgeBalance: wake.Signal(), nudgeFire: wake.Signal(),
+	}
+}
+
 // live notes which replicas take part.
-func (s *triggers) live(replicas []string) { s.stripes.take(s.opt.ID, replicas, s.member.Draining()) }
+func (s *triggers) live(replicas []string) { s.stripes.take(s.replica, replicas, s.member.Draining()) }
 
 // fire decides due times until ctx is done: those of the own stripes when they come, and those of
 // any stripe that are overdue, lock or no lock. So a dead, stuck or half-connected owner delays a
@@ -64,7 +88,7 @@ func (s *triggers) fire(ctx context.Context) {
 		if wait > 0 && !wake.Wait(ctx, wait, s.nudgeFire) {
 			return
 		}
-		if !s.mayBegin() || s.locks.Blocks() {
+		if !s.work.mayBegin() || s.locks.Blocks() {
 			if !wake.Wait(ctx, overdueEvery, s.nudgeFire) {
 				return
 			}
@@ -138,5 +162,5 @@ func (s *triggers) patience(stripe int) time.Duration {
 	s.stripes.mu.Lock()
 	live := s.stripes.live
 	s.stripes.mu.Unlock()
-	return overdueAfter * time.Duration(min(rank(s.opt.ID, stripe, live), 2))
+	return overdueAfter * time.Duration(min(rank(s.replica, stripe, live), 2))
 }

@@ -97,8 +97,8 @@ func firing(t *testing.T, names ...string) (*Scheduler, *timed) {
 		t.Fatal(err)
 	}
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-	s.clock.Observe(boottime.Awake(), time.Now())
-	s.stripes.take("a", []string{"a"}, false)
+	s.triggers.clock.Observe(boottime.Awake(), time.Now())
+	s.triggers.stripes.take("a", []string{"a"}, false)
 	s.members.SetLoaded()
 	return s, st
 }
@@ -107,7 +107,7 @@ func firing(t *testing.T, names ...string) (*Scheduler, *timed) {
 func fires(t *testing.T, s *Scheduler) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); s.fire(ctx) }()
+	go func() { defer close(ended); s.triggers.fire(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-ended })
 	t.Cleanup(stop)
 	return stop
@@ -119,15 +119,15 @@ func TestADueTimeIsDecidedWhenItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b", "c")
 		const apart = 30 * time.Minute // the database's clock and this machine's
-		s.clock = membership.NewClock(2 * time.Second)
-		s.clock.Observe(boottime.Awake(), time.Now().Add(apart))
+		s.triggers.clock = membership.NewClock(2 * time.Second)
+		s.triggers.clock.Observe(boottime.Awake(), time.Now().Add(apart))
 		in := func(d time.Duration) time.Time { return st.began.Add(apart + d) }
-		s.upcoming.set("a", in(1700*time.Millisecond), false)
-		s.upcoming.set("b", in(3200*time.Millisecond), false)
+		s.triggers.upcoming.set("a", in(1700*time.Millisecond), false)
+		s.triggers.upcoming.set("b", in(3200*time.Millisecond), false)
 		stop := fires(t, s)
 		time.Sleep(2250 * time.Millisecond)
-		s.upcoming.set("c", in(2300*time.Millisecond), false) // a moment after the look for what is overdue
-		wake.Send(s.nudgeFire)
+		s.triggers.upcoming.set("c", in(2300*time.Millisecond), false) // a moment after the look for what is overdue
+		wake.Send(s.triggers.nudgeFire)
 		time.Sleep(7750*time.Millisecond + time.Nanosecond)
 		stop()
 		want := []call{
@@ -158,20 +158,20 @@ func TestWhoMayNotStartAnythingDecidesNothing(t *testing.T) {
 	for what, c := range map[string]struct{ may, mayNot func(s *Scheduler) }{
 		"its session is over": {func(s *Scheduler) { trust(s, time.Hour) }, func(s *Scheduler) { trust(s, 0) }},
 		"its session ends before what begins could": {
-			func(s *Scheduler) { trust(s, s.lastGrace()+time.Second) },
-			func(s *Scheduler) { trust(s, s.lastGrace()) },
+			func(s *Scheduler) { trust(s, s.work.lastGrace()+time.Second) },
+			func(s *Scheduler) { trust(s, s.work.lastGrace()) },
 		},
 		"it waits for the lock service": {
-			func(s *Scheduler) { s.locks.Failed(nil) },
-			func(s *Scheduler) { s.locks.Failed(errRefused) },
+			func(s *Scheduler) { s.work.locks.Failed(nil) },
+			func(s *Scheduler) { s.work.locks.Failed(errRefused) },
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, st := firing(t, "a", "b")
-				s.locks.Locks, s.locks.Required = lockerOf(t, memlock.New()), DownWait == DownWait
-				s.lockStripes(t.Context())
-				s.upcoming.set("a", st.began.Add(time.Second), false)
+				s.work.locks.Locks, s.work.locks.Required = lockerOf(t, memlock.New()), true
+				s.triggers.lockStripes(t.Context())
+				s.triggers.upcoming.set("a", st.began.Add(time.Second), false)
 				st.rows = func(int) []ledger.Upcoming { return []ledger.Upcoming{{Job: "b", NextAt: st.began.Add(-time.Hour)}} }
 				c.mayNot(s)
 				stop := fires(t, s)
@@ -205,7 +205,7 @@ func TestWhatBecomesDueAsAReplicaStops(t *testing.T) {
 		}
 		stop := fires(t, s)
 		time.Sleep(overdueEvery - time.Nanosecond)
-		s.upcoming.set("a", st.began, false)
+		s.triggers.upcoming.set("a", st.began, false)
 		stop()
 		if calls := st.decisions(); len(calls) > 0 {
 			t.Errorf("decided: %+v", calls)
@@ -219,28 +219,28 @@ func TestOnlyOwnStripesAreDueHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}
 		s, st := firing(t, names...)
-		s.stripes.take("a", []string{"a", "b"}, false)
+		s.triggers.stripes.take("a", []string{"a", "b"}, false)
 		var mine []string
 		var all, others []int
 		for _, name := range names {
-			s.upcoming.set(name, st.began, false)
-			stripe := s.plan.Jobs[name].Stripe
+			s.triggers.upcoming.set(name, st.began, false)
+			stripe := s.work.plan.Jobs[name].Stripe
 			all = append(all, stripe)
-			if slices.Contains(s.owned(), stripe) {
+			if slices.Contains(s.triggers.owned(), stripe) {
 				mine = append(mine, name)
 			} else {
 				others = append(others, stripe)
 			}
 		}
-		s.stripes.unread(all) // they have been read
-		due := s.dueHere()
+		s.triggers.stripes.unread(all) // they have been read
+		due := s.triggers.dueHere()
 		if slices.Sort(due); !slices.Equal(due, mine) || len(mine) == 0 || len(others) == 0 {
 			t.Errorf("due here are %v, want %v", due, mine)
 		}
-		if again := s.stripes.unread(all); !slices.Equal(again, others) {
+		if again := s.triggers.stripes.unread(all); !slices.Equal(again, others) {
 			t.Errorf("the stripes %v are read again, want %v", again, others)
 		}
-		if at, left := s.upcoming.next(); left {
+		if at, left := s.triggers.upcoming.next(); left {
 			t.Errorf("a job is still to be looked at, at %v", at)
 		}
 	})
@@ -263,12 +263,12 @@ func TestWhoHelpsWhen(t *testing.T) {
 					continue // the store does not list it
 				}
 				s, st := firing(t, names...)
-				s.stripes.take("a", live, false)
+				s.triggers.stripes.take("a", live, false)
 				name := ranks[r]
 				st.rows = func(int) []ledger.Upcoming {
 					return []ledger.Upcoming{{Job: "unknown", NextAt: st.began.Add(-time.Hour)}, {Job: name, NextAt: st.began.Add(-late)}}
 				}
-				s.overdue(t.Context())
+				s.triggers.overdue(t.Context())
 				var want []call
 				if decided {
 					want = []call{{0, []string{name}, true}}
@@ -282,12 +282,12 @@ func TestWhoHelpsWhen(t *testing.T) {
 		st.rows = func(int) []ledger.Upcoming {
 			return slices.Repeat([]ledger.Upcoming{{Job: "unknown", NextAt: st.began.Add(-time.Hour)}}, decideBatch)
 		}
-		if again := s.overdue(t.Context()); again || len(st.decisions()) > 0 {
+		if again := s.triggers.overdue(t.Context()); again || len(st.decisions()) > 0 {
 			t.Errorf("unknown jobs were decided: %v, and looked for again: %t", st.decisions(), again)
 		}
 		st.rows = func(int) []ledger.Upcoming { return []ledger.Upcoming{{Job: "a", NextAt: st.began.Add(-time.Hour)}} }
-		s.foreign.set([]string{"a"})
-		if again := s.overdue(t.Context()); again || len(st.decisions()) > 0 {
+		s.triggers.foreign.set([]string{"a"})
+		if again := s.triggers.overdue(t.Context()); again || len(st.decisions()) > 0 {
 			t.Errorf("a newer configuration's job was decided: %v, and looked for again: %t", st.decisions(), again)
 		}
 	})
@@ -334,7 +334,7 @@ func TestHowMuchHelpThereIs(t *testing.T) {
 					done.Busy = d.Jobs[:c.busy]
 					return done, nil
 				}
-				again := s.overdue(t.Context())
+				again := s.triggers.overdue(t.Context())
 				var sizes []int
 				all := map[string]bool{}
 				for n, call := range st.decisions() {
@@ -383,7 +383,7 @@ func TestHelpGoesOnAtOnce(t *testing.T) {
 func TestAStoreThatDoesNotSayWhatIsOverdue(t *testing.T) {
 	s, st := firing(t, "a")
 	s.triggers.store = noOverdue{st}
-	if again := s.overdue(t.Context()); again || len(st.decisions()) > 0 || s.Health()[0].Ready {
+	if again := s.triggers.overdue(t.Context()); again || len(st.decisions()) > 0 || s.Health()[0].Ready {
 		t.Errorf("looks again: %t, decided %v, ready: %t", again, st.decisions(), s.Health()[0].Ready)
 	}
 }

@@ -54,9 +54,9 @@ func TestForeignJobsDoNotHideOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Minute)})
-	s.clock.Observe(boottime.Now(), at.Add(time.Minute))
-	s.foreign.set(foreign)
-	s.overdue(t.Context())
+	s.work.clock.Observe(boottime.Now(), at.Add(time.Minute))
+	s.triggers.foreign.set(foreign)
+	s.triggers.overdue(t.Context())
 	if !slices.Equal(st.decided, []string{"mine"}) {
 		t.Errorf("decided: %v", st.decided)
 	}
@@ -86,16 +86,16 @@ func TestEveryForeignJobIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &replicatest.Warnings{}
-	s.log = slog.New(log)
+	s.triggers.log = slog.New(log)
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Minute)})
 	for range 2 {
-		s.decide(t.Context(), names)
+		s.triggers.decide(t.Context(), names)
 	}
 	if diff := cmp.Diff(want, log.Take()); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 	for _, name := range names {
-		if !s.foreign.has(name) {
+		if !s.triggers.foreign.has(name) {
 			t.Errorf("%s is not noted", name)
 		}
 	}

@@ -17,13 +17,13 @@ const governAgain = 3 * time.Second
 // definitions is what the store keeps of the plan, and the time that edits are made by.
 func (s *Scheduler) definitions() ledger.Definitions {
 	d := s.plan.Definitions()
-	d.Now = s.clock.Check
+	d.Now = s.members.Clock().Check
 	return d
 }
 
 // load makes this replica's configuration the newest.
 func (s *Scheduler) load(ctx context.Context) error {
-	number, err := s.store.Load(ctx, s.member.Session().ID, s.definitions())
+	number, err := s.store.Load(ctx, s.members.Session().ID, s.definitions())
 	if err != nil {
 		return err
 	}
@@ -45,21 +45,21 @@ func (s *Scheduler) govern(ctx context.Context) {
 			wait = governAgain
 		case <-again.C:
 		}
-		got, err := s.store.Assert(ctx, s.member.Session().ID, s.definitions())
+		got, err := s.store.Assert(ctx, s.members.Session().ID, s.definitions())
 		if err != nil {
-			s.member.StoreFailed(err)
+			s.members.StoreFailed(err)
 			if wake.Wait(ctx, time.Second, nil) {
 				wake.Send(s.nudgeGovern)
 			}
 			continue
 		}
-		news := s.foreign.set(got.Jobs)
+		news := s.triggers.foreign.set(got.Jobs)
 		if news && len(got.Jobs) > 0 {
 			s.log.Warn("another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
 				"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", "))
 		}
 		left := s.goBy(got.Pools)
-		newsOfPools := s.foreign.setPools(left)
+		newsOfPools := s.triggers.foreign.setPools(left)
 		if newsOfPools && len(left) > 0 {
 			s.log.Warn("another replica's newer configuration governs, and has handlers of pools otherwise; their tasks are left to that replica",
 				"pools", len(left), "such as", plan.Some(left))
@@ -70,25 +70,17 @@ func (s *Scheduler) govern(ctx context.Context) {
 		if !got.Governs && (wait == governAgain || len(got.Jobs)+len(got.Pools) > 0) {
 			again.Reset(wait)
 		}
-		s.look(ctx, s.owned())
+		s.triggers.look(ctx, s.triggers.owned())
 	}
 }
 
-// goBy has each pool's feeder go by the definition that governs, and returns what of the pools is left to others.
+// goBy has each pool go by the definition that governs, and returns what of the pools is left to others.
 func (s *Scheduler) goBy(others []ledger.OtherPool) (left []string) {
-	rows := map[string]ledger.OtherPool{}
 	for _, row := range others {
-		rows[row.Name] = row
 		if what := s.plan.Left(row); what != "" {
 			left = append(left, what)
 		}
 	}
-	for name, f := range s.feeders {
-		g := f.pool.Governs()
-		if row, differs := rows[name]; differs {
-			g = f.pool.Under(row)
-		}
-		f.goBy(g)
-	}
+	s.work.goBy(others)
 	return left
 }

@@ -10,10 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -67,7 +65,7 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &asserting{Store: &memstore.Store{Database: memstore.New()}, answer: c.answer, began: time.Now()}
 				s := replicaOn(t, st, blocked{})
-				s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
+				trusting(s)
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { defer close(ended); s.govern(ctx) }()
@@ -76,7 +74,7 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 				if got := st.when(); !slices.Equal(got, c.asked) {
 					t.Errorf("asked after %v s, want %v", got, c.asked)
 				}
-				if n := s.foreign.count(); n != c.foreign {
+				if n := s.triggers.foreign.count(); n != c.foreign {
 					t.Errorf("%d jobs are left to others, want %d", n, c.foreign)
 				}
 				stop()
@@ -120,7 +118,7 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 		log := &replicatest.Warnings{}
 		s := replicaOn(t, st, blocked{})
 		s.log = slog.New(log)
-		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
+		trusting(s)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.govern(ctx) }()
@@ -155,7 +153,7 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 // has with other limits is not left to it.
 func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
 	s := replicaOn(t, newPicky(nil), blocked{})
-	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.plan.Pools["p"].KindHashes}
+	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.work.plan.Pools["p"].KindHashes}
 	handler := ledger.OtherPool{Name: "p", Hash: "newer", Kinds: map[string]string{"": "of theirs"}}
 	for what, c := range map[string]struct {
 		jobs  []string
@@ -169,8 +167,8 @@ func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
 		"a job, and handlers of two pools": {[]string{"x"}, []ledger.OtherPool{handler, {Name: "q", Hash: "newer"}},
 			"a newer configuration governs 1 jobs that this replica knows differently, and tasks of 2 pools that it has no such handlers for: p (tasks without a kind), q (this replica does not have the pool)"},
 	} {
-		s.foreign.set(c.jobs)
-		s.foreign.setPools(s.goBy(c.pools))
+		s.triggers.foreign.set(c.jobs)
+		s.triggers.foreign.setPools(s.goBy(c.pools))
 		if got := s.Health()[3]; got.Name != "configuration" || !got.Ready || got.Detail != c.says {
 			t.Errorf("%s: %+v, want %q", what, got, c.says)
 		}
@@ -201,10 +199,10 @@ func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 				return ledger.Assertion{Governs: true}, nil
 			}
 			s := replicaOn(t, st, blocked{})
-			s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-			s.stripes.mine = []int{3, 5}
-			s.foreign.add(0, "x")
-			asked := s.foreign.asked()
+			trusting(s)
+			s.triggers.stripes.mine = []int{3, 5}
+			s.triggers.foreign.add(0, "x")
+			asked := s.triggers.foreign.asked()
 			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer stop()
 			wake.Send(s.nudgeGovern)
@@ -212,11 +210,11 @@ func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 			if read := len(st.read) == 1 && slices.Equal(st.read[0], []int{3, 5}); read == away || len(st.read) > 1 {
 				t.Errorf("away: %t; read the due times of %v", away, st.read)
 			}
-			if known := s.storeAnswers(); known == away {
+			if known := s.work.storeAnswers(); known == away {
 				t.Errorf("away: %t; it counts as there: %t", away, known)
 			}
-			if s.foreign.has("x") != away || s.foreign.add(asked, "y") != away {
-				t.Errorf("away: %t; what was left alone still is: %t", away, s.foreign.has("x"))
+			if s.triggers.foreign.has("x") != away || s.triggers.foreign.add(asked, "y") != away {
+				t.Errorf("away: %t; what was left alone still is: %t", away, s.triggers.foreign.has("x"))
 			}
 		})
 	}
@@ -231,14 +229,14 @@ func TestWhatAReplicaRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mail := s.plan.Pools["mail"]
+	mail := s.work.plan.Pools["mail"]
 	row := ledger.OtherPool{Name: "mail", Hash: "newer", Kinds: map[string]string{"welcome": mail.KindHashes["welcome"], "sms": "x"}}
 	if row.Kinds["welcome"] == "" {
 		t.Fatal("its handler has no identity")
 	}
 	runs := func() (kinds []string) {
 		for _, kind := range []string{"welcome", "fax", "sms", ""} {
-			if s.Runs("mail", kind) {
+			if s.work.Runs("mail", kind) {
 				kinds = append(kinds, kind)
 			}
 		}
@@ -256,7 +254,7 @@ func TestWhatAReplicaRuns(t *testing.T) {
 		{"it drains", func() { s.members.Drain() }, nil},
 	} {
 		c.then()
-		if got := runs(); !slices.Equal(got, c.want) || s.Runs("unknown", "welcome") {
+		if got := runs(); !slices.Equal(got, c.want) || s.work.Runs("unknown", "welcome") {
 			t.Errorf("%s: it runs %q, want %q", c.when, got, c.want)
 		}
 	}

@@ -36,12 +36,12 @@ func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := s.feeders["p"]
+	f := s.work.feeders["p"]
 	newer := officePool()
 	newer.Handler, newer.Kinds["fax"] = replicatest.Named("bare 2"), replicatest.Named("fax 2")
 	own, other, retired := f.pool.Governs(), f.pool.Under(rowOf("p", newer)), f.pool.Under(ledger.OtherPool{Name: "p"})
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	hash := func(job string) string { return s.plan.Jobs[job].Hash }
+	hash := func(job string) string { return s.work.plan.Jobs[job].Hash }
 	for what, c := range map[string]struct {
 		candidate           ledger.Candidate
 		own, other, retired bool
@@ -61,7 +61,7 @@ func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 			plan.Governing
 			want bool
 		}{"own": {own, c.own}, "other": {other, c.other}, "retired": {retired, c.retired}} {
-			until, takes := s.plan.Admit(by.Governing, now, c.candidate)
+			until, takes := s.work.plan.Admit(by.Governing, now, c.candidate)
 			if takes != by.want || takes && !until.Equal(c.until) && !(c.until.IsZero() && until.IsZero()) {
 				t.Errorf("%s, governed by %s: it takes it: %t, until %v", what, name, takes, until)
 			}

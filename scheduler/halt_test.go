@@ -23,12 +23,12 @@ func TestWhatIsToldToStopAtOnce(t *testing.T) {
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); s.expire(ctx) }()
+		go func() { defer close(ended); s.work.expire(ctx) }()
 		told := func() (*attempt, context.Context) {
 			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: plan.Execution{Timeout: time.Hour}}
 			ctx, end := a.begin(t.Context())
 			t.Cleanup(end)
-			s.register.run(a)
+			s.work.register.run(a)
 			return a, ctx
 		}
 		a, running := told()
@@ -64,16 +64,16 @@ func TestHowLongBeforeItsTimeIsOverWorkIsTold(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := replicaOn(t, newPicky(nil), blocked{})
-			s.opt.StopGrace, s.opt.SessionTTL = c.grace, c.ttl
+			s.work.opt.StopGrace, s.work.opt.SessionTTL = c.grace, c.ttl
 			trust := boottime.Awake().Add(5 * second)
 			s.assume(&membership.Session{ID: "session", Trust: trust})
 			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: plan.Execution{Timeout: time.Hour}}
 			running, end := a.begin(t.Context())
 			defer end()
-			s.register.run(a)
+			s.work.register.run(a)
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan struct{})
-			go func() { defer close(ended); s.expire(ctx) }()
+			go func() { defer close(ended); s.work.expire(ctx) }()
 			<-running.Done()
 			if left := trust.Until(); left != c.told {
 				t.Errorf("with a grace period of %v and a session ttl of %v it is told %v before", c.grace, c.ttl, left)
@@ -92,7 +92,7 @@ func TestADrainGivesItsStripesUpAtOnce(t *testing.T) {
 		st := newPicky(nil)
 		h := blocked{make(chan struct{}, 1), make(chan struct{})}
 		s := replicaOn(t, st, h)
-		s.locks.Locks, s.opt.DrainTimeout = lockerOf(t, service), time.Hour
+		s.work.locks.Locks, s.work.opt.DrainTimeout = lockerOf(t, service), time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx) }()

@@ -403,7 +403,7 @@ func TestWhoCanRunWhatIsAskedWhenThereIsReason(t *testing.T) {
 		if n := st.pools.Load(); n > 0 {
 			t.Errorf("it asked %d times, and there is nothing", n)
 		}
-		s.meetUnknown()
+		s.work.meetUnknown()
 		time.Sleep(time.Second)
 		if n := st.pools.Load(); n != 1 {
 			t.Errorf("it asked %d times, and there is something", n)
@@ -412,10 +412,10 @@ func TestWhoCanRunWhatIsAskedWhenThereIsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
 		s := replicaOn(t, st, blocked{})
-		s.metUnknown.Store(true)
+		s.work.metUnknown.Store(true)
 		ctx, stop := context.WithTimeout(t.Context(), 3*unrunnableEvery)
 		defer stop()
-		s.unrunnable(ctx)
+		s.work.unrunnable(ctx)
 		if n := st.pools.Load(); n > 0 {
 			t.Errorf("without touch with the store it asked %d times", n)
 		}
@@ -430,11 +430,11 @@ func TestWhoCanRunWhatIsAskedAgain(t *testing.T) {
 		s := replicaOn(t, st, blocked{})
 		s.members.SetLoaded()
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-		s.metUnknown.Store(true)
+		s.work.metUnknown.Store(true)
 		ctx, stop := context.WithTimeout(t.Context(), 3*unrunnableEvery+unrunnableEvery/2)
 		defer stop()
-		s.unrunnable(ctx)
-		if up := s.storeAnswers(); st.pools.Load() != 3 || up {
+		s.work.unrunnable(ctx)
+		if up := s.work.storeAnswers(); st.pools.Load() != 3 || up {
 			t.Errorf("asked %d times; the store is there: %v", st.pools.Load(), up)
 		}
 	})

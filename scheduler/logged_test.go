@@ -62,14 +62,14 @@ func TestWhatIsLoggedOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := reaping(t)
 		log := &replicatest.Lines{}
-		s.log = slog.New(log)
+		s.work.log = slog.New(log)
 		st.reaped = []ledger.Reaped{{
 			Task: jobs.Task{
 				ID: "1", Job: "j", Pool: "p", Kind: "k", State: jobs.StateLost, Reason: "replica b died while it had the task", Replica: "c", Error: "before",
 			},
 			Replica: "b",
 		}}
-		s.reap(t.Context())
+		s.work.reap(t.Context())
 		want := []string{
 			"attempt lost with its replica task=1 job=j pool=p replica=b state=lost reason=replica b died while it had the task",
 		}

@@ -14,16 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
-// RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
-// the next replica that has. While the job's slot is taken it is recorded as skipped, and the error
-// is jobs.ErrConflict with the reason and what to do; jobs.ErrNotFound if this replica does not know the job;
-// jobs.ErrUnavailable, too, before this replica has joined the store, while it is stopping, or waits for its lock service. The end of ctx does not
-// cut short what has begun, which takes 10 s at most: nobody would know what came of it.
-//
-// force is for those who know that a lost attempt of the job has ended, of which nothing was heard: it takes the slot
-// that such an attempt has until it must have ended, and no other. It names the attempt as the refusal did, a
-// *jobs.LostError in its field Force. If another one is in the way meanwhile, that one is named and nothing starts. The
-// run's reason and the log say so.
+// RunJob is that of the Scheduler, which says what it does.
 func (s *triggers) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
 	j, known := s.plan.Jobs[name]
 	if !known {
@@ -35,7 +26,7 @@ func (s *triggers) RunJob(ctx context.Context, name, by, force string) (jobs.Tri
 		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
 		state, forced = d.override(j, state, force)
 		if slot = d.slotTaken(j, state); slot.why != "" {
-			t.Count, t.Outcome, t.Reason, t.ReasonCode, t.Replica = 1, jobs.Skipped, slot.why, slot.code, s.opt.ID
+			t.Count, t.Outcome, t.Reason, t.ReasonCode, t.Replica = 1, jobs.Skipped, slot.why, slot.code, s.replica
 			return ledger.Opening{Trigger: t}, false
 		}
 		if forced != "" {
@@ -65,10 +56,7 @@ func (s *triggers) sayForced(t jobs.Task, note string) {
 	}
 }
 
-// RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict
-// says which run has it, where, since when, and what to do; force takes it from a lost attempt, as in RunJob. A pool's task
-// that no live replica can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force
-// says anything.
+// RetryTask is that of the Scheduler, which says what it does.
 func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
 	old, err := s.store.TaskRow(ctx, id)
 	if err != nil {
@@ -80,7 +68,7 @@ func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Ta
 	if old.Job == "" {
 		t, err := s.store.RetryTask(ctx, id, by, force != "")
 		if err == nil {
-			s.Wake(t.Pool)
+			s.work.Wake(t.Pool)
 		}
 		return t, err
 	}
@@ -125,10 +113,10 @@ func (s *triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
 	}
 	// A drain waits until what is born running here has started, or gone back.
-	if s.member.Draining() || !s.attempts.enter() {
+	if s.member.Draining() || !s.work.enter() {
 		return ledger.Decided{}, notNow("this replica is stopping and starts nothing more; ask another one")
 	}
-	defer s.attempts.leave()
+	defer s.work.leave()
 	if s.locks.Blocks() {
 		return ledger.Decided{}, notNow("the lock service is away, and lock.when_down is wait: nothing starts until it is back")
 	}
@@ -138,7 +126,7 @@ func (s *triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 	if err := ctx.Err(); err != nil {
 		return ledger.Decided{}, err
 	}
-	taken := s.takeWorkers([]string{j.Name})
+	taken := s.work.reserve([]string{j.Name})
 	id := uuid.Must(uuid.NewV7()).String()
 	request := s.request([]string{j.Name}, taken)
 	governs := false
@@ -147,7 +135,7 @@ func (s *triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 			return nil
 		}
 		d := rules{
-			plan: s.plan, replica: s.opt.ID, now: now,
+			plan: s.plan, replica: s.replica, now: now,
 			newID: func(string, int) string { return id },
 		}
 		o, free := open(d, states[0])

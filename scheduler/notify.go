@@ -27,14 +27,14 @@ func (s *Scheduler) notify(ctx context.Context) {
 			done, err := s.store.Notify(cctx, ledger.Notify{After: after, Limit: notifyBatch, Route: s.plan.Route})
 			cancel()
 			if errors.Is(err, jobs.ErrUnavailable) {
-				s.member.StoreFailed(err)
+				s.members.StoreFailed(err)
 				break
 			} else if err != nil { // as while a newer configuration takes the pool away
 				s.log.Warn("notifications are put off", "error", err)
 				break
 			}
 			if done.Tasks > 0 {
-				s.wakeFeeder(naming.NotificationsPool)
+				s.work.wakeFeeder(naming.NotificationsPool)
 			}
 			after, more = done.Last, done.More
 			if !wake.Wait(ctx, notifyPause, nil) {

@@ -27,9 +27,9 @@ func (s *triggers) stripeMeta(ctx context.Context) string {
 		s.storeID, _ = s.store.Namespace(ctx) // else it is asked with the next try
 	}
 	if s.storeID == "" {
-		return s.opt.ID
+		return s.replica
 	}
-	return s.opt.ID + ofStore + s.storeID
+	return s.replica + ofStore + s.storeID
 }
 
 // meetOtherStore says once that a replica of another store holds what this one asked for.

@@ -75,13 +75,13 @@ func TestOutputIsCutAtTheLimitOfTheReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPicky(nil)
 		s := replicaOn(t, st, writer(1000))
-		s.opt.OutputLimit = 100
+		s.work.opt.OutputLimit = 100
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-		s.slots.take("p", 1)
-		s.start(t.Context(), claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
+		s.work.slots.take("p", 1)
+		s.work.start(t.Context(), claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
 		synctest.Wait()
 		half := strings.Repeat("x", 50)
-		all := s.recorder.take()
+		all := s.work.recorder.take()
 		if want := half + "\n… 900 bytes left out …\n" + half; len(all) != 1 || string(all[0].result.Output) != want {
 			t.Errorf("recorded is %+v", all)
 		}

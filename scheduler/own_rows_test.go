@@ -60,20 +60,20 @@ func lists(t *testing.T, ids ...string) (*Scheduler, *ownRowsOf) {
 var known = map[string]func(s *Scheduler, task jobs.Task) (forget func()){
 	"it runs": func(s *Scheduler, task jobs.Task) func() {
 		a := attemptOf(task)
-		s.register.run(a)
-		return func() { s.register.forget(a) }
+		s.work.register.run(a)
+		return func() { s.work.register.forget(a) }
 	},
 	"it is about to run": func(s *Scheduler, task jobs.Task) func() {
-		s.register.start(claimed{task: task})
-		return func() { s.register.forget(&attempt{task: task}) }
+		s.work.register.start(claimed{task: task})
+		return func() { s.work.register.forget(&attempt{task: task}) }
 	},
 	"its result waits for the store": func(s *Scheduler, task jobs.Task) func() {
-		s.recorder.add("session", task, ledger.Result{TaskID: task.ID, Token: task.Token})
-		return func() { s.register.recorded(s.recorder.take()[0].task) }
+		s.work.recorder.add("session", task, ledger.Result{TaskID: task.ID, Token: task.Token})
+		return func() { s.work.register.recorded(s.work.recorder.take()[0].task) }
 	},
 	"it waits for a worker": func(s *Scheduler, task jobs.Task) func() {
-		s.register.queue(claimed{task: task, session: "session", since: time.Now()})
-		return func() { s.register.forget(&attempt{task: s.register.unqueue(task.Pool, 0)[0].task}) }
+		s.work.register.queue(claimed{task: task, session: "session", since: time.Now()})
+		return func() { s.work.register.forget(&attempt{task: s.work.register.unqueue(task.Pool, 0)[0].task}) }
 	},
 }
 
@@ -91,12 +91,12 @@ func TestARowIsHandedBackOnlyWhileItIsNotKnown(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, st := lists(t, "1", "2")
-				third := s.opt.SessionTTL / 3
+				third := s.work.opt.SessionTTL / 3
 				unknown := orphans{}
 				look := func(after time.Duration, want ...string) {
 					t.Helper()
 					time.Sleep(after)
-					s.ownRows(t.Context(), unknown)
+					s.work.ownRows(t.Context(), unknown)
 					if !slices.Equal(st.back, want) {
 						t.Fatalf("%v were handed back, want %v", st.back, want)
 					}
@@ -116,19 +116,19 @@ func TestARowIsHandedBackOnlyWhileItIsNotKnown(t *testing.T) {
 			})
 			synctest.Test(t, func(t *testing.T) {
 				s, st := lists(t, "1")
-				third := s.opt.SessionTTL / 3
+				third := s.work.opt.SessionTTL / 3
 				unknown := orphans{}
-				s.ownRows(t.Context(), unknown)
+				s.work.ownRows(t.Context(), unknown)
 				forget := know(s, jobs.Task{ID: "1", Token: 7, Pool: "p"})
 				time.Sleep(third)
-				s.ownRows(t.Context(), unknown)
+				s.work.ownRows(t.Context(), unknown)
 				forget()
-				s.ownRows(t.Context(), unknown)
+				s.work.ownRows(t.Context(), unknown)
 				if len(st.back) > 0 {
 					t.Errorf("%v was handed back as soon as it was forgotten", st.back)
 				}
 				time.Sleep(third)
-				s.ownRows(t.Context(), unknown)
+				s.work.ownRows(t.Context(), unknown)
 				if len(st.back) != 1 {
 					t.Errorf("%v was handed back", st.back)
 				}
@@ -159,15 +159,15 @@ func TestHowLongARowIsNotKnown(t *testing.T) {
 		}, true},
 		"a transaction began after it was seen": {func(s *Scheduler, _ *ownRowsOf, _ func()) {
 			time.Sleep(time.Nanosecond)
-			s.register.claim()
+			s.work.register.claim()
 		}, true},
-		"one began before, and goes on": {func(s *Scheduler, _ *ownRowsOf, _ func()) { s.register.claim() }, false},
+		"one began before, and goes on": {func(s *Scheduler, _ *ownRowsOf, _ func()) { s.work.register.claim() }, false},
 		"one began before, and has ended": {func(s *Scheduler, _ *ownRowsOf, _ func()) {
-			s.register.claim()()
+			s.work.register.claim()()
 		}, true},
 		"two began before, and one goes on": {func(s *Scheduler, _ *ownRowsOf, _ func()) {
-			first := s.register.claim()
-			s.register.claim()
+			first := s.work.register.claim()
+			s.work.register.claim()
 			first()
 		}, false},
 	} {
@@ -175,10 +175,10 @@ func TestHowLongARowIsNotKnown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, st := lists(t, "1")
 				unknown := orphans{}
-				look := func() { s.ownRows(t.Context(), unknown) }
+				look := func() { s.work.ownRows(t.Context(), unknown) }
 				look()
 				c.meanwhile(s, st, look)
-				time.Sleep(s.opt.SessionTTL / 3)
+				time.Sleep(s.work.opt.SessionTTL / 3)
 				st.back = nil
 				look()
 				if got := len(st.back) > 0; got != c.back {
@@ -197,18 +197,18 @@ func TestARowWaitsForATransactionThatBeganWithTheRead(t *testing.T) {
 		var settled func()
 		st.during = func() {
 			time.Sleep(time.Second)
-			settled = s.register.claim()
+			settled = s.work.register.claim()
 			time.Sleep(time.Second)
 		}
-		s.ownRows(t.Context(), unknown)
+		s.work.ownRows(t.Context(), unknown)
 		st.during = nil
-		time.Sleep(s.opt.SessionTTL)
-		s.ownRows(t.Context(), unknown)
+		time.Sleep(s.work.opt.SessionTTL)
+		s.work.ownRows(t.Context(), unknown)
 		if len(st.back) > 0 {
 			t.Errorf("%v was handed back while the transaction was under way", st.back)
 		}
 		settled()
-		s.ownRows(t.Context(), unknown)
+		s.work.ownRows(t.Context(), unknown)
 		if len(st.back) != 1 {
 			t.Errorf("%v was handed back after its end", st.back)
 		}
@@ -225,8 +225,8 @@ func TestACancelledRowStopsItsAttempt(t *testing.T) {
 		s, st := lists(t, "1")
 		st.rows[0].Cancel, st.rows[0].Token = c.cancel, c.token
 		a := attemptOf(jobs.Task{ID: "1", Token: 7, Pool: "p"})
-		s.register.run(a)
-		s.ownRows(t.Context(), orphans{})
+		s.work.register.run(a)
+		s.work.ownRows(t.Context(), orphans{})
 		if why, reason := a.stoppedBy(); why != c.want || why != notStopped && reason != c.cancel {
 			t.Errorf("%+v: stopped %v for %q", c, why, reason)
 		}
@@ -238,20 +238,20 @@ func TestAStoreThatDoesNotListRowsIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := lists(t, "1")
 		unknown := orphans{}
-		s.ownRows(t.Context(), unknown)
-		if !s.storeAnswers() {
+		s.work.ownRows(t.Context(), unknown)
+		if !s.work.storeAnswers() {
 			t.Fatal("away, though it answered")
 		}
 		st.away = fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable)
-		time.Sleep(s.opt.SessionTTL / 3)
-		s.ownRows(t.Context(), unknown)
-		if s.storeAnswers() {
+		time.Sleep(s.work.opt.SessionTTL / 3)
+		s.work.ownRows(t.Context(), unknown)
+		if s.work.storeAnswers() {
 			t.Error("ready, though nothing was taken back")
 		}
 		s.members.StoreFailed(nil)
 		st.err = st.away
-		s.ownRows(t.Context(), unknown)
-		if s.storeAnswers() {
+		s.work.ownRows(t.Context(), unknown)
+		if s.work.storeAnswers() {
 			t.Error("ready, though nothing was listed")
 		}
 	})
@@ -263,12 +263,12 @@ func TestWhoLeavesHandsBackWhatItDoesNotKnow(t *testing.T) {
 	for id, how := range map[string]string{"runs": "it runs", "about to": "it is about to run", "result": "its result waits for the store"} {
 		known[how](s, jobs.Task{ID: id, Token: 7, Pool: "p"})
 	}
-	s.clearRows(t.Context())
+	s.work.clearRows(t.Context())
 	if !slices.Equal(st.back, []string{"neither/7"}) {
 		t.Errorf("handed back %v", st.back)
 	}
 	st.err, st.back = jobs.ErrUnavailable, nil
-	s.clearRows(t.Context())
+	s.work.clearRows(t.Context())
 	if len(st.back) > 0 {
 		t.Errorf("handed back %v of a store that is away", st.back)
 	}

@@ -58,10 +58,10 @@ func TestWhenThePollAsks(t *testing.T) {
 		"only other replicas have the pool": {always("q"), nil, idle, false},
 		"one of the pools is known":         {always("q", "p", "r"), nil, busy, true},
 		"there is no room to start any of it": {always("p"), func(s *Scheduler) {
-			s.room.pools = map[string]*shortage{"p": {err: errRefused, until: time.Now().Add(time.Hour)}}
+			s.work.room.pools = map[string]*shortage{"p": {err: errRefused, until: time.Now().Add(time.Hour)}}
 		}, idle, true},
 		"claims get nothing of it": {always("p"), func(s *Scheduler) {
-			s.feeders["p"].vain, s.feeders["p"].notBefore = 1, time.Now().Add(time.Hour)
+			s.work.feeders["p"].vain, s.work.feeders["p"].notBefore = 1, time.Now().Add(time.Hour)
 		}, idle, false},
 		"there was some, once": {func(n int) ([]string, time.Time, error) {
 			if n == 2 {
@@ -91,13 +91,13 @@ func TestWhenThePollAsks(t *testing.T) {
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
 		}, nil, false},
 		"its session was over for a moment": {always("p"), func(s *Scheduler) {
-			ses := s.member.Session()
+			ses := s.work.member.Session()
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
 			time.AfterFunc(time.Second, func() { s.assume(ses) })
 		}, busy[20:], true},
 		"it waits for the lock service": {always("p"), func(s *Scheduler) {
-			s.locks.Locks, s.locks.Required = mute{}, DownWait == DownWait
-			s.locks.Failed(errRefused)
+			s.work.locks.Locks, s.work.locks.Required = mute{}, true
+			s.work.locks.Failed(errRefused)
 		}, nil, false},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -105,24 +105,24 @@ func TestWhenThePollAsks(t *testing.T) {
 				st := &askable{picky: newPicky(nil), answer: c.answer, began: time.Now()}
 				s := replicaOn(t, st, blocked{})
 				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-				s.clock.Observe(boottime.Awake(), time.Now())
+				s.work.clock.Observe(boottime.Awake(), time.Now())
 				s.members.SetLoaded()
 				if c.before != nil {
 					c.before(s)
 				}
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
-				go func() { defer close(ended); s.poll(ctx) }()
+				go func() { defer close(ended); s.work.poll(ctx) }()
 				time.Sleep(2499 * time.Millisecond)
 				stop()
 				<-ended
 				if diff := cmp.Diff(c.asked, st.asked); diff != "" {
 					t.Errorf("asked after (-want +got):\n%s", diff)
 				}
-				if woken := len(s.feeders["p"].wake) > 0; woken != c.woken {
+				if woken := len(s.work.feeders["p"].wake) > 0; woken != c.woken {
 					t.Errorf("the pool is claimed from: %t, want %t", woken, c.woken)
 				}
-				if away := !s.storeAnswers(); away != (what == "the store is away") {
+				if away := !s.work.storeAnswers(); away != (what == "the store is away") {
 					t.Errorf("the store is away: %t", away)
 				}
 			})
@@ -140,8 +140,8 @@ func TestAPoolThatIsNotKnownIsNoted(t *testing.T) {
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 			ctx, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
-			s.poll(ctx)
-			if got := len(s.nudgeUnrunnable) > 0; got != noted {
+			s.work.poll(ctx)
+			if got := len(s.work.nudgeUnrunnable) > 0; got != noted {
 				t.Errorf("pool %s is looked into: %t", pool, got)
 			}
 		})

@@ -71,11 +71,11 @@ func recording(t *testing.T, st *picky, n int) *Scheduler {
 	s := replicaOn(t, st, blocked{})
 	for i := range n {
 		task := jobs.Task{ID: fmt.Sprint(i), Pool: "p"}
-		s.recorder.add("session", task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte("out")})
+		s.work.recorder.add("session", task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte("out")})
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); s.recorder.run(ctx) }()
+	go func() { defer close(ended); s.work.recorder.run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	return s
 }
@@ -111,11 +111,11 @@ func TestAResultIsRecordedUnderItsSession(t *testing.T) {
 		s.assume(&membership.Session{ID: "next", Trust: boottime.Now().Add(time.Hour)})
 		for i, session := range []string{"before", "before", "next"} {
 			task := jobs.Task{ID: fmt.Sprint(i), Pool: "p"}
-			s.recorder.add(session, task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded})
+			s.work.recorder.add(session, task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded})
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); s.recorder.run(ctx) }()
+		go func() { defer close(ended); s.work.recorder.run(ctx) }()
 		synctest.Wait()
 		stop()
 		<-ended
@@ -127,7 +127,7 @@ func TestAResultIsRecordedUnderItsSession(t *testing.T) {
 
 func settledNow(s *Scheduler) bool {
 	select {
-	case <-s.register.allRecorded():
+	case <-s.work.register.allRecorded():
 		return true
 	default:
 		return false
@@ -172,8 +172,8 @@ func TestAResultThatIsRefusedWithoutItsTextsStays(t *testing.T) {
 		})
 		s := recording(t, st, n)
 		synctest.Wait()
-		if _, taken := st.look(); len(taken) != n-2 || !s.register.holds("7") || settledNow(s) {
-			t.Fatalf("%d of %d are recorded, the refused one is still held: %v", len(taken), n-2, s.register.holds("7"))
+		if _, taken := st.look(); len(taken) != n-2 || !s.work.register.holds("7") || settledNow(s) {
+			t.Fatalf("%d of %d are recorded, the refused one is still held: %v", len(taken), n-2, s.work.register.holds("7"))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -25,15 +25,15 @@ func TestResultsOutliveAnAbsenceOfTheStore(t *testing.T) {
 			s := recording(t, st, n)
 			s.members.SetLoaded()
 			time.Sleep(10*time.Minute + recordRetry/2)
-			if up := s.storeAnswers(); up || !s.register.holds("0") || settledNow(s) {
-				t.Errorf("%d results: the store is there: %v; the result is held: %v", n, up, s.register.holds("0"))
+			if up := s.work.storeAnswers(); up || !s.work.register.holds("0") || settledNow(s) {
+				t.Errorf("%d results: the store is there: %v; the result is held: %v", n, up, s.work.register.holds("0"))
 			}
 			st.became(nil)
 			before, _ := st.look()
 			time.Sleep(recordRetry)
 			synctest.Wait()
 			calls, taken := st.look()
-			if len(taken) != n || calls-before != 1 || !settledNow(s) || s.register.holds("0") {
+			if len(taken) != n || calls-before != 1 || !settledNow(s) || s.work.register.holds("0") {
 				t.Errorf("%d of %d are recorded by %d calls", len(taken), n, calls-before)
 			}
 			for id, r := range taken {
@@ -64,10 +64,10 @@ func TestASlowStoreGetsASingleResultAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &timid{newPicky(nil), 3}
 		s := replicaOn(t, st, blocked{})
-		s.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1"})
+		s.work.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1"})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); s.recorder.run(ctx) }()
+		go func() { defer close(ended); s.work.recorder.run(ctx) }()
 		time.Sleep(3 * (recordCall + recordRetry))
 		synctest.Wait()
 		if _, taken := st.look(); len(taken) != 1 {
@@ -102,7 +102,7 @@ func TestARefusedResultIsRecordedWithoutItsTexts(t *testing.T) {
 				})
 				s := recording(t, st, 0)
 				c.result.TaskID, c.result.State = "1", jobs.StateFailed
-				s.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, c.result)
+				s.work.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, c.result)
 				synctest.Wait()
 				calls, taken := st.look()
 				if got, is := taken["1"]; is != c.taken || calls != c.calls || is && (got.Reason != refused+errRefused.Error() || got.Error != "" || got.Output != nil || got.State != jobs.StateFailed) {
@@ -112,7 +112,7 @@ func TestARefusedResultIsRecordedWithoutItsTexts(t *testing.T) {
 					return
 				}
 				for n := range 5 * refusedForAll {
-					s.recorder.add("session", jobs.Task{ID: fmt.Sprint("n", n), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint("n", n), Output: []byte("out")})
+					s.work.recorder.add("session", jobs.Task{ID: fmt.Sprint("n", n), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint("n", n), Output: []byte("out")})
 				}
 				synctest.Wait()
 				if _, taken := st.look(); len(taken) != 1+5*refusedForAll || !settledNow(s) {
@@ -137,7 +137,7 @@ func TestRefusedResultsAreTriedAgainInTime(t *testing.T) {
 		for n := range 10 {
 			time.Sleep(recordAgain / 2)
 			id := fmt.Sprint("other ", n)
-			s.recorder.add("session", jobs.Task{ID: id, Pool: "p"}, ledger.Result{TaskID: id})
+			s.work.recorder.add("session", jobs.Task{ID: id, Pool: "p"}, ledger.Result{TaskID: id})
 		}
 		synctest.Wait()
 		if len(tried) < 4 {
@@ -159,16 +159,16 @@ func TestWhatIsSaidOfRefusals(t *testing.T) {
 			st := newPicky(func(r ledger.Result) error { return errRefused })
 			s := replicaOn(t, st, blocked{})
 			log := &replicatest.Warnings{}
-			s.log = slog.New(log)
+			s.work.log = slog.New(log)
 			s.members.SetLoaded()
 			for i := range n {
-				s.recorder.add("session", jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
+				s.work.recorder.add("session", jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan struct{})
-			go func() { defer close(ended); s.recorder.run(ctx) }()
+			go func() { defer close(ended); s.work.recorder.run(ctx) }()
 			time.Sleep(3 * recordAgain / 2)
-			if up := s.storeAnswers(); up != ready {
+			if up := s.work.storeAnswers(); up != ready {
 				t.Errorf("%d results are refused: the store is said to be there: %v", n, up)
 			}
 			told := 0
@@ -200,8 +200,8 @@ func TestWhatIsSaidOfOneRefusedResult(t *testing.T) {
 			return errRefused
 		})
 		s, log := replicaOn(t, st, blocked{}), &replicatest.Warnings{}
-		s.log = slog.New(log)
-		if !s.recorder.record(t.Context(), []outcome{{"session", jobs.Task{ID: "7", Job: "j", Pool: "p", Kind: "k", Reason: "before"}, result}}) {
+		s.work.log = slog.New(log)
+		if !s.work.recorder.record(t.Context(), []outcome{{"session", jobs.Task{ID: "7", Job: "j", Pool: "p", Kind: "k", Reason: "before"}, result}}) {
 			t.Error("it is told to end")
 		}
 		if got := log.Take(); len(got) == 0 || got[0] != want {
@@ -223,11 +223,11 @@ func TestASlowStoreIsNotOneThatRefuses(t *testing.T) {
 		})
 		s := replicaOn(t, oneByOne{st}, blocked{})
 		for i := range recordBatch {
-			s.recorder.add("session", jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
+			s.work.recorder.add("session", jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); s.recorder.run(ctx) }()
+		go func() { defer close(ended); s.work.recorder.run(ctx) }()
 		time.Sleep(10 * recordCall) // eight halves, and the pair of 2 and 3
 		if _, taken := st.look(); len(taken) == 0 {
 			t.Error("none is recorded")
@@ -281,16 +281,16 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 	} {
 		log, m := &replicatest.Lines{}, &observed{}
 		s := replicaOn(t, newPicky(nil), blocked{})
-		s.log, s.metrics = slog.New(log), m
-		s.upcoming.set("j", at.Add(time.Second/2), true) // a due time waits for the slot
-		s.recorded(outcome{"session", c.task, c.r}, c.f)
+		s.work.log, s.work.metrics = slog.New(log), m
+		s.triggers.upcoming.set("j", at.Add(time.Second/2), true) // a due time waits for the slot
+		s.work.recorded(outcome{"session", c.task, c.r}, c.f)
 		if got := strings.Join(log.Take(), "\n"); got != c.want {
 			t.Errorf("%s: said is %q, want %q", what, got, c.want)
 		}
 		warnings := &replicatest.Warnings{}
 		other := replicaOn(t, newPicky(nil), blocked{})
-		other.log = slog.New(warnings)
-		other.recorded(outcome{"session", c.task, c.r}, c.f)
+		other.work.log = slog.New(warnings)
+		other.work.recorded(outcome{"session", c.task, c.r}, c.f)
 		if warned := len(warnings.Take()) > 0; warned != (strings.HasPrefix(what, "failed") || c.f.Finish == ledger.Fenced) {
 			t.Errorf("%s: it is a warning: %v", what, warned)
 		}
@@ -301,7 +301,7 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		for _, loop := range []struct {
 			name  string
 			nudge chan struct{}
-		}{{"fire", s.nudgeFire}, {"poll", s.nudgePoll}, {"notify", s.nudgeNotify}} {
+		}{{"fire", s.triggers.nudgeFire}, {"poll", s.work.nudgePoll}, {"notify", s.nudgeNotify}} {
 			if len(loop.nudge) > 0 {
 				woken = append(woken, loop.name)
 			}
@@ -317,17 +317,17 @@ func TestARetryIsCountedFromWhenItIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPicky(nil)
 		s := replicaOn(t, st, blocked{})
-		s.clock.Observe(boottime.Now(), time.Now().Add(time.Second)) // the database's is ahead
-		s.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1", Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute})
+		s.work.clock.Observe(boottime.Now(), time.Now().Add(time.Second)) // the database's is ahead
+		s.work.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1", Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		time.Sleep(time.Hour)
-		go func() { defer close(ended); s.recorder.run(ctx) }()
+		go func() { defer close(ended); s.work.recorder.run(ctx) }()
 		synctest.Wait()
 		stop()
 		<-ended
 		_, taken := st.look()
-		if now := s.clock.Now(); !taken["1"].Now.Equal(now) || taken["1"].RetryIn != time.Minute {
+		if now := s.work.clock.Now(); !taken["1"].Now.Equal(now) || taken["1"].RetryIn != time.Minute {
 			t.Errorf("recorded at %v as %+v", now, taken["1"])
 		}
 	})

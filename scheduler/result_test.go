@@ -97,13 +97,13 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 func TestWhatComesAfterTheLastStartGoesBack(t *testing.T) {
 	st := newPicky(nil)
 	s := replicaOn(t, st, blocked{})
-	s.attempts.close()
-	s.slots.take("p", 1)
-	s.start(t.Context(), claimed{task: jobs.Task{ID: "1", Token: 7, Pool: "p"}, session: "session"})
-	if room := s.slots.room("p"); room != 4 || !s.register.holds("1") {
-		t.Errorf("%d slots are free, want 4; it is to be recorded: %v", room, s.register.holds("1"))
+	s.work.attempts.close()
+	s.work.slots.take("p", 1)
+	s.work.start(t.Context(), claimed{task: jobs.Task{ID: "1", Token: 7, Pool: "p"}, session: "session"})
+	if room := s.work.slots.room("p"); room != 4 || !s.work.register.holds("1") {
+		t.Errorf("%d slots are free, want 4; it is to be recorded: %v", room, s.work.register.holds("1"))
 	}
-	if batch := s.recorder.take(); len(batch) != 1 || batch[0].result.Verdict != ledger.HandBack || batch[0].result.Token != 7 || batch[0].session != "session" {
+	if batch := s.work.recorder.take(); len(batch) != 1 || batch[0].result.Verdict != ledger.HandBack || batch[0].result.Token != 7 || batch[0].session != "session" {
 		t.Errorf("to record: %+v", batch)
 	}
 }
@@ -112,9 +112,11 @@ func TestWhatComesAfterTheLastStartGoesBack(t *testing.T) {
 // not have a handler for, and nothing after a halt. It goes back.
 func TestWhatIsNotStartedGoesBack(t *testing.T) {
 	for what, spoil := range map[string]func(s *Scheduler, c *claimed){
-		"nothing is wrong":      nil,
-		"of another session":    func(_ *Scheduler, c *claimed) { c.session = "other" },
-		"it is not trusted":     func(s *Scheduler, _ *claimed) { s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()}) },
+		"nothing is wrong":   nil,
+		"of another session": func(_ *Scheduler, c *claimed) { c.session = "other" },
+		"it is not trusted": func(s *Scheduler, _ *claimed) {
+			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
+		},
 		"nobody knows its pool": func(_ *Scheduler, c *claimed) { c.task.Pool = "q" },
 		"nobody knows its kind": func(_ *Scheduler, c *claimed) { c.task.Kind = "k" },
 		"after a halt":          func(s *Scheduler, _ *claimed) { s.Halt() },
@@ -128,8 +130,8 @@ func TestWhatIsNotStartedGoesBack(t *testing.T) {
 				if spoil != nil {
 					spoil(s, &c)
 				}
-				s.execute(context.Background(), c)
-				verdict := s.recorder.take()[0].result.Verdict
+				s.work.execute(context.Background(), c)
+				verdict := s.work.recorder.take()[0].result.Verdict
 				if ran := h.count() == 1; ran != (spoil == nil) || ran == (verdict == ledger.HandBack) {
 					t.Errorf("it ran: %v, and is recorded as %v", ran, verdict)
 				}

@@ -71,7 +71,7 @@ func TestAnErrorThatPanicsFailsItsAttempt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := replicaOn(t, newPicky(nil), function(func(context.Context, jobs.Task, io.Writer) error { return c.err }))
 				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-				s.execute(context.Background(), claimOf("1"))
+				s.work.execute(context.Background(), claimOf("1"))
 				got := results(s)["1"]
 				if got.Verdict != ledger.Again || got.State != jobs.StateFailed || got.Error != c.want || got.Code != "panic" || got.RetryIn <= 0 {
 					t.Errorf("recorded as %+v, want the error %q", got, c.want)
@@ -128,11 +128,11 @@ func TestAStopGraceThatPanicsIsTheReplicasOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &replicatest.Lines{}
 		s := replicaOn(t, newPicky(nil), ungraceful{})
-		s.log = slog.New(log)
-		s.register.run(&attempt{task: jobs.Task{ID: "1", Pool: "p", Kind: "k"}, work: plan.Execution{Handler: ungraceful{}, Timeout: time.Hour}})
-		_, end := s.register.attemptAt("1").begin(t.Context())
+		s.work.log = slog.New(log)
+		s.work.register.run(&attempt{task: jobs.Task{ID: "1", Pool: "p", Kind: "k"}, work: plan.Execution{Handler: ungraceful{}, Timeout: time.Hour}})
+		_, end := s.work.register.attemptAt("1").begin(t.Context())
 		defer end()
-		if got := s.stopAll(time.Time{}); got != time.Second {
+		if got := s.work.stopAll(time.Time{}); got != time.Second {
 			t.Errorf("its grace period is %v, want the replica's own", got)
 		}
 		const want = "StopGrace of a handler panicked; the replica's own grace period holds task=1 job= pool=p kind=k panic=no idea"

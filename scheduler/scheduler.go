@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,14 +26,17 @@ type Locks interface {
 
 // Scheduler is one replica. Make it with New, run it once with Run.
 type Scheduler struct {
-	*triggers
-	store   ledger.Store
-	members *membership.Member
+	store    ledger.Store
+	opt      Options
+	plan     *plan.Plan
+	log      *slog.Logger
+	members  *membership.Member
+	work     *executor
+	triggers *triggers
 
 	nudgeGovern chan struct{} // look whose configuration holds now
 	nudgeNotify chan struct{} // look at events now
-	halt        sync.Once
-	ran         atomic.Bool // Run was called
+	ran         atomic.Bool   // Run was called
 }
 
 // ErrRan: Run was called before. A Scheduler is one life of one replica; New makes the next one.
@@ -66,35 +70,23 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 		return nil, err
 	}
 	fill(&o.LockService, lockService(lk))
-	s := &Scheduler{store: st, nudgeGovern: wake.Signal(), nudgeNotify: wake.Signal()}
+	s := &Scheduler{store: st, opt: o, plan: p, log: o.Logger, nudgeGovern: wake.Signal(), nudgeNotify: wake.Signal()}
 	s.members = membership.New(st, membership.Options{
 		ID: o.ID, Version: o.Version, Address: o.Address, Workers: o.Workers, Labels: o.Labels, LockService: o.LockService,
 		SessionTTL: o.SessionTTL, MaxClockSkew: o.MaxClockSkew, Local: lk == nil && st.Local(), Logger: o.Logger,
 	}, membership.Hooks{
-		Renewed: func(ctx context.Context) { s.renewed(ctx) },
-		Died:    func(session string) { s.sessionDied(session) },
-		Peers:   func(live []string) { s.live(live) },
-		Expired: func() { wake.Send(s.nudgeTend) },
+		Renewed: func(ctx context.Context) { s.work.renewed(ctx) },
+		Died:    func(session string) { s.work.sessionDied(session) },
+		Peers:   func(live []string) { s.triggers.live(live) },
+		Expired: func() { wake.Send(s.work.nudgeTend) },
 		Changed: s.replicasChanged,
 	})
-	e := &executor{
-		member: s.members, store: st, opt: o, log: o.Logger, clock: s.members.Clock(), locks: s.members.LockService(lk, o.WhenDown == DownWait),
-		plan: p, metrics: o.Metrics,
-		room: room{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
-		nudgePoll: wake.Signal(), nudgeTend: wake.Signal(), nudgeUnrunnable: wake.Signal(),
-	}
-	t := &triggers{
-		executor: e, store: st, stripes: &stripes{held: map[int]*locks.Lease{}}, upcoming: newUpcoming(),
-		nudgeBalance: wake.Signal(), nudgeFire: wake.Signal(),
-	}
-	s.triggers = t
-	e.on = executorHooks{recorded: s.recordedHere, outdated: func() { wake.Send(s.nudgeGovern) }}
-	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
-	e.slots.shut = e.room.shut
-	e.recorder = newRecorder(e)
-	for name, pool := range p.Pools {
-		e.feeders[name] = newFeeder(e, pool)
-	}
+	guards := s.members.LockService(lk, o.WhenDown == DownWait)
+	s.work = newExecutor(st, s.members, guards, p, workOptions{
+		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, StopGrace: o.StopGrace,
+		OutputLimit: o.OutputLimit, Logger: o.Logger, Metrics: o.Metrics,
+	}, executorHooks{recorded: s.recordedHere, outdated: func() { wake.Send(s.nudgeGovern) }})
+	s.triggers = newTriggers(st, o.ID, s.members, guards, p, o.Logger, o.Metrics, s.work)
 	return s, nil
 }
 
@@ -136,24 +128,21 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer stopKeeping()
 
 	var takers, keepers sync.WaitGroup
-	for _, loop := range []func(context.Context){s.members.Keep, s.members.Watch, s.tend, s.expire, s.govern, s.recorder.run} {
+	for _, loop := range []func(context.Context){s.members.Keep, s.members.Watch, s.work.tend, s.work.expire, s.govern, s.work.recorder.run} {
 		keepers.Go(func() { loop(keeping) })
 	}
 	failed := s.load(ctx) // while it beats: many definitions take a while
 	if failed == nil {
 		s.members.ReadPeers(ctx)
-		s.meetLocks(ctx)
+		s.triggers.meetLocks(ctx)
 		s.members.SetLoaded()
 		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.Jobs), "pools", len(s.plan.Pools), "configuration", s.members.Vitals().Config)
-		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance, s.notify, s.unrunnable} {
+		for _, loop := range []func(context.Context){s.triggers.fire, s.work.poll, s.sweep, s.triggers.balance, s.notify, s.work.unrunnable, s.work.feed} {
 			takers.Go(func() { loop(taking) })
-		}
-		for _, f := range s.feeders {
-			takers.Go(func() { f.run(taking) })
 		}
 		select {
 		case <-ctx.Done():
-		case <-s.halted:
+		case <-s.work.halted:
 		}
 	}
 	s.members.Drain()
@@ -171,26 +160,54 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 // Halt makes a drain that is under way, or Run itself, stop at once: work is told to stop and
 // killed after a second.
-func (s *Scheduler) Halt() { s.halt.Do(func() { close(s.halted) }) }
+func (s *Scheduler) Halt() { s.work.haltNow() }
 
 // Nudge makes the replica look again now: after a cancel, suspend, resume or pause.
 func (s *Scheduler) Nudge() {
-	wake.Send(s.nudgeTend)
-	wake.Send(s.nudgeFire)
-	wake.Send(s.nudgePoll)
+	s.work.look()
+	wake.Send(s.triggers.nudgeFire)
 	wake.Send(s.nudgeNotify)
+}
+
+// Wake says that tasks were enqueued in these pools. Without it they are noticed one poll later.
+func (s *Scheduler) Wake(pools ...string) { s.work.Wake(pools...) }
+
+// Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler: not if a newer
+// configuration governs and has it otherwise, as far as this replica has learned of it, nor while it drains.
+func (s *Scheduler) Runs(pool, kind string) bool { return s.work.Runs(pool, kind) }
+
+// RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
+// the next replica that has. While the job's slot is taken it is recorded as skipped, and the error
+// is jobs.ErrConflict with the reason and what to do; jobs.ErrNotFound if this replica does not know the job;
+// jobs.ErrUnavailable, too, before this replica has joined the store, while it is stopping, or waits for its lock service. The end of ctx does not
+// cut short what has begun, which takes 10 s at most: nobody would know what came of it.
+//
+// force is for those who know that a lost attempt of the job has ended, of which nothing was heard: it takes the slot
+// that such an attempt has until it must have ended, and no other. It names the attempt as the refusal did, a
+// *jobs.LostError in its field Force. If another one is in the way meanwhile, that one is named and nothing starts. The
+// run's reason and the log say so.
+func (s *Scheduler) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
+	return s.triggers.RunJob(ctx, name, by, force)
+}
+
+// RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict
+// says which run has it, where, since when, and what to do; force takes it from a lost attempt, as in RunJob. A pool's task
+// that no live replica can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force
+// says anything.
+func (s *Scheduler) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
+	return s.triggers.RetryTask(ctx, id, by, force)
 }
 
 // replicasChanged has this replica look at what it is to do beside the others.
 func (s *Scheduler) replicasChanged() {
 	wake.Send(s.nudgeGovern)
-	wake.Send(s.nudgeBalance)
+	wake.Send(s.triggers.nudgeBalance)
 }
 
 // recordedHere has those look who wait for the end of a task.
 func (s *Scheduler) recordedHere(job string, state jobs.State) {
-	if state.Ended() && s.upcoming.free(job, s.clock.Now()) {
-		wake.Send(s.nudgeFire)
+	if state.Ended() && s.triggers.upcoming.free(job, s.members.Clock().Now()) {
+		wake.Send(s.triggers.nudgeFire)
 	}
 	if state == jobs.StateFailed || state == jobs.StateLost {
 		wake.Send(s.nudgeNotify)
@@ -201,9 +218,9 @@ func (s *Scheduler) recordedHere(job string, state jobs.State) {
 func (s *Scheduler) drain(ctx context.Context) error {
 	lctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	s.members.SetDraining(lctx)
-	s.leaveStripes(lctx)
+	s.triggers.leaveStripes(lctx)
 	cancel()
-	return s.executor.drain()
+	return s.work.drain()
 }
 
 // leave ends the session, so that nobody has to wait for it to expire. One with work that does not end expires by
@@ -211,9 +228,9 @@ func (s *Scheduler) drain(ctx context.Context) error {
 func (s *Scheduler) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	s.leaveStripes(ctx)
-	s.clearRows(ctx)
-	if n := len(s.register.attempts()); n > 0 {
+	s.triggers.leaveStripes(ctx)
+	s.work.clearRows(ctx)
+	if n := len(s.work.register.attempts()); n > 0 {
 		s.log.Warn("not signing off, as work goes on that was told to stop; the others will notice within the session ttl", "running", n)
 		return
 	}

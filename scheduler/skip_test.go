@@ -13,7 +13,7 @@ import (
 // replica that can run none of a hundred thousand jobs does not name them all. It stops claiming, too, when
 // it learns nothing more.
 func TestAClaimLeavesOutSoManyNames(t *testing.T) {
-	f := replicaOn(t, &memstore.Store{Database: memstore.New()}, blocked{}).feeders["p"]
+	f := replicaOn(t, &memstore.Store{Database: memstore.New()}, blocked{}).work.feeders["p"]
 	learned := true
 	for n := 0; n < 3*skipMost; n += 500 {
 		var foreign []jobs.Task

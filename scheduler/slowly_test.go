@@ -43,11 +43,11 @@ func TestASlowStoreGetsSmallerBatches(t *testing.T) {
 				output := make([]byte, text)
 				for i := range n {
 					task := jobs.Task{ID: strconv.Itoa(i), Pool: "p"}
-					s.recorder.add("session", task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: output})
+					s.work.recorder.add("session", task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: output})
 				}
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
-				go func() { defer close(ended); s.recorder.run(ctx) }()
+				go func() { defer close(ended); s.work.recorder.run(ctx) }()
 				defer func() { stop(); <-ended }()
 				time.Sleep(20 * time.Minute)
 				if _, taken := st.look(); len(taken) != n || !settledNow(s) {

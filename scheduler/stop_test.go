@@ -103,7 +103,7 @@ func TestHowLongADrainWaitsForItsLastResults(t *testing.T) {
 		s := recording(t, newPicky(away), 1)
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		began := time.Now()
-		err := s.executor.drain()
+		err := s.work.drain()
 		const want = "scheduler: the store did not take the last results within 10s; the others will find these tasks lost"
 		if took := time.Since(began); took != 10*time.Second || err == nil || err.Error() != want {
 			t.Errorf("after %v: %v", took, err)
@@ -134,19 +134,19 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 					w.end = make(chan struct{})
 				}
 				s := replicaOn(t, newPicky(nil), w)
-				s.opt.DrainTimeout, s.opt.StopGrace = drain, grace
+				s.work.opt.DrainTimeout, s.work.opt.StopGrace = drain, grace
 				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 				recording, stop := context.WithCancel(t.Context())
 				recorded := make(chan struct{})
-				go func() { defer close(recorded); s.recorder.run(recording) }()
-				s.slots.take("p", 1)
-				s.start(t.Context(), claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
+				go func() { defer close(recorded); s.work.recorder.run(recording) }()
+				s.work.slots.take("p", 1)
+				s.work.start(t.Context(), claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
 				<-w.began
 				began := time.Now()
 				if c.halt > 0 {
 					time.AfterFunc(c.halt, s.Halt)
 				}
-				err := s.executor.drain()
+				err := s.work.drain()
 				took := time.Since(began)
 				synctest.Wait() // what the witness has noted is there
 				if told, killed := w.told.Sub(began), w.killed.Sub(began); told != c.told || killed != c.killed || took != c.ends {
@@ -173,13 +173,13 @@ func TestADrainHandsBackWhatWaitsForAWorker(t *testing.T) {
 		s := recording(t, st, 0)
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		for _, id := range []string{"1", "2"} {
-			s.register.queue(claimed{task: jobs.Task{ID: id, Pool: "p"}, session: "session", since: time.Now()})
+			s.work.register.queue(claimed{task: jobs.Task{ID: id, Pool: "p"}, session: "session", since: time.Now()})
 		}
-		if err := s.executor.drain(); err != nil {
+		if err := s.work.drain(); err != nil {
 			t.Fatal(err)
 		}
 		_, taken := st.look()
-		if len(taken) != 2 || taken["1"].Verdict != ledger.HandBack || taken["2"].Verdict != ledger.HandBack || s.register.knows("1") {
+		if len(taken) != 2 || taken["1"].Verdict != ledger.HandBack || taken["2"].Verdict != ledger.HandBack || s.work.register.knows("1") {
 			t.Errorf("%+v", taken)
 		}
 	})
@@ -207,7 +207,7 @@ func TestWhenAnAttemptIsStopped(t *testing.T) {
 				a := &attempt{session: c.session, work: plan.Execution{Timeout: time.Hour}}
 				ctx, end := a.begin(t.Context())
 				defer end()
-				s.stopBefore(a, time.Second)
+				s.work.stopBefore(a, time.Second)
 				stop, stopped := errors.AsType[*jobs.Stop](context.Cause(ctx))
 				if stopped != c.stopped || stopped && stop.KillBy.Sub(time.Now()) != c.killIn {
 					t.Errorf("stopped: %v, %+v", stopped, stop)

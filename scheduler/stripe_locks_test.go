@@ -51,7 +51,7 @@ func twoLockers(t *testing.T, when WhenDown) (s *Scheduler, mine *noted, other *
 	service = memlock.New()
 	mine, other = &noted{Locker: lockerOf(t, service)}, lockerOf(t, service)
 	s = replicaOn(t, newPicky(nil), blocked{})
-	s.locks.Locks, s.locks.Required = mine, when == DownWait
+	s.work.locks.Locks, s.work.locks.Required = mine, when == DownWait
 	return s, mine, other, service
 }
 
@@ -80,7 +80,7 @@ func TestAReplicaLocksItsStripes(t *testing.T) {
 		s, mine, other, _ := twoLockers(t, DownStore)
 		want := func(when string, owned []int, tried [][]string, released []int) {
 			t.Helper()
-			s.lockStripes(t.Context())
+			s.triggers.lockStripes(t.Context())
 			gotTried, gotReleased := mine.asked()
 			if diff := cmp.Diff(tried, gotTried); diff != "" {
 				t.Errorf("%s: asked for (-want +got):\n%s", when, diff)
@@ -88,27 +88,27 @@ func TestAReplicaLocksItsStripes(t *testing.T) {
 			if diff := cmp.Diff(released, gotReleased); diff != "" {
 				t.Errorf("%s: released (-want +got):\n%s", when, diff)
 			}
-			if diff := cmp.Diff(owned, s.owned()); diff != "" {
+			if diff := cmp.Diff(owned, s.triggers.owned()); diff != "" {
 				t.Errorf("%s: owns (-want +got):\n%s", when, diff)
 			}
-			if s.locks.Down() {
+			if s.work.locks.Down() {
 				t.Errorf("%s: the lock service counts as away", when)
 			}
 		}
 		want("nothing is its own", nil, nil, nil)
-		s.stripes.mine = []int{1, 2, 3}
+		s.triggers.stripes.mine = []int{1, 2, 3}
 		want("three are", []int{1, 2, 3}, [][]string{{"sys/stripe/01", "sys/stripe/02", "sys/stripe/03"}}, nil)
 		if free := holdable(t, other, 1, 2, 3, 4); !slices.Equal(free, []int{4}) {
 			t.Errorf("the other one can take %v", free)
 		}
-		token := s.stripes.held[2].Token()
+		token := s.triggers.stripes.held[2].Token()
 		want("it has them all", []int{1, 2, 3}, nil, nil)
 
 		theirs, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(5)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.stripes.mine = []int{2, 3, 5}
+		s.triggers.stripes.mine = []int{2, 3, 5}
 		want("another replica has not given one up yet", []int{2, 3}, [][]string{{"sys/stripe/05"}}, []int{1})
 		if free := holdable(t, other, 1, 2, 3); !slices.Equal(free, []int{1}) {
 			t.Errorf("the other one can take %v", free)
@@ -117,27 +117,27 @@ func TestAReplicaLocksItsStripes(t *testing.T) {
 			t.Fatal(err)
 		}
 		want("the other one has given it up", []int{2, 3, 5}, [][]string{{"sys/stripe/05"}}, nil)
-		if got := s.stripes.held[2].Token(); got != token {
+		if got := s.triggers.stripes.held[2].Token(); got != token {
 			t.Errorf("a lock that it had was taken anew, with token %d after %d", got, token)
 		}
 
-		if err := mine.Locker.Release(t.Context(), s.stripes.held[3]); err != nil { // as if it were lost
+		if err := mine.Locker.Release(t.Context(), s.triggers.stripes.held[3]); err != nil { // as if it were lost
 			t.Fatal(err)
 		}
-		if got := s.owned(); !slices.Equal(got, []int{2, 5}) {
+		if got := s.triggers.owned(); !slices.Equal(got, []int{2, 5}) {
 			t.Errorf("with one lock lost it owns %v", got)
 		}
 		want("one was lost", []int{2, 3, 5}, [][]string{{"sys/stripe/03"}}, []int{1})
 
-		s.leaveStripes(t.Context())
+		s.triggers.leaveStripes(t.Context())
 		if _, released := mine.asked(); !slices.Equal(released, []int{3}) {
 			t.Errorf("a replica that leaves releases %v, not all in one call", released)
 		}
-		if free := holdable(t, other, 2, 3, 5); len(free) != 3 || len(s.owned()) > 0 {
-			t.Errorf("a replica that has left owns %v, and others can take %v", s.owned(), free)
+		if free := holdable(t, other, 2, 3, 5); len(free) != 3 || len(s.triggers.owned()) > 0 {
+			t.Errorf("a replica that has left owns %v, and others can take %v", s.triggers.owned(), free)
 		}
 		want("it has left", nil, nil, nil)
-		s.leaveStripes(t.Context())
+		s.triggers.leaveStripes(t.Context())
 		if _, released := mine.asked(); len(released) > 0 {
 			t.Errorf("a replica that has left releases %v once more", released)
 		}
@@ -154,29 +154,29 @@ func TestStripesWhileTheLockServiceIsAway(t *testing.T) {
 		t.Run(string(when), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, mine, other, service := twoLockers(t, when)
-				s.stripes.mine = []int{1}
-				s.lockStripes(t.Context())
-				if s.locks.Blocks() {
+				s.triggers.stripes.mine = []int{1}
+				s.triggers.lockStripes(t.Context())
+				if s.work.locks.Blocks() {
 					t.Error("it waits for a lock service that is there")
 				}
-				s.stripes.mine = []int{1, 2}
+				s.triggers.stripes.mine = []int{1, 2}
 				service.Stop()
-				s.lockStripes(t.Context())
-				if got := s.owned(); !slices.Equal(got, c.away) || s.locks.Blocks() != c.waits || !s.locks.Down() {
-					t.Errorf("away: owns %v, waits: %t, counts as away: %t", got, s.locks.Blocks(), s.locks.Down())
+				s.triggers.lockStripes(t.Context())
+				if got := s.triggers.owned(); !slices.Equal(got, c.away) || s.work.locks.Blocks() != c.waits || !s.work.locks.Down() {
+					t.Errorf("away: owns %v, waits: %t, counts as away: %t", got, s.work.locks.Blocks(), s.work.locks.Down())
 				}
-				s.stripes.mine = []int{1}
-				s.lockStripes(t.Context())
-				if !s.locks.Down() {
+				s.triggers.stripes.mine = []int{1}
+				s.triggers.lockStripes(t.Context())
+				if !s.work.locks.Down() {
 					t.Error("it is back, though nothing has answered")
 				}
 				service.Start()
 				time.Sleep(2 * time.Second) // the locker tries again
 				mine.asked()
-				s.lockStripes(t.Context())
+				s.triggers.lockStripes(t.Context())
 				tried, released := mine.asked()
-				if diff := cmp.Diff([][]string{{"sys/replica/a"}}, tried); diff != "" || s.locks.Down() || s.locks.Blocks() {
-					t.Errorf("it is back, and counts as away: %t; asked for (-want +got):\n%s", s.locks.Down(), diff)
+				if diff := cmp.Diff([][]string{{"sys/replica/a"}}, tried); diff != "" || s.work.locks.Down() || s.work.locks.Blocks() {
+					t.Errorf("it is back, and counts as away: %t; asked for (-want +got):\n%s", s.work.locks.Down(), diff)
 				}
 				if want := (locks.Request{Key: "sys/replica/a", Meta: "a"}); mine.last != want {
 					t.Errorf("asked for %+v, want %+v", mine.last, want)
@@ -186,12 +186,12 @@ func TestStripesWhileTheLockServiceIsAway(t *testing.T) {
 					t.Errorf("what was asked for is still held: %v, released %v", err, released)
 				}
 
-				s.locks.Failed(locks.ErrUnavailable)
-				s.probe(t.Context()) // the other one has it now
-				if _, released := mine.asked(); len(released) > 0 || s.locks.Down() {
-					t.Errorf("busy is an answer: counts as away: %t, released %v", s.locks.Down(), released)
+				s.work.locks.Failed(locks.ErrUnavailable)
+				s.triggers.probe(t.Context()) // the other one has it now
+				if _, released := mine.asked(); len(released) > 0 || s.work.locks.Down() {
+					t.Errorf("busy is an answer: counts as away: %t, released %v", s.work.locks.Down(), released)
 				}
-				s.probe(t.Context())
+				s.triggers.probe(t.Context())
 				if tried, _ := mine.asked(); len(tried) > 0 {
 					t.Errorf("a service that is there is asked for %q", tried)
 				}
@@ -237,12 +237,12 @@ func TestWhenTheLockServiceIsAway(t *testing.T) {
 		"one is unknown, and away before": {answering{[]locks.Attempt{busy, unknown}, nil}, gone, true},
 	} {
 		s := replicaOn(t, newPicky(nil), blocked{})
-		s.locks.Locks, s.stripes.mine = c.answer, []int{1, 2}
+		s.work.locks.Locks, s.triggers.stripes.mine = c.answer, []int{1, 2}
 		if c.was != nil {
-			s.locks.Failed(c.was)
+			s.work.locks.Failed(c.was)
 		}
-		s.lockStripes(t.Context())
-		if got := s.locks.Down(); got != c.away {
+		s.triggers.lockStripes(t.Context())
+		if got := s.work.locks.Down(); got != c.away {
 			t.Errorf("%s: away: %t, want %t", what, got, c.away)
 		}
 	}
@@ -265,25 +265,25 @@ func TestHowTheLockServiceIsMet(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, mine, _, service := twoLockers(t, c.when)
-				s.stripes.mine = []int{1, 2}
+				s.triggers.stripes.mine = []int{1, 2}
 				if c.stopped {
 					service.Stop()
 					_, _ = mine.Locker.TryAcquire(t.Context(), locks.Request{Key: "x"}) // so the client knows
 				}
-				s.meetLocks(t.Context())
-				if got := s.owned(); !slices.Equal(got, c.locked) || s.locks.Down() != c.away {
-					t.Errorf("owns %v, away: %t", got, s.locks.Down())
+				s.triggers.meetLocks(t.Context())
+				if got := s.triggers.owned(); !slices.Equal(got, c.locked) || s.work.locks.Down() != c.away {
+					t.Errorf("owns %v, away: %t", got, s.work.locks.Down())
 				}
 			})
 		})
 	}
 	for _, when := range []WhenDown{DownStore, DownWait} {
 		s := replicaOn(t, newPicky(nil), blocked{}) // its locks are rows of the store
-		s.opt.WhenDown, s.stripes.mine = when, []int{3, 4}
-		s.meetLocks(t.Context())
-		s.locks.Failed(locks.ErrUnavailable) // of which there is none
-		if got := s.owned(); !slices.Equal(got, []int{3, 4}) || s.locks.Blocks() {
-			t.Errorf("without a lock service it owns %v, waits: %t", got, s.locks.Blocks())
+		s.triggers.locks.Required, s.triggers.stripes.mine = when == DownWait, []int{3, 4}
+		s.triggers.meetLocks(t.Context())
+		s.work.locks.Failed(locks.ErrUnavailable) // of which there is none
+		if got := s.triggers.owned(); !slices.Equal(got, []int{3, 4}) || s.work.locks.Blocks() {
+			t.Errorf("without a lock service it owns %v, waits: %t", got, s.work.locks.Blocks())
 		}
 	}
 }

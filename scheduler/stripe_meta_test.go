@@ -47,7 +47,7 @@ func TestWhatTheLockOfAStripeSays(t *testing.T) {
 	} {
 		s := replicaOn(t, c.st, blocked{})
 		for n, want := range c.metas {
-			if got := s.stripeMeta(t.Context()); got != want {
+			if got := s.triggers.stripeMeta(t.Context()); got != want {
 				t.Errorf("%s: lock %d says %q, want %q", what, n, got, want)
 			}
 		}
@@ -82,9 +82,9 @@ func TestWhoHoldsALockOfTheSameName(t *testing.T) {
 	} {
 		s := replicaOn(t, &memstore.Store{Database: memstore.New()}, blocked{})
 		log := &replicatest.Warnings{}
-		s.log, s.storeID = slog.New(log), c.own
+		s.triggers.log, s.triggers.storeID = slog.New(log), c.own
 		for _, attempts := range c.met {
-			s.meetOtherStore(attempts)
+			s.triggers.meetOtherStore(attempts)
 		}
 		if diff := cmp.Diff(c.said, log.Take()); diff != "" {
 			t.Errorf("%s: said (-want +got):\n%s", what, diff)
@@ -101,13 +101,13 @@ func TestStripesBesideThoseOfAnotherStore(t *testing.T) {
 	}
 	s := replicaOn(t, &called{Store: &memstore.Store{Database: memstore.New()}, names: []string{"7f"}}, blocked{})
 	log := &replicatest.Warnings{}
-	s.log, s.locks.Locks, s.stripes.mine = slog.New(log), lockerOf(t, service), []int{1, 2}
-	s.lockStripes(t.Context())
+	s.triggers.log, s.work.locks.Locks, s.triggers.stripes.mine = slog.New(log), lockerOf(t, service), []int{1, 2}
+	s.triggers.lockStripes(t.Context())
 	if got, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(2)}); err != nil || got[0].Holder == nil || got[0].Holder.Meta != "a of store 7f" {
 		t.Errorf("others see the lock of stripe 2 as %+v, %v", got, err)
 	}
-	if said := log.Take(); len(said) != 1 || !slices.Equal(s.owned(), []int{2}) {
-		t.Errorf("it owns %v, and says %q", s.owned(), said)
+	if said := log.Take(); len(said) != 1 || !slices.Equal(s.triggers.owned(), []int{2}) {
+		t.Errorf("it owns %v, and says %q", s.triggers.owned(), said)
 	}
-	s.leaveStripes(t.Context())
+	s.triggers.leaveStripes(t.Context())
 }

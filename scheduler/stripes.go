@@ -169,7 +169,7 @@ func (s *triggers) probe(ctx context.Context) {
 	if !s.locks.Down() {
 		return
 	}
-	attempts, err := s.locks.Try(ctx, locks.Request{Key: "sys/replica/" + s.opt.ID, Meta: s.opt.ID})
+	attempts, err := s.locks.Try(ctx, locks.Request{Key: "sys/replica/" + s.replica, Meta: s.replica})
 	if !s.locks.Failed(err) && attempts[0].Lease != nil {
 		_ = s.locks.Release(ctx, attempts[0].Lease)
 	}

@@ -73,11 +73,11 @@ func TestNoOwnDueTimeStaysForgotten(t *testing.T) {
 	}{
 		"not read": {1, func(*testing.T, *Scheduler, int) {}},
 		"lost for a moment": {0, func(t *testing.T, s *Scheduler, stripe int) {
-			if err := s.locks.Release(t.Context(), s.stripes.held[stripe]); err != nil {
+			if err := s.work.locks.Release(t.Context(), s.triggers.stripes.held[stripe]); err != nil {
 				t.Fatal(err)
 			}
-			s.upcoming.set("j", s.clock.Now(), false)
-			if names := s.dueHere(); len(names) > 0 {
+			s.triggers.upcoming.set("j", s.work.clock.Now(), false)
+			if names := s.triggers.dueHere(); len(names) > 0 {
 				t.Errorf("%q is decided without its stripe", names)
 			}
 		}},
@@ -91,20 +91,20 @@ func TestNoOwnDueTimeStaysForgotten(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				stripe := s.plan.Jobs["j"].Stripe
-				s.stripes.mine = []int{stripe}
+				stripe := s.work.plan.Jobs["j"].Stripe
+				s.triggers.stripes.mine = []int{stripe}
 				ctx, stop := context.WithCancel(t.Context())
 				balanced := make(chan struct{})
-				go func() { defer close(balanced); s.balance(ctx) }()
+				go func() { defer close(balanced); s.triggers.balance(ctx) }()
 				defer func() { stop(); <-balanced }()
 				synctest.Wait()
 				tt.then(t, s, stripe)
-				time.Sleep(5 * s.member.WatchEvery())
+				time.Sleep(5 * s.work.member.WatchEvery())
 				synctest.Wait()
 				if diff := cmp.Diff([][]int{{stripe}, {stripe}}, st.asked); diff != "" {
 					t.Errorf("asked for the due times of these stripes (-want +got):\n%s", diff)
 				}
-				if _, known := s.upcoming.next(); !known {
+				if _, known := s.triggers.upcoming.next(); !known {
 					t.Error("nothing is known of the job")
 				}
 			})
@@ -124,15 +124,18 @@ func (mute) Release(context.Context, ...*locks.Lease) error { return nil }
 // A lock service that was away and of which nobody knows what it did is not back.
 func TestUnknownIsNotBack(t *testing.T) {
 	for name, ask := range map[string]func(*Scheduler, context.Context){
-		"for stripes":         func(s *Scheduler, ctx context.Context) { s.stripes.mine = []int{1, 2}; s.lockStripes(ctx) },
-		"for nothing of ours": (*Scheduler).probe,
+		"for stripes": func(s *Scheduler, ctx context.Context) {
+			s.triggers.stripes.mine = []int{1, 2}
+			s.triggers.lockStripes(ctx)
+		},
+		"for nothing of ours": func(s *Scheduler, ctx context.Context) { s.triggers.probe(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := replicaOn(t, newPicky(away), blocked{})
-			s.locks.Locks, s.locks.Required = mute{}, DownWait == DownWait
-			s.locks.Failed(locks.ErrUnavailable)
+			s.work.locks.Locks, s.work.locks.Required = mute{}, DownWait == DownWait
+			s.work.locks.Failed(locks.ErrUnavailable)
 			ask(s, t.Context())
-			if !s.locks.Blocks() {
+			if !s.work.locks.Blocks() {
 				t.Error("an answer that did not come is taken for one")
 			}
 		})

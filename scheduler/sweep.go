@@ -17,11 +17,11 @@ const (
 func (s *Scheduler) sweep(ctx context.Context) {
 	for wait := sweepEvery; wake.Wait(ctx, wait, nil); {
 		cctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		more, err := s.store.Sweep(cctx, s.clock.Check, s.opt.Retention, sweepBatch)
+		more, err := s.store.Sweep(cctx, s.members.Clock().Check, s.opt.Retention, sweepBatch)
 		cancel()
 		wait = sweepEvery
 		if err != nil {
-			s.member.StoreFailed(err)
+			s.members.StoreFailed(err)
 		} else if more {
 			wait = time.Second
 		}

@@ -165,10 +165,10 @@ func TestHowEventsAreLookedAt(t *testing.T) {
 				if !slices.Equal(st.asked, c.want) {
 					t.Errorf("asked %q, want %q", st.asked, c.want)
 				}
-				if up := s.storeAnswers(); up != c.up || len(log.Take()) != c.said {
+				if up := s.work.storeAnswers(); up != c.up || len(log.Take()) != c.said {
 					t.Errorf("the store is there: %v", up)
 				}
-				if wakes := len(s.feeders[naming.NotificationsPool].wake) > 0; wakes != c.wakes {
+				if wakes := len(s.work.feeders[naming.NotificationsPool].wake) > 0; wakes != c.wakes {
 					t.Errorf("who tells them is woken: %v", wakes)
 				}
 			})

@@ -73,7 +73,7 @@ func watchingFrom(t *testing.T, before func(*Scheduler), pools ...ledger.PoolSta
 	before(s)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); s.unrunnable(ctx) }()
+	go func() { defer close(ended); s.work.unrunnable(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	return s, st, log
 }
@@ -98,7 +98,7 @@ func TestWhatIsSaidOfWhatWaitsForNobody(t *testing.T) {
 			status(unrunnableIn("kinds", "k"), func(p *ledger.PoolStatus) { p.Kinds, p.Unrunnable[0].Tasks = []string{"fax"}, 7 }),
 			ledger.PoolStatus{Name: "fine", Hash: "some", Pending: 3},
 		)
-		s.meetUnknown()
+		s.work.meetUnknown()
 		synctest.Wait()
 		if diff := cmp.Diff([]string{
 			"tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=typo tasks=1 since=2026-01-01T12:00:00Z",
@@ -123,7 +123,7 @@ func TestHowOftenItIsSaidThatTasksWaitForNobody(t *testing.T) {
 				t.Errorf("%s: %d lines, want %d: %q", when, len(got), want, got)
 			}
 		}
-		s.meetUnknown()
+		s.work.meetUnknown()
 		said("at once", 2)
 		time.Sleep(unrunnableAgain - 1)
 		said("within the hour", 0)
@@ -159,25 +159,25 @@ func TestWhenItIsLookedAtWhatWaitsForNobody(t *testing.T) {
 				t.Errorf("%s: %d looks, want %d", what, got, want)
 			}
 		}
-		s.meetUnknown()
+		s.work.meetUnknown()
 		looks("something is met", 1)
-		s.meetUnknown()
+		s.work.meetUnknown()
 		looks("it is met again", 0)
 		time.Sleep(10 * unrunnableEvery)
 		looks("ten minutes", 10)
-		wake.Send(s.nudgeUnrunnable)
+		wake.Send(s.work.nudgeUnrunnable)
 		looks("there is reason to look", 1)
 		st.set(unrunnableIn("q"))
 		time.Sleep(unrunnableEvery)
 		looks("it is gone", 1)
-		s.meetUnknown()
+		s.work.meetUnknown()
 		time.Sleep(unrunnableEvery - 1)
 		looks("met again at once", 0)
 		time.Sleep(1)
 		looks("a minute after the last look", 1)
 		time.Sleep(10 * unrunnableEvery)
 		looks("nothing is left", 0)
-		s.meetUnknown()
+		s.work.meetUnknown()
 		looks("met again, long after", 1)
 	})
 }
@@ -190,17 +190,17 @@ func TestWhatIsForgottenWhenNothingWaitsForNobody(t *testing.T) {
 			others := unrunnableIn("p")
 			others.Pending = pending
 			s, st, _ := watchingFrom(t, func(s *Scheduler) {
-				f := s.feeders["p"]
+				f := s.work.feeders["p"]
 				f.skip(f.unskips, []jobs.Task{{Kind: "of others"}})
 				f.seen.nothing = true
 			}, unrunnableIn("not here"), others)
-			f := s.feeders["p"]
+			f := s.work.feeders["p"]
 			synctest.Wait()
 			scope, _ := f.scope()
 			if kinds := f.pool.KindNames; (scope.Kinds == nil) != forgets || !forgets && !slices.Equal(scope.Kinds, kinds) || f.seen.nothing == forgets {
 				t.Errorf("with %d tasks: it asks for %q", pending, scope.Kinds)
 			}
-			if s.metUnknown.Load() == forgets || st.asks() != 1 {
+			if s.work.metUnknown.Load() == forgets || st.asks() != 1 {
 				t.Errorf("with %d tasks: it goes on looking: %t", pending, forgets)
 			}
 		})

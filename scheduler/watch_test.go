@@ -53,12 +53,12 @@ func TestWhenAReplicaReaps(t *testing.T) {
 		s, st := reaping(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); s.tend(ctx) }()
+		go func() { defer close(ended); s.work.tend(ctx) }()
 		time.Sleep(3*time.Second + 500*time.Millisecond)
 		if n := st.reapings(); n != 3 {
 			t.Errorf("reaped %d times in three seconds", n)
 		}
-		wake.Send(s.nudgeTend)
+		wake.Send(s.work.nudgeTend)
 		synctest.Wait()
 		if n := st.reapings(); n != 4 {
 			t.Errorf("reaped %d times when it was told to", n)
@@ -89,19 +89,19 @@ func TestWhatIsReaped(t *testing.T) {
 	} {
 		s, st := reaping(t)
 		told := &reapings{}
-		s.metrics, st.refusal = told, c.err
+		s.work.metrics, st.refusal = told, c.err
 		st.reaped = []ledger.Reaped{{Task: jobs.Task{ID: "1", Pool: "p", State: jobs.StateLost}}}
-		s.reap(t.Context())
-		if n := len(s.feeders["p"].wake); n > 0 {
+		s.work.reap(t.Context())
+		if n := len(s.work.feeders["p"].wake); n > 0 {
 			t.Errorf("%s: a pool is claimed from for a task that has ended", what)
 		}
 		st.reaped = []ledger.Reaped{{Task: jobs.Task{ID: "2", Pool: "p", State: jobs.StatePending}}}
-		s.reap(t.Context())
-		if n := len(s.feeders["p"].wake); n == 0 {
+		s.work.reap(t.Context())
+		if n := len(s.work.feeders["p"].wake); n == 0 {
 			t.Errorf("%s: what waits for another attempt is left to the poll", what)
 		}
-		if !slices.Equal(told.tasks, []string{"1", "2"}) || !s.storeAnswers() != c.away {
-			t.Errorf("%s: told of %v; the store is there: %t", what, told.tasks, s.storeAnswers())
+		if !slices.Equal(told.tasks, []string{"1", "2"}) || !s.work.storeAnswers() != c.away {
+			t.Errorf("%s: told of %v; the store is there: %t", what, told.tasks, s.work.storeAnswers())
 		}
 	}
 }
