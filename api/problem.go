@@ -71,14 +71,14 @@ func problemOf(r *http.Request, err error) *problem {
 	return nil
 }
 
-// explained errors have a message for the client, without the names of operations.
-type explained interface {
+// Explained errors say what people should read, without the operations that they went through. Those of a store are.
+type Explained interface {
 	error
 	Explain() string
 }
 
 func explain(err error) string {
-	if e, ok := errors.AsType[explained](err); ok {
+	if e, ok := errors.AsType[Explained](err); ok {
 		return e.Explain()
 	}
 	return err.Error()

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -28,7 +29,8 @@ var poolKeys = join(schema[poolDraft]{
 		plain, _ := jobs.Set{}.Pool(r.path[1])
 		retries := jobs.Retries{Limit: plain.Retries.Limit}
 		object(r, n, retriesKeys, &retries)
-		d.Retries = &retries
+		retries.Limit = cmp.Or(retries.Limit, jobs.NoRetries) // it says 0
+		d.Retries = retries
 	},
 	"kinds":  readKinds,
 	"notify": notifyField(func(d *poolDraft) *notifyDraft { return &d.notify }),

@@ -57,7 +57,7 @@ func TestGoAndYAMLAreJudgedAlike(t *testing.T) {
 		`pools: {p: {func: work, workers: 10001}}`:                                   pool(func(p *jobs.Pool) { p.Workers = 10_001 }),
 		`pools: {p: {func: work, max_running: 1000001}}`:                             pool(func(p *jobs.Pool) { p.MaxRunning = 1_000_001 }),
 		`pools: {p: {func: work, timeout: 9000h}}`:                                   pool(func(p *jobs.Pool) { p.Timeout = 9000 * time.Hour }),
-		`pools: {p: {func: work, on_lost: maybe, retries: {limit: 2000}}}`:           pool(func(p *jobs.Pool) { p.OnLost, p.Retries = "maybe", &jobs.Retries{Limit: 2000} }),
+		`pools: {p: {func: work, on_lost: maybe, retries: {limit: 2000}}}`:           pool(func(p *jobs.Pool) { p.OnLost, p.Retries = "maybe", jobs.Retries{Limit: 2000} }),
 		`pools: {p: {kinds: {"a b": {func: work}}}}`:                                 {Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"a b": work}}}},
 		`name: "a b"`: {Name: "a b"},
 	} {

@@ -54,21 +54,18 @@ func (j Job) WithDefaults() Job {
 	j.CatchUp.Window = cmp.Or(j.CatchUp.Window, defaultCatchUpWindow)
 	j.CatchUp.Limit = cmp.Or(j.CatchUp.Limit, defaultCatchUpLimit)
 	j.CatchUp.Grace = cmp.Or(j.CatchUp.Grace, defaultCatchUpGrace)
+	j.Retries.Limit = max(cmp.Or(j.Retries.Limit, defaultRetries), 0)
 	j.Retries = j.Retries.withDefaults()
 	return j
 }
 
-// WithDefaults returns the pool with its zero fields filled in; Retries is not nil.
+// WithDefaults returns the pool with its zero fields filled in.
 func (p Pool) WithDefaults() Pool {
 	p.Workers = cmp.Or(p.Workers, defaultPoolWorkers)
 	p.Timeout = cmp.Or(p.Timeout, defaultPoolTimeout)
 	p.OnLost = cmp.Or(p.OnLost, defaultPoolOnLost)
-	retries := Retries{Limit: defaultPoolRetries}
-	if p.Retries != nil {
-		retries = *p.Retries
-	}
-	retries = retries.withDefaults()
-	p.Retries = &retries
+	p.Retries.Limit = cmp.Or(p.Retries.Limit, defaultPoolRetries)
+	p.Retries = p.Retries.withDefaults()
 	return p
 }
 
@@ -99,9 +96,7 @@ func (s Set) Pool(name string) (Pool, bool) {
 		exists = exists || s.notifies()
 		pool.Workers = cmp.Or(pool.Workers, defaultNotificationWorkers)
 		pool.Timeout = cmp.Or(pool.Timeout, defaultNotificationTimeout)
-		if pool.Retries == nil {
-			pool.Retries = &Retries{Limit: defaultNotificationRetries}
-		}
+		pool.Retries.Limit = cmp.Or(pool.Retries.Limit, defaultNotificationRetries)
 	}
 	return pool.WithDefaults(), exists
 }

@@ -42,6 +42,7 @@ func (j Job) ScheduleHash() string {
 // configurations have in common of a pool is in HandlerHashes.
 func (p Pool) Hash() string {
 	p = p.WithDefaults()
+	p.Retries.Limit = max(p.Retries.Limit, 0)
 	kinds := map[string]string{}
 	for kind, h := range p.Kinds {
 		kinds[kind] = identify(h)
@@ -62,13 +63,14 @@ func (p Pool) Hash() string {
 // does not have. MaxRunning is not among them: it is the one of the newest configuration, wherever the task runs.
 func (p Pool) HandlerHashes() map[string]string {
 	p = p.WithDefaults()
+	p.Retries.Limit = max(p.Retries.Limit, 0)
 	hash := func(h Handler) string {
 		return fingerprint(struct {
 			Handler string
 			Timeout time.Duration
 			OnLost  OnLost
 			Retries Retries
-		}{identify(h), p.Timeout, p.OnLost, *p.Retries})
+		}{identify(h), p.Timeout, p.OnLost, p.Retries})
 	}
 	hashes := map[string]string{}
 	for kind, h := range p.Kinds {

@@ -117,8 +117,11 @@ func TestEveryFieldOfAPoolChangesItsHash(t *testing.T) {
 	if a.Hash() == b.Hash() {
 		t.Error("the handler of a kind does not count")
 	}
-	if (Pool{Retries: &Retries{}}).Hash() == (Pool{}).Hash() {
+	if (Pool{Retries: Retries{Limit: NoRetries}}).Hash() == (Pool{}).Hash() {
 		t.Error("no retries and the default ones have one hash")
+	}
+	if (Job{Retries: Retries{Limit: NoRetries}}).Hash() != (Job{}).Hash() {
+		t.Error("no retries of a job, which is the default, have another hash")
 	}
 }
 
@@ -164,7 +167,7 @@ func TestEveryTwoFieldsChangeTheHash(t *testing.T) {
 	twoFields(t, Job{Schedule: "@daily", Handler: says("h"), Notify: notify, Retries: retries}, forPeople, Job.Hash, func(j Job) Job {
 		return Set{Jobs: map[string]Job{"x": j}}.Wrap(around).Jobs["x"]
 	})
-	twoFields(t, Pool{Handler: says("h"), Kinds: map[string]Handler{"k": says("k")}, Notify: notify, Retries: &retries}, nil, Pool.Hash, func(p Pool) Pool {
+	twoFields(t, Pool{Handler: says("h"), Kinds: map[string]Handler{"k": says("k")}, Notify: notify, Retries: retries}, nil, Pool.Hash, func(p Pool) Pool {
 		return Set{Pools: map[string]Pool{"x": p}}.Wrap(around).Pools["x"]
 	})
 }

@@ -38,7 +38,7 @@ type CatchUp struct {
 // Retries bounds what happens after a failed attempt. Attempt n+1 starts
 // min(Backoff·2ⁿ⁻¹, MaxBackoff) after attempt n, ± 20 % jitter.
 type Retries struct {
-	Limit      int // further attempts after the first; 0 = none
+	Limit      int // further attempts after the first; default: 0 of a job, 10 of a pool, which has NoRetries for none
 	Backoff    time.Duration
 	MaxBackoff time.Duration
 }

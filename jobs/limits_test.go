@@ -51,7 +51,7 @@ func TestLimitsOfDefinitions(t *testing.T) {
 	}{
 		{limits.Workers, pool(func(p *Pool, n int) { p.Workers = n }), "pools.p.workers: 10001 is out of range 0–10000"},
 		{limits.MaxRunning, pool(func(p *Pool, n int) { p.MaxRunning = n }), "pools.p.max_running: 1000001 is out of range 0–1000000"},
-		{limits.Retries, pool(func(p *Pool, n int) { p.Retries = &Retries{Limit: n} }), "pools.p.retries.limit: 1001 is out of range 0–1000"},
+		{limits.Retries, pool(func(p *Pool, n int) { p.Retries = Retries{Limit: n} }), "pools.p.retries.limit: 1001 is out of range 0–1000"},
 		{limits.Description, pool(func(p *Pool, n int) { p.Description = strings.Repeat("d", n) }), "pools.p.description: must be at most 4096 bytes of text"},
 		{int(duration.Max), pool(func(p *Pool, n int) { p.Timeout = time.Duration(n) }), "pools.p.timeout: " + year},
 		{limits.Retries, job(func(j *Job, n int) { j.Retries.Limit = n }), "jobs.j.retries.limit: 1001 is out of range 0–1000"},

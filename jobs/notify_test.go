@@ -51,10 +51,10 @@ func TestPoolOfNotifications(t *testing.T) {
 	h := says("h")
 	set := Set{Jobs: map[string]Job{"a": {Handler: h, Notify: Notify{Handler: h}}}}
 	pool := set.WithDefaults().Pools[naming.NotificationsPool]
-	if pool.Workers != 5 || pool.Retries == nil || pool.Retries.Limit != 20 || pool.Timeout != time.Minute || pool.OnLost != LostRetries {
+	if pool.Workers != 5 || pool.Retries.Limit != 20 || pool.Timeout != time.Minute || pool.OnLost != LostRetries {
 		t.Errorf("%+v, %+v", pool, pool.Retries)
 	}
-	set.Pools = map[string]Pool{naming.NotificationsPool: {Workers: 1, Retries: &Retries{Limit: 3}}}
+	set.Pools = map[string]Pool{naming.NotificationsPool: {Workers: 1, Retries: Retries{Limit: 3}}}
 	if err := set.WithDefaults().Validate(); err != nil {
 		t.Error(err)
 	}

@@ -10,7 +10,7 @@ type Pool struct {
 	MaxRunning  int                // attempts at once in all replicas, exact; 0 = no limit
 	Timeout     time.Duration      // of one attempt; default 30m
 	OnLost      OnLost             // default retry
-	Retries     *Retries           // nil: limit 10, backoff 1s, max backoff 15m
+	Retries     Retries            // default: limit 10, backoff 1s, max backoff 15m
 	Handler     Handler            // for tasks without a kind
 	Kinds       map[string]Handler // by the task's kind; a replica claims only kinds it knows
 	Notify      Notify             // of its tasks that have no job

@@ -5,6 +5,12 @@ import (
 	"time"
 )
 
+// NoRetries is the Limit of a pool whose tasks are not retried: zero means the default, which for pools is 10.
+const NoRetries = -1
+
+// Attempts is how many attempts there are at most: the first one, and the retries.
+func (r Retries) Attempts() int { return max(r.Limit, 0) + 1 }
+
 // jitter is how far a delay may be off, either way, so that tasks that failed together do not come
 // back together.
 const jitter = 0.2

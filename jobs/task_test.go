@@ -191,7 +191,7 @@ func TestWithDefaults(t *testing.T) {
 	}
 	wantPool := Pool{
 		Workers: 10, Timeout: 30 * time.Minute, OnLost: LostRetries,
-		Retries: &Retries{Limit: 10, Backoff: time.Second, MaxBackoff: 15 * time.Minute},
+		Retries: Retries{Limit: 10, Backoff: time.Second, MaxBackoff: 15 * time.Minute},
 	}
 	if diff := cmp.Diff(wantPool, Pool{}.WithDefaults()); diff != "" {
 		t.Errorf("pool (−want +got):\n%s", diff)
@@ -201,10 +201,22 @@ func TestWithDefaults(t *testing.T) {
 			t.Errorf("%s is overwritten", field)
 		}
 	})
-	own := Retries{Limit: 3}
-	pool := Pool{Retries: &own}
-	if filled := pool.WithDefaults(); own != (Retries{Limit: 3}) || filled.Retries.Limit != 3 || filled.Retries.Backoff != defaultBackoff {
-		t.Errorf("retries: given %+v, filled %+v", own, filled.Retries)
+	for limit, attempts := range map[int]int{0: 11, 3: 4, NoRetries: 1} {
+		filled := Pool{Retries: Retries{Limit: limit}}.WithDefaults().WithDefaults() // the second time changes nothing
+		if filled.Retries.Attempts() != attempts || filled.Retries.Backoff != defaultBackoff {
+			t.Errorf("a pool with limit %d: %+v", limit, filled.Retries)
+		}
+		filled = Set{Pools: map[string]Pool{naming.NotificationsPool: {Retries: Retries{Limit: limit, Backoff: time.Minute}}}}.WithDefaults().Pools[naming.NotificationsPool]
+		if limit == 0 {
+			attempts = 21
+		}
+		if filled.Retries.Attempts() != attempts || filled.Retries.Backoff != time.Minute {
+			t.Errorf("notifications with limit %d: %+v", limit, filled.Retries)
+		}
+		job := Job{Retries: Retries{Limit: limit}}.WithDefaults()
+		if want := max(limit, 0); job.Retries.Limit != want || job.Retries.Attempts() != want+1 {
+			t.Errorf("a job with limit %d: %+v", limit, job.Retries)
+		}
 	}
 	set := Set{Pools: map[string]Pool{"a": {}}, Jobs: map[string]Job{"j": {}}}
 	filled := set.WithDefaults()

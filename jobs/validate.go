@@ -69,9 +69,7 @@ func (p *problems) pool(path, name string, pool Pool) {
 	p.within(path+".max_running", pool.MaxRunning, 0, limits.MaxRunning)
 	p.duration(path+".timeout", pool.Timeout)
 	p.oneOf(path+".on_lost", string(pool.OnLost), string(LostFails), string(LostRetries))
-	if pool.Retries != nil {
-		p.retries(path+".retries", *pool.Retries)
-	}
+	p.retries(path+".retries", pool.Retries)
 	kinds := slices.Sorted(maps.Keys(pool.Kinds))
 	p.names(path+".kinds", kinds)
 	for _, kind := range kinds {
@@ -200,7 +198,9 @@ func some(names []string) string {
 }
 
 func (p *problems) retries(path string, r Retries) {
-	p.within(path+".limit", r.Limit, 0, limits.Retries)
+	if r.Limit != NoRetries {
+		p.within(path+".limit", r.Limit, 0, limits.Retries)
+	}
 	p.duration(path+".backoff", r.Backoff)
 	p.duration(path+".max_backoff", r.MaxBackoff)
 	if r = r.withDefaults(); r.Backoff > r.MaxBackoff {

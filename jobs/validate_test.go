@@ -49,7 +49,7 @@ func TestZeroSetIsValid(t *testing.T) {
 	full := Set{
 		Name: "prod",
 		Pools: map[string]Pool{
-			"mail": {Handler: says("h"), Kinds: map[string]Handler{"receipt": says("r")}, Retries: &Retries{}},
+			"mail": {Handler: says("h"), Kinds: map[string]Handler{"receipt": says("r")}, Retries: Retries{Limit: NoRetries}},
 			"post": {Kinds: map[string]Handler{"letter": says("l")}},
 		},
 		Jobs: map[string]Job{
@@ -73,7 +73,7 @@ func TestValidateSaysEverythingAtOnce(t *testing.T) {
 	set := Set{
 		Name: "a/b",
 		Pools: map[string]Pool{
-			"Mail": {Workers: 10_001, MaxRunning: -1, Timeout: -1, OnLost: "perhaps", Retries: &Retries{Limit: -1}},
+			"Mail": {Workers: 10_001, MaxRunning: -1, Timeout: -1, OnLost: "perhaps", Retries: Retries{Limit: -2}},
 			"mail": {Workers: -1, Kinds: map[string]Handler{"x": nil, "a b": h, "Y": h, "y": h}},
 		},
 		Jobs: map[string]Job{
@@ -102,7 +102,7 @@ func TestValidateSaysEverythingAtOnce(t *testing.T) {
 		"pools.Mail.max_running":        "-1 is out of range 0–1000000",
 		"pools.Mail.timeout":            "is negative",
 		"pools.Mail.on_lost":            `"perhaps" is unknown; use fail or retry`,
-		"pools.Mail.retries.limit":      "-1 is out of range",
+		"pools.Mail.retries.limit":      "-2 is out of range",
 		"pools.mail.workers":            "-1 is out of range",
 		"pools.mail.kinds.x":            "has no handler",
 		"pools.mail.kinds.a b":          "is not a name",

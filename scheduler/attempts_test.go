@@ -56,7 +56,7 @@ func (o *observed) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
 func executing(t *testing.T, h jobs.Handler, m Metrics) *Scheduler {
 	t.Helper()
 	s, err := newOn(newPicky(nil), nil, jobs.Set{Name: "prod", Pools: map[string]jobs.Pool{
-		"p": {Handler: h, Workers: 1, Timeout: time.Minute, Retries: &jobs.Retries{}},
+		"p": {Handler: h, Workers: 1, Timeout: time.Minute, Retries: jobs.Retries{Limit: jobs.NoRetries}},
 	}}, Options{ID: "a", Metrics: m})
 	if err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func TestWhatWasNotStartedGoesBack(t *testing.T) {
 		}
 		return nil
 	})
-	start(t, st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h, Retries: &jobs.Retries{}}}}, scheduler.Options{ID: "a"})
+	start(t, st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h, Retries: jobs.Retries{Limit: jobs.NoRetries}}}}, scheduler.Options{ID: "a"})
 	if got := ended(t, st, enter(t, st, "p")); got.State != jobs.StateSucceeded || got.Attempt != 1 || got.Lost != 0 || calls.Load() != 3 {
 		t.Errorf("%s after %d attempts, %d losses and %d calls", got.State, got.Attempt, got.Lost, calls.Load())
 	}
@@ -104,7 +104,7 @@ func TestAnAttemptThatIsLost(t *testing.T) {
 		return nil
 	})
 	start(t, st, nil, jobs.Set{Pools: map[string]jobs.Pool{
-		"again": {Handler: h, OnLost: jobs.LostRetries, Retries: &jobs.Retries{}}, "once": {Handler: h, OnLost: jobs.LostFails},
+		"again": {Handler: h, OnLost: jobs.LostRetries, Retries: jobs.Retries{Limit: jobs.NoRetries}}, "once": {Handler: h, OnLost: jobs.LostFails},
 	}}, scheduler.Options{ID: "a"})
 	if got := ended(t, st, enter(t, st, "once")); got.State != jobs.StateLost || got.Reason != "lost: what ran it died" {
 		t.Errorf("%s: %s", got.State, got.Reason)

@@ -32,7 +32,7 @@ func TestAHandlerThatEndsItsGoroutineFailsOnlyItsAttempt(t *testing.T) {
 		return got, err
 	}}
 	r := start(t, once, nil, pool(h, func(p *jobs.Pool) {
-		p.Workers, p.Retries = 1, &jobs.Retries{Limit: 0}
+		p.Workers, p.Retries = 1, jobs.Retries{Limit: jobs.NoRetries}
 	}), scheduler.Options{ID: "a"})
 	for _, lot := range []int{1, 3} {
 		for _, id := range enqueue(t, st, r, lot) {

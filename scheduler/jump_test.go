@@ -50,7 +50,7 @@ func TestAJumpOfTheClockThatNobodyBelieves(t *testing.T) {
 		db.Clock = func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
 		st := &memstore.Store{Database: db}
 		h := &noting{at: map[string][]time.Time{}}
-		once := &jobs.Retries{Limit: 1, Backoff: 10 * time.Second, MaxBackoff: 10 * time.Second}
+		once := jobs.Retries{Limit: 1, Backoff: 10 * time.Second, MaxBackoff: 10 * time.Second}
 		set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h, Retries: once}}}
 		s, err := newOn(st, nil, set, Options{ID: "a", Retention: jobs.Retention{Succeeded: 30 * time.Minute}})
 		if err != nil {

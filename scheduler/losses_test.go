@@ -32,7 +32,7 @@ func TestLossesDoNotUseUpRetries(t *testing.T) {
 		}
 		return nil
 	})
-	set := pool(h, func(p *jobs.Pool) { p.Retries = &jobs.Retries{Limit: 2, Backoff: time.Millisecond} })
+	set := pool(h, func(p *jobs.Pool) { p.Retries = jobs.Retries{Limit: 2, Backoff: time.Millisecond} })
 	a := start(t, st, nil, set, scheduler.Options{ID: "a", DrainTimeout: time.Millisecond})
 	id := enqueue(t, st, a, 1)[0]
 	<-began

@@ -85,7 +85,7 @@ func TestMetricsAreCalled(t *testing.T) {
 	})
 	set := jobs.Set{
 		Pools: map[string]jobs.Pool{"p": {
-			Retries: &jobs.Retries{Limit: 1, Backoff: time.Millisecond, MaxBackoff: time.Millisecond},
+			Retries: jobs.Retries{Limit: 1, Backoff: time.Millisecond, MaxBackoff: time.Millisecond},
 			Kinds:   map[string]jobs.Handler{"once": once},
 		}},
 		Jobs: map[string]jobs.Job{

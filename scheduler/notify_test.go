@@ -94,7 +94,7 @@ func TestWhoAskedIsTold(t *testing.T) {
 			all, some := &inbox{}, does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("told of what nobody asked for") })
 			work := &fails{}
 			work.Store(true)
-			once := &jobs.Retries{}
+			once := jobs.Retries{Limit: jobs.NoRetries}
 			set := jobs.Set{
 				Name: "prod",
 				Pools: map[string]jobs.Pool{
@@ -198,9 +198,9 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 	ticks := &starts{}
 	r := start(t, st, nil, jobs.Set{
 		Pools: map[string]jobs.Pool{
-			"p": {Handler: work, Retries: &jobs.Retries{}, Notify: jobs.Notify{Handler: hook}},
+			"p": {Handler: work, Retries: jobs.Retries{Limit: jobs.NoRetries}, Notify: jobs.Notify{Handler: hook}},
 			naming.NotificationsPool: {
-				Workers: 8, Retries: &jobs.Retries{Limit: 1000, Backoff: 100 * time.Millisecond, MaxBackoff: 500 * time.Millisecond},
+				Workers: 8, Retries: jobs.Retries{Limit: 1000, Backoff: 100 * time.Millisecond, MaxBackoff: 500 * time.Millisecond},
 			},
 		},
 		Jobs: map[string]jobs.Job{"tick": {Schedule: "* * * * * *", Handler: ticks}},
@@ -241,7 +241,7 @@ func TestReplicasShareNotifications(t *testing.T) {
 			work := &fails{}
 			work.Store(true)
 			set := func(n jobs.Notify) jobs.Set {
-				return jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: work, Retries: &jobs.Retries{}, Notify: n}}}
+				return jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: work, Retries: jobs.Retries{Limit: jobs.NoRetries}, Notify: n}}}
 			}
 			old := start(t, db.open(t), nil, set(jobs.Notify{}), scheduler.Options{ID: "old"})
 			enqueue(t, db.open(t), old, 1)

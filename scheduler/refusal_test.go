@@ -53,7 +53,7 @@ func TestWhatAHandlerSaysHoldsUpNoOther(t *testing.T) {
 				}
 				return errors.New(says[n])
 			})
-			r := start(t, st, nil, pool(h, func(p *jobs.Pool) { p.Retries = &jobs.Retries{Limit: 0} }), scheduler.Options{ID: "a"})
+			r := start(t, st, nil, pool(h, func(p *jobs.Pool) { p.Retries = jobs.Retries{Limit: jobs.NoRetries} }), scheduler.Options{ID: "a"})
 			enqueue(t, st, r, 0)
 			var tasks []jobs.NewTask
 			for n := range says {

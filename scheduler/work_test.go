@@ -120,7 +120,7 @@ func TestOutcomesOfAttempts(t *testing.T) {
 			return &jobs.ExitError{Code: 7, Text: "exit status 7"}
 		}, jobs.StateFailed, 3, "exit status 7"},
 	}
-	set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{}, Retries: &quick, Timeout: 100 * time.Millisecond, Workers: 20}}}
+	set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{}, Retries: quick, Timeout: 100 * time.Millisecond, Workers: 20}}}
 	kinds := set.Pools["p"].Kinds
 	var tasks []jobs.NewTask
 	for i, c := range cases {

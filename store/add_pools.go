@@ -33,7 +33,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 	for _, name := range names {
 		p := all[name].WithDefaults()
 		all[name] = p
-		rows = append(rows, []any{name, p.Hash(), 0, p.MaxRunning, p.Retries.Limit + 1, string(p.OnLost)})
+		rows = append(rows, []any{name, p.Hash(), 0, p.MaxRunning, p.Retries.Attempts(), string(p.OnLost)})
 	}
 	return s.sure(ctx, "add pools", func(t *tx) error {
 		known, err := column[string](t, `SELECT name FROM {pools} WHERE hash <> ''`)
@@ -63,7 +63,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			if row.Hash == "" {
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
-					p.Hash(), p.MaxRunning, p.Retries.Limit+1, string(p.OnLost), has.declared(), name)
+					p.Hash(), p.MaxRunning, p.Retries.Attempts(), string(p.OnLost), has.declared(), name)
 			} else {
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET kinds = ? WHERE name = ? AND config = 0`, has.declared(), name)

@@ -31,7 +31,7 @@ func TestHostileText(t *testing.T) {
 			Description: evil("description"), Handler: bad, Concurrency: jobs.Allow, Labels: map[string]string{"team": evil("label")},
 			Payload: []byte(`{"payload":` + quote(evil("job-payload")) + `}`),
 		}},
-		Pools: map[string]jobs.Pool{"mail": {Description: evil("pool"), Handler: bad, Retries: &jobs.Retries{}}},
+		Pools: map[string]jobs.Pool{"mail": {Description: evil("pool"), Handler: bad, Retries: jobs.Retries{Limit: jobs.NoRetries}}},
 	}
 	s := newSceneOf(t, set, api.Options{}, scheduler.Options{ID: "<b class=evil>id</b>", Version: "1<b class=evil>version</b>"})
 	if _, _, err := s.replica.RunJob(t.Context(), "backup", evil("asker")[:200], ""); err != nil {

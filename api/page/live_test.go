@@ -87,7 +87,7 @@ func TestPools(t *testing.T) {
 	t.Parallel()
 	release := make(chan bool)
 	s := newScene(t, jobs.Set{Pools: map[string]jobs.Pool{
-		"mail": {Workers: 1, Retries: &jobs.Retries{}, Kinds: map[string]jobs.Handler{
+		"mail": {Workers: 1, Retries: jobs.Retries{Limit: jobs.NoRetries}, Kinds: map[string]jobs.Handler{
 			"slow": does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
 				select {
 				case <-release:
@@ -128,7 +128,7 @@ func TestPools(t *testing.T) {
 func TestManyFailures(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, jobs.Set{Pools: map[string]jobs.Pool{
-		"mail": {Workers: 8, Retries: &jobs.Retries{}, Kinds: map[string]jobs.Handler{
+		"mail": {Workers: 8, Retries: jobs.Retries{Limit: jobs.NoRetries}, Kinds: map[string]jobs.Handler{
 			"bad":   does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no such address") }),
 			"worse": does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no such host") }),
 		}},

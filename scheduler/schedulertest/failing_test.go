@@ -134,7 +134,7 @@ func TestTasksThatEnqueue(t *testing.T) {
 			_, err := b.Store().Enqueue(ctx, jobs.NewTask{Pool: "count", Payload: n - 1})
 			return err
 		}
-		b = schedulertest.New(t, jobs.Set{Pools: map[string]jobs.Pool{"count": {Handler: jobs.Func(count), Retries: &jobs.Retries{}}}}, schedulertest.Options{})
+		b = schedulertest.New(t, jobs.Set{Pools: map[string]jobs.Pool{"count": {Handler: jobs.Func(count), Retries: jobs.Retries{Limit: jobs.NoRetries}}}}, schedulertest.Options{})
 		b.Enqueue(jobs.NewTask{Pool: "count", Payload: 20})
 		ended := b.Drain()
 		if len(ended) != 21 || ended[19].State != jobs.StateSucceeded || ended[20].State != jobs.StateFailed || !strings.Contains(ended[20].Error, "zero") {

@@ -27,7 +27,7 @@ func work(did *[]string) jobs.Set {
 	return jobs.Set{
 		Pools: map[string]jobs.Pool{"orders": {
 			Workers: 1,
-			Retries: &jobs.Retries{Limit: 2, Backoff: time.Minute},
+			Retries: jobs.Retries{Limit: 2, Backoff: time.Minute},
 			Kinds: map[string]jobs.Handler{
 				"confirm": jobs.Func(func(_ context.Context, t jobs.Task, o order) error {
 					note("confirm %d", o.ID)

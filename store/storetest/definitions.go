@@ -57,7 +57,7 @@ func addPools(t *testing.T, b *Bench) {
 	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "no replica has loaded any pools") || !strings.Contains(err.Error(), "AddPools") {
 		t.Fatalf("before all: %v", err)
 	}
-	pools := map[string]jobs.Pool{"mail": {Retries: &jobs.Retries{Limit: 6}}, "print": {}}
+	pools := map[string]jobs.Pool{"mail": {Retries: jobs.Retries{Limit: 6}}, "print": {}}
 	for range 2 {
 		must(t, b.Store.AddPools(t.Context(), pools))
 	}

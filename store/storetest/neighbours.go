@@ -216,7 +216,7 @@ func poolNeighbours(t *testing.T, b *Bench) {
 	load(t, b, s.session, d)
 	s.want("hash of the pool that was retired", s.DB.Text(t, "SELECT hash FROM {pools} WHERE name='work'"), "")
 	retry := jobs.LostRetries
-	must(t, b.Store.AddPools(t.Context(), map[string]jobs.Pool{"work": {MaxRunning: 7, Retries: &jobs.Retries{Limit: 4}, OnLost: retry}}))
+	must(t, b.Store.AddPools(t.Context(), map[string]jobs.Pool{"work": {MaxRunning: 7, Retries: jobs.Retries{Limit: 4}, OnLost: retry}}))
 	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE name='work' AND hash<>'' AND config=0 AND max_running=7 AND max_attempts=5 AND on_lost=?", string(retry))
 	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE name='again' AND hash=? AND config>0 AND max_running=0 AND max_attempts=11", hash)
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,7 +75,7 @@ func (p *plan) drawPools(d draw) {
 	for i := range 1 + d.IntN(2) {
 		pool := jobs.Pool{
 			Workers: 1 + d.IntN(5), OnLost: pick(d, jobs.LostRetries, jobs.LostRetries, jobs.LostFails), Timeout: 20 * time.Second,
-			Retries: &jobs.Retries{Limit: d.IntN(4), Backoff: d.between(200*time.Millisecond, 2*time.Second).Truncate(time.Millisecond), MaxBackoff: 4 * time.Second},
+			Retries: jobs.Retries{Limit: cmp.Or(d.IntN(4), jobs.NoRetries), Backoff: d.between(200*time.Millisecond, 2*time.Second).Truncate(time.Millisecond), MaxBackoff: 4 * time.Second},
 		}
 		if d.chance(0.4) {
 			pool.MaxRunning = 1 + d.IntN(3)

@@ -122,7 +122,7 @@ func (p *Plan) Execution(t jobs.Task) (Execution, bool) {
 	if h == nil && t.Pool == naming.NotificationsPool {
 		h = forward{p}
 	}
-	return Execution{h, pool.Timeout, *pool.Retries}, h != nil
+	return Execution{h, pool.Timeout, pool.Retries}, h != nil
 }
 
 // Definitions is what the store keeps of the plan.
@@ -138,7 +138,7 @@ func (p *Plan) Definitions() ledger.Definitions {
 		pool := p.Pools[name]
 		def := ledger.PoolDef{
 			Name: name, Hash: pool.Hash, MaxRunning: pool.MaxRunning,
-			MaxAttempts: pool.Retries.Limit + 1, Retry: pool.OnLost == jobs.LostRetries,
+			MaxAttempts: pool.Retries.Attempts(), Retry: pool.OnLost == jobs.LostRetries,
 		}
 		if name != naming.NotificationsPool { // what a newer configuration notifies somebody with is forwarded
 			def.Kinds = pool.KindHashes

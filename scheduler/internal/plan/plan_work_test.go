@@ -17,7 +17,7 @@ func planOf(t *testing.T) *Plan {
 	p, err := New(jobs.Set{
 		Pools: map[string]jobs.Pool{
 			"p":     {Handler: replicatest.Named("p"), Kinds: map[string]jobs.Handler{"x": replicatest.Named("p x")}, Notify: jobs.Notify{Handler: replicatest.Named("tell of p")}},
-			"kinds": {Kinds: map[string]jobs.Handler{"x": replicatest.Named("kinds x")}, Timeout: time.Hour, MaxRunning: 7, OnLost: jobs.LostFails, Retries: &jobs.Retries{Limit: 2}},
+			"kinds": {Kinds: map[string]jobs.Handler{"x": replicatest.Named("kinds x")}, Timeout: time.Hour, MaxRunning: 7, OnLost: jobs.LostFails, Retries: jobs.Retries{Limit: 2}},
 		},
 		Jobs: map[string]jobs.Job{
 			"own":       {Handler: replicatest.Named("own"), Schedule: "@hourly", Timeout: time.Minute, Notify: jobs.Notify{Handler: replicatest.Named("tell of own")}},

@@ -53,7 +53,7 @@ func TestHandlers(t *testing.T) {
 	defer server.Close()
 	m := &Mailer{server.URL}
 	b := schedulertest.New(t, jobs.Set{
-		Pools: map[string]jobs.Pool{"mail": {Handler: jobs.Func(m.send), Retries: &jobs.Retries{Limit: 3, Backoff: time.Millisecond}}},
+		Pools: map[string]jobs.Pool{"mail": {Handler: jobs.Func(m.send), Retries: jobs.Retries{Limit: 3, Backoff: time.Millisecond}}},
 	}, schedulertest.Options{})
 	b.Enqueue(jobs.NewTask{Pool: "mail", Payload: Letter{}})
 	if got := b.Drain(); len(got) != 1 || got[0].State != jobs.StateFailed || got[0].Attempt != 1 {

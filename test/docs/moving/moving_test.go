@@ -48,7 +48,7 @@ func TestAsynq(t *testing.T) {
 		Pools: map[string]jobs.Pool{"mail": {
 			Workers: 20, // at once in this process
 			Timeout: time.Minute,
-			Retries: &jobs.Retries{Limit: 5},
+			Retries: jobs.Retries{Limit: 5},
 			Kinds:   map[string]jobs.Handler{"welcome": jobs.Func(sendWelcome)},
 		}},
 		Jobs: map[string]jobs.Job{"digest": {Schedule: "0 8 * * MON-FRI", Handler: jobs.Func(sendDigest)}},
