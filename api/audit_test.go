@@ -137,7 +137,7 @@ func TestAudit(t *testing.T) {
 func TestCallerIsNamed(t *testing.T) {
 	keys, b := newTokenSet(), newBackend()
 	ask(t, b.api(Options{Access: keys}), "POST", "/api/v1/jobs/report/suspend", "", with(keys.secrets[Operator]))
-	if diff := cmp.Diff([]string{"suspend report true my-operator@127.0.0.1", "nudge"}, b.changes); diff != "" {
+	if diff := cmp.Diff([]string{"suspend report true my-operator@127.0.0.1", "wake []"}, b.changes); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -42,8 +42,8 @@ type Replica interface {
 	// RetryTask enqueues an ended task again: that of a job with a lost attempt as RunJob, and one that no live
 	// replica can run only with force.
 	RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error)
-	Wake(pools ...string) // there is new work
-	Nudge()               // something was overridden or cancelled: read the store now
+	// Wake says that there is new work in the pools; without any, that something was overridden or cancelled.
+	Wake(pools ...string)
 	Health() []wire.Condition
 }
 

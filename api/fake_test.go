@@ -276,7 +276,6 @@ func (b *backend) RetryTask(ctx context.Context, id, by, force string) (jobs.Tas
 }
 
 func (b *backend) Wake(pools ...string)     { b.wrote("wake %v", pools) }
-func (b *backend) Nudge()                   { b.wrote("nudge") }
 func (b *backend) Health() []wire.Condition { return b.health }
 
 func (b *backend) Inspect(_ context.Context, prefix string) iter.Seq2[driver.Info, error] {

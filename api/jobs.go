@@ -159,7 +159,7 @@ func overrideJob(suspended bool) handler {
 		if err := s.store.SuspendJob(r.Context(), name, override, by(r)); err != nil {
 			return err
 		}
-		s.Replica.Nudge()
+		s.Replica.Wake()
 		return s.replyJob(r.Context(), w, name)
 	}
 }

@@ -23,7 +23,6 @@ func (noReplica) Set() jobs.Set            { return jobs.Set{} }
 func (noReplica) Runs(string, string) bool { return false }
 func (noReplica) Loaded() bool             { return true } // there is nothing to wait for
 func (noReplica) Wake(...string)           {}              // replicas notice one poll later
-func (noReplica) Nudge()                   {}
 
 func (noReplica) RunJob(context.Context, string, string, string) (jobs.Trigger, jobs.Task, error) {
 	return jobs.Trigger{}, jobs.Task{}, needsReplica("a run of a job needs its definition")

@@ -45,7 +45,7 @@ func overridePool(paused bool) handler {
 		if err := s.store.PausePool(r.Context(), name, override, by(r)); err != nil {
 			return err
 		}
-		s.Replica.Nudge()
+		s.Replica.Wake()
 		row, err := s.poolRow(r.Context(), name)
 		if err != nil {
 			return err

@@ -71,7 +71,7 @@ func problemOf(r *http.Request, err error) *problem {
 	return nil
 }
 
-// Explained errors say what people should read, without the operations that they went through. Those of a store are.
+// Explained errors have a message for the client, without the names of operations. Those of a store are such errors.
 type Explained interface {
 	error
 	Explain() string

@@ -157,7 +157,7 @@ func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.Replica.Nudge()
+	s.Replica.Wake()
 	return reply(w, http.StatusOK, task)
 }
 

@@ -287,8 +287,8 @@ func TestWakeStartsWhatIsThere(t *testing.T) {
 	})
 }
 
-// A replica that is nudged looks at its own rows, at work and at events at once.
-func TestANudgeLooksAgain(t *testing.T) {
+// A replica that is woken without pools looks at its own rows, at work and at events at once.
+func TestWakeWithoutPoolsLooksAtEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
 		h := newGiven()
@@ -307,7 +307,7 @@ func TestANudgeLooksAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		events := st.events.Load()
-		s.Nudge()
+		s.Wake()
 		if got := h.now(); got.ID != all[0].Task.ID {
 			t.Errorf("after the pause %q began", got.ID)
 		}
@@ -315,7 +315,7 @@ func TestANudgeLooksAgain(t *testing.T) {
 			t.Error("it does not look at events")
 		}
 		rows := st.owns.Load()
-		s.Nudge()
+		s.Wake()
 		if synctest.Wait(); st.owns.Load() == rows {
 			t.Error("it does not look at its rows, of which one may be cancelled")
 		}

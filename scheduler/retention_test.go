@@ -60,6 +60,8 @@ func (*idle) Assert(context.Context, string, ledger.Definitions) (ledger.Asserti
 
 func (*idle) Local() bool { return false }
 
+func (*idle) Listen(func(pools ...string)) (stop func()) { return func() {} }
+
 func (*idle) Overdue(context.Context, time.Time, int) ([]ledger.Upcoming, error) { return nil, nil }
 
 func (*idle) Notify(context.Context, ledger.Notify) (ledger.Notified, error) {

@@ -140,10 +140,12 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		for _, loop := range []func(context.Context){s.triggers.fire, s.work.poll, s.sweep, s.triggers.balance, s.notify, s.work.unrunnable, s.work.feed} {
 			takers.Go(func() { loop(taking) })
 		}
+		stopListening := s.store.Listen(s.Wake)
 		select {
 		case <-ctx.Done():
 		case <-s.work.halted:
 		}
+		stopListening()
 	}
 	s.members.Drain()
 	stopTaking()
@@ -162,15 +164,17 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // killed after a second.
 func (s *Scheduler) Halt() { s.work.haltNow() }
 
-// Nudge makes the replica look again now: after a cancel, suspend, resume or pause.
-func (s *Scheduler) Nudge() {
+// Wake makes the replica look now, and not with its next poll: at pools in which tasks were enqueued. What the same Store has
+// enqueued it knows. Without pools it looks at everything: after a cancel, suspend, resume or pause.
+func (s *Scheduler) Wake(pools ...string) {
+	if len(pools) > 0 {
+		s.work.Wake(pools...)
+		return
+	}
 	s.work.look()
 	wake.Send(s.triggers.nudgeFire)
 	wake.Send(s.nudgeNotify)
 }
-
-// Wake says that tasks were enqueued in these pools. Without it they are noticed one poll later.
-func (s *Scheduler) Wake(pools ...string) { s.work.Wake(pools...) }
 
 // Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler: not if a newer
 // configuration governs and has it otherwise, as far as this replica has learned of it, nor while it drains.

@@ -23,7 +23,7 @@ func TestSuspendedJobsSkipTheirDueTimesForGood(t *testing.T) {
 		if err := st.Sides().API.SuspendJob(t.Context(), "j", suspended, "a test"); err != nil {
 			t.Fatal(err)
 		}
-		r.Nudge()
+		r.Wake()
 		rows = len(decided())
 		changed = append(changed, change{before, rows, runs})
 		return rows

@@ -216,7 +216,7 @@ func TestCancelStopsARunningTask(t *testing.T) {
 	if _, err := st.Cancel(t.Context(), id, "a test"); err != nil {
 		t.Fatal(err)
 	}
-	r.Nudge()
+	r.Wake()
 	if got := ended(t, st, id); got.State != jobs.StateCancelled || got.Attempt != 1 {
 		t.Errorf("%s after %d attempts", got.State, got.Attempt)
 	}
@@ -247,7 +247,7 @@ func TestAPausedPoolStartsNothing(t *testing.T) {
 	if err := st.Sides().API.PausePool(t.Context(), "p", nil, "a test"); err != nil {
 		t.Fatal(err)
 	}
-	r.Nudge()
+	r.Wake()
 	await.Until(t, "all of it runs", func() bool { return ran.count() >= had+3 })
 	ran.onlyOnce(t)
 }

@@ -23,6 +23,8 @@ import (
 // A pool that no replica has loaded is jobs.ErrNotFound, see AddPools. A new task that no live replica can run, nor
 // the configuration that governs or did last, is a *jobs.KindError, unless it has Force. A bad field is jobs.ErrInvalid, with all
 // that NewTask.Encode finds wrong with the first bad task; fields come before pools.
+//
+// Replicas of this process that run on this Store look at once; others see the tasks with their next poll, within half a second.
 func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	batch, err := newBatch(tasks)
 	if err != nil || len(tasks) == 0 {
@@ -46,6 +48,13 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqu
 	if err != nil {
 		return nil, err
 	}
+	var pools []string
+	for _, e := range all {
+		if !e.Existed && !slices.Contains(pools, e.Pool) {
+			pools = append(pools, e.Pool)
+		}
+	}
+	s.listening.tell(pools...)
 	return all, nil
 }
 

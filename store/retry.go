@@ -63,6 +63,9 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task
 	}
 	// It may have been claimed, and have ended, before its COMMIT is asked about.
 	err = s.settle(ctx, "retry task", write, func(t *tx) (bool, error) { return t.kept(fresh.String()) })
+	if err == nil {
+		s.listening.tell(task.Pool)
+	}
 	return task, err
 }
 

@@ -76,6 +76,7 @@ type Store struct {
 	views   *sql.DB    // the same, for what people look at
 	share   turns      // of the connections of a handle that a program opened, those that views may take; else nil
 
+	listening listeners              // replicas of this process
 	namespace atomic.Pointer[string] // what was last read of it; nil: nothing yet
 	gate      *logGate               // of a SQLite file, for views; else nil
 	opened    closers                // what Close closes

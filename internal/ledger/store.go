@@ -18,6 +18,10 @@ type Store interface {
 	Tasks
 	Notifications
 
+	// Listen has enqueued called with the pools of what this Store has enqueued or retried for users, after each commit, until
+	// stop was called. It is not called for what others enqueue, nor for the tasks of transactions that a program ends
+	// itself. enqueued returns at once.
+	Listen(enqueued func(pools ...string)) (stop func())
 	// Namespace is the id that the first migration minted: what belongs to this store and no other.
 	Namespace(ctx context.Context) (string, error)
 	// Local reports whether all that share the store run on one machine, so that they sleep when it does.

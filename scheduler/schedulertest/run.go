@@ -132,7 +132,7 @@ func (h inTurn) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 // less often: handlers may sleep for hours, which in a bubble are nothing but looks.
 func (b *Bench) idle(ctx context.Context, st ledger.Store, s *scheduler.Scheduler, j job, ended chan error) error {
 	began, moved, last := time.Now(), time.Now(), 0
-	s.Nudge()
+	s.Wake()
 	for {
 		select {
 		case err := <-ended: // it could not start
@@ -156,7 +156,7 @@ func (b *Bench) idle(ctx context.Context, st ledger.Store, s *scheduler.Schedule
 		case running+due == 0:
 			return nil
 		case due > 0:
-			s.Nudge()
+			s.Wake()
 		}
 		if running > 0 || due != last {
 			moved, last = time.Now(), due

@@ -110,6 +110,7 @@ var Cases = slices.Concat(
 	jobStandingCases,
 	auditCases,
 	[]Case{
+		{"Enqueue/Listened", listened},
 		{"Sessions/Fails", sessionsFail},
 		{"Definitions/HundredThousand", hundredThousand},
 		{"Triggers/ForcedTexts", forcedTexts},

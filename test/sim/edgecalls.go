@@ -156,4 +156,6 @@ func (e *edge) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enque
 // Namespace is known without a call.
 func (e *edge) Namespace(ctx context.Context) (string, error) { return e.st.Namespace(ctx) }
 
+func (e *edge) Listen(enqueued func(pools ...string)) (stop func()) { return e.st.Listen(enqueued) }
+
 func (e *edge) Local() bool { return e.st.Local() }

@@ -1,0 +1,40 @@
+package store
+
+import (
+	"slices"
+	"sync"
+)
+
+// listeners are the replicas of this process that are told what the Store has enqueued.
+type listeners struct {
+	mu  sync.Mutex
+	all []*listener
+}
+
+type listener struct{ enqueued func(pools ...string) }
+
+// Listen has enqueued called with the pools of what this Store has enqueued or retried, until stop was called.
+func (s replica) Listen(enqueued func(pools ...string)) (stop func()) {
+	l := &listener{enqueued}
+	heard := &s.listening
+	heard.mu.Lock()
+	defer heard.mu.Unlock()
+	heard.all = append(heard.all, l)
+	return func() {
+		heard.mu.Lock()
+		defer heard.mu.Unlock()
+		heard.all = slices.DeleteFunc(heard.all, func(each *listener) bool { return each == l })
+	}
+}
+
+// tell says that there are new tasks in the pools.
+func (l *listeners) tell(pools ...string) {
+	if len(pools) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, each := range l.all {
+		each.enqueued(pools...)
+	}
+}
