@@ -73,7 +73,7 @@ func TestStartWithoutTheLockService(t *testing.T) {
 				ready, detail := r.condition(t, "lock")
 				return ready == (l.when == "store") && strings.Contains(detail, "away for")
 			})
-			if log := r.Log(); !strings.Contains(log, "this replica starts without it") || !strings.Contains(log, "service away") {
+			if log := r.Log(); !strings.Contains(log, "starting without it") || !strings.Contains(log, "service away") {
 				t.Errorf("its log does not say so:\n%s", log)
 			}
 			if text := r.metrics(t); !strings.Contains(text, "lockstep_lock_up{") || !strings.Contains(text, "} 0\n") {
@@ -136,7 +136,7 @@ func startUnready(t *testing.T, config string) *replica {
 func wantRefused(t *testing.T, config string) {
 	t.Helper()
 	out, err := exec.Command(program.Build(t, scheduler), "serve", "-c", config, "--listen", "127.0.0.1:0", "--id", "r2").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "write the same lock section for all") {
+	if err == nil || !strings.Contains(string(out), "give all replicas the same lock section") {
 		t.Errorf("a replica with another lock service: %v\n%s", err, out)
 	}
 }

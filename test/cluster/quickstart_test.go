@@ -180,7 +180,7 @@ func TestTwoSignals(t *testing.T) {
 	program.Within(t, 10*time.Second, "it drains", func() bool { return strings.Contains(r.Log(), "draining") })
 	time.Sleep(600 * time.Millisecond) // within half a second it would be the same signal
 	r.Signal(t, syscall.SIGTERM)
-	if code := r.Exit(t, 10*time.Second); code != 1 || !strings.Contains(r.Log(), "told twice") {
+	if code := r.Exit(t, 10*time.Second); code != 1 || !strings.Contains(r.Log(), "stopped by a second signal") {
 		t.Errorf("exit code %d\n%s", code, r.Log())
 	}
 }
