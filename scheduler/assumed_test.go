@@ -14,14 +14,14 @@ type assumed struct {
 
 func (a *assumed) Session() *membership.Session { return a.session.Load() }
 
-// assume makes it the session of this replica.
+// assume makes it the session of this replica. The first call comes before anything runs.
 func (s *executor) assume(ses *membership.Session) {
 	a, ok := s.member.(*assumed)
 	if !ok {
 		a = &assumed{member: s.member}
+		s.member = a
 	}
 	a.session.Store(ses)
-	s.member = a
 }
 
 // storeAnswers reports whether the store counts as there.
@@ -37,5 +37,7 @@ func (s *executor) storeAnswers() bool {
 // assume makes it the session of all parts of this replica.
 func (s *Scheduler) assume(ses *membership.Session) {
 	s.work.assume(ses)
-	s.triggers.member = s.work.member
+	if s.triggers.member != s.work.member {
+		s.triggers.member = s.work.member
+	}
 }
