@@ -15,6 +15,8 @@ type upcoming struct {
 	queue dueQueue
 	index map[string]*due
 	freed map[string]time.Time // what is being decided; and, if its slot was freed meanwhile, when
+	reads int                  // how many read rows at the moment
+	ended map[string]time.Time // jobs whose slot was freed meanwhile, and when
 }
 
 type due struct {
@@ -25,7 +27,7 @@ type due struct {
 }
 
 func newUpcoming() *upcoming {
-	return &upcoming{index: map[string]*due{}, freed: map[string]time.Time{}}
+	return &upcoming{index: map[string]*due{}, freed: map[string]time.Time{}, ended: map[string]time.Time{}}
 }
 
 // set makes at the job's next time; a zero at forgets the job. With waits it is looked at when its slot is free, too.
@@ -53,6 +55,9 @@ func (u *upcoming) set(job string, at time.Time, waits bool) {
 func (u *upcoming) free(job string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.reads > 0 {
+		u.ended[job] = now
+	}
 	if _, deciding := u.freed[job]; deciding {
 		u.freed[job] = now
 		return false
@@ -86,6 +91,24 @@ func (u *upcoming) deciding(names []string) (decided func()) {
 				u.hasten(name, at)
 			}
 			delete(u.freed, name)
+		}
+	}
+}
+
+// reading notes that rows are about to be read; call the answer when what they say is set. A row may have been read before a slot
+// was freed: what waits for that slot is looked at then, and not when the row says.
+func (u *upcoming) reading() (read func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.reads++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		for job, at := range u.ended {
+			u.hasten(job, at)
+		}
+		if u.reads--; u.reads == 0 {
+			clear(u.ended)
 		}
 	}
 }
@@ -144,6 +167,7 @@ func (q *dueQueue) Pop() any {
 func (s *triggers) look(ctx context.Context, stripes []int) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	defer s.upcoming.reading()()
 	rows, err := s.store.Upcoming(ctx, stripes)
 	if err != nil {
 		s.stripes.forget(stripes...)

@@ -130,6 +130,31 @@ func TestASlotThatIsFreedMeanwhile(t *testing.T) {
 	}
 }
 
+// If the slot is freed while rows are read, what a row says of it may be older: the job is looked at when the slot was freed,
+// however many read.
+func TestASlotThatIsFreedWhileRowsAreRead(t *testing.T) {
+	start := replicatest.Time("12:00:05")
+	for others := range 2 {
+		u := newUpcoming()
+		u.set("j", start.Add(time.Second), true)
+		read := u.reading()
+		for range others {
+			u.reading()()
+		}
+		u.free("j", start)
+		u.set("j", start.Add(time.Second), true) // as the row was
+		read()
+		if at, _ := u.next(); !at.Equal(start) {
+			t.Errorf("beside %d others: the next look is at %v", others, at)
+		}
+		u.set("j", start.Add(time.Second), true)
+		u.reading()()
+		if at, _ := u.next(); !at.Equal(start.Add(time.Second)) {
+			t.Errorf("what was freed before is looked at once more, at %v", at)
+		}
+	}
+}
+
 // Of due times that are caught up one after the other, each starts as soon as the one before has ended.
 func TestADueTimeStartsWhenItsSlotIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
