@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Each kind of broken lock service is caught in one run, also where a key may be lost by itself.
+// Each kind of broken lock service is caught in one run, but for early expiry, also where a key may be lost by itself.
 func TestLinearizableCatches(t *testing.T) {
 	for _, bug := range []string{doubleGrant, tokensGoBack, releasesOthers, earlyExpiry, deafToRelease, heldForEver, "accepts stale writes"} {
 		for _, alone := range []bool{false, true} {
@@ -31,10 +31,19 @@ func TestLinearizableCatches(t *testing.T) {
 					ExpireSession: func(_ *testing.T, s driver.Session) { service.Expire(s.ID()) },
 					KeysDieAlone:  alone,
 				}
-				r := contend(t, h, Linear{careless: bug == "accepts stale writes"})
-				if result, _ := r.judge(linearLimit); result != porcupine.Illegal {
-					t.Errorf("%s, want %s; seed %d", result, porcupine.Illegal, r.seed)
+				runs := 1
+				if bug == earlyExpiry {
+					runs = 3 // one in 50 shows nothing: no client asked between the two ends of a session
 				}
+				var seeds []uint64
+				for range runs {
+					r := contend(t, h, Linear{careless: bug == "accepts stale writes"})
+					if result, _ := r.judge(linearLimit); result == porcupine.Illegal {
+						return
+					}
+					seeds = append(seeds, r.seed)
+				}
+				t.Errorf("not found in %d runs; seeds %v", runs, seeds)
 			})
 		}
 	}
