@@ -14,14 +14,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// AddPools makes pools known before a replica has loaded them, and the default pool with them: a program
-// that enqueues, and runs no replica or has just started one, need not wait for it. Their handlers are
-// not needed and not kept: Kinds may name kinds with nil handlers. A pool with kinds takes tasks of these kinds
-// alone, and with a Handler those without a kind; a pool with neither takes any, until a replica has loaded it. What a replica has loaded stays as it is; a pool that was retired comes
-// back, until the replica that governs looks again and does not have it either.
+// AddPools makes pools known before a replica has loaded them, and the default pool with them. A program that enqueues, and runs
+// no replica or has just started one, need not wait for a replica. Handlers are not needed and not kept: Kinds may name kinds
+// with nil handlers. A pool with kinds takes tasks of these kinds alone, and with a Handler those without a kind. A pool with
+// neither takes any, until a replica has loaded it. What a replica has loaded stays as it is. A retired pool comes back, until
+// the replica that governs reads the pools again and does not have it either.
 //
-// Errors: jobs.ErrInvalid with all problems of the pools, and for a new pool whose name differs from that of one which is known
-// only in capitals; jobs.ErrUnavailable.
+// Errors: jobs.ErrInvalid with all problems of the pools, and for a new pool with a name that differs from a known one only in
+// capitals; jobs.ErrUnavailable.
 func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error {
 	if err := (jobs.Set{Pools: ledger.Declared(pools)}).Validate(); err != nil {
 		return &opError{"add pools", err}
@@ -77,7 +77,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 }
 
 // sameButForCapitals refuses names that are not known yet where a pool has them in other capitals. The rows of the new ones
-// are there already, and all are locked, so that of two who add such names at once the one or the other sees it.
+// exist already, and all are locked: of two transactions that add such names at once, at least one is refused.
 func (t *tx) sameButForCapitals(names, known []string) error {
 	added := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
 	if len(added) == 0 {
@@ -101,7 +101,7 @@ func (t *tx) sameButForCapitals(names, known []string) error {
 	return cmp.Or(err, errors.Join(problems...))
 }
 
-// declare adds kinds to those that other programs have declared, unless either of them says nothing of them.
+// declare adds kinds to those that other programs have declared, unless one side declares no kinds.
 func (m poolModel) declare(has kinds) (kinds, error) {
 	if m.Hash == "" {
 		return has, nil

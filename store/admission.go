@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// admission decides which tasks become running in a transaction, as ledger.Admission says. Claims and decisions ask it,
+// admission decides which tasks become running in a transaction, by the rules of ledger.Admission. Claims and decisions use it,
 // and nothing else makes a task running.
 type admission struct {
 	ledger.Admission
@@ -32,8 +32,8 @@ func newAdmission(a ledger.Admission, now time.Time) *admission {
 	return &admission{Admission: a, now: now, pools: map[string]*poolRow{}}
 }
 
-// readFree reads the rows of pools, and locks those that are limited and that nobody else has locked: of the others no task becomes
-// running. It may be called with rows in hand that come later in the order of locks, since it waits for none.
+// readFree reads the rows of pools, and locks the limited ones that no other transaction has locked. No task of the others
+// becomes running. It may be called with locks on rows that come later in the order of locks, since it waits for none.
 func (a *admission) readFree(t *tx, pools []string) error {
 	var limited, others []string
 	for _, name := range sqlkit.Distinct(pools) {
@@ -91,7 +91,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 	return err
 }
 
-// outdated reports whether a pool has another definition than the one that the replica goes by, or none.
+// outdated reports whether a pool has another definition than the one that the replica has loaded, or none.
 func (a *admission) outdated(pool string) bool {
 	p := a.pools[pool]
 	return p == nil || p.hash == "" || p.hash != a.Pools[pool].Hash
@@ -128,8 +128,8 @@ func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool
 	return r, true, false
 }
 
-// admitNew is admit for a task that is not in the table yet. In a limited pool it competes with the pending tasks: those of its priority
-// were there before.
+// admitNew is admit for a task that is not in the table yet. In a limited pool it competes with the pending tasks. Those of its
+// own priority come first.
 //
 // Index: tasks_claim, equality on state and pool, then its order.
 func (a *admission) admitNew(t *tx, r openTask, job *jobRow) (_ openTask, ok bool, err error) {

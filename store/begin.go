@@ -7,11 +7,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// begin is how a deciding transaction starts: its session lives, and the moment is what judge makes of the
-// database's time; one statement asks for both. It takes no lock: a session may be declared dead before
-// this transaction commits, and Reap finds what it then leaves.
+// begin starts a deciding transaction. One statement reads whether its session is live and the database's time, from which
+// judge makes the moment. It takes no lock: a session may be declared dead before this transaction commits, and Reap finds
+// what the transaction then leaves.
 //
-// It fails with ledger.ErrSessionDead for a session that was declared dead, or never was.
+// It fails with ledger.ErrSessionDead for a session that was declared dead, or never existed.
 func (t *tx) begin(session string, judge ledger.Judge) (now time.Time, err error) {
 	var dead bool
 	var at sql.NullInt64

@@ -39,7 +39,7 @@ func (a *attentive) Begin(ctx context.Context, conn *sql.Conn) error {
 	return a.Dialect.Begin(ctx, conn)
 }
 
-// orphans is a store in which n tasks run whose replica is dead.
+// orphans is a store with n running tasks of a dead session.
 func orphans(t *testing.T, file string, n int) *Store {
 	t.Helper()
 	s := migrated(t, "sqlite", file, Options{})
@@ -71,7 +71,7 @@ func orphans(t *testing.T, file string, n int) *Store {
 	return s
 }
 
-// A database that refuses everything is asked so many times and not once for each task; one that is away, once.
+// A database that refuses everything gets a fixed number of tries and not one for each task; one that is unreachable gets one.
 func TestReapingEndsWhereNothingIsTaken(t *testing.T) {
 	s := orphans(t, filepath.Join(t.TempDir(), "a.db"), 200)
 	a := &attentive{Dialect: s.db.Dialect}
@@ -144,7 +144,7 @@ func TestWhatAnotherMadeReady(t *testing.T) {
 	}
 }
 
-// What another replica was told of meanwhile is not told again.
+// An event that another replica has delivered meanwhile is not delivered again.
 func TestWhatAnotherWasToldOf(t *testing.T) {
 	for driver, dsn := range map[string]func(t *testing.T) string{
 		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") },
@@ -186,7 +186,7 @@ func TestWhatAnotherWasToldOf(t *testing.T) {
 	}
 }
 
-// A task that is swept while its retry is written is not there any more. On SQLite nobody sweeps meanwhile.
+// A task that is swept while its retry is written does not exist any more. On SQLite no other process sweeps meanwhile.
 func TestWhatIsSweptIsNotRetried(t *testing.T) {
 	at := servers.MySQL(t)
 	other, s := migrated(t, "mysql", at, Options{}), migrated(t, "mysql", at, Options{})
@@ -206,7 +206,7 @@ func TestWhatIsSweptIsNotRetried(t *testing.T) {
 	}
 }
 
-// A replica that has nothing to do keeps nobody from writing, however often it looks.
+// A replica that has nothing to do holds up no writer, however often it polls.
 func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})

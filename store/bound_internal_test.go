@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// A configuration has more time than other calls, unless its context says how much.
+// A configuration has more time than other calls, unless its context has a deadline.
 func TestDefinitionsHaveTimeOfTheirOwn(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a"})

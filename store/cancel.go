@@ -10,10 +10,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Cancel ends a pending task as cancelled at once. Of a running one it asks the owner, which
-// sees it in Own, and returns the task as it is; such a task is not attempted again.
+// Cancel ends a pending task as cancelled at once. For a running one it requests the cancellation from the owner, which
+// sees the request in Own, and returns the task as it is. Such a task is not attempted again.
 //
-// by is who asked, for people; it may be empty. Errors: jobs.ErrNotFound, jobs.ErrConflict if the
+// by names the origin of the request, for display; it may be empty. Errors: jobs.ErrNotFound, jobs.ErrConflict if the
 // task has ended, jobs.ErrUnavailable.
 func (s *Store) Cancel(ctx context.Context, id, by string) (jobs.Task, error) {
 	why := "cancelled"
@@ -56,7 +56,7 @@ func (s *Store) Cancel(ctx context.Context, id, by string) (jobs.Task, error) {
 	return task, err
 }
 
-// askOwner leaves word for the owner of a running task. The first one who asks is named.
+// askOwner writes the request into the row of a running task, where its owner reads it. The first request is kept.
 //
 // Index: primary key.
 func askOwner(t *tx, row openTask, why string) error {

@@ -13,13 +13,13 @@ import (
 // scheduler's Tasks.
 //
 // A clock that was wrong may have made a task ready too early: here it must be due by the time that c.Now
-// makes of the database's. What was made to run at once, whatever the clock said, does not wait for that.
+// makes of the database's. A task that was made to run at once does not wait for that.
 //
-// No task is claimed twice, whether or not the claimers hold a lock: a row is taken only if it is
+// No task is claimed twice, whether or not the claiming replicas hold a lock: a row is taken only if it is
 // still pending under the token that was read. With MaxRunning, the pool's row is locked and its
 // running tasks are counted by index, so the limit is exact over all replicas.
 //
-// When Admit refuses a whole batch, the next one is looked at, once.
+// When Admit refuses a whole batch, the next one is read, once.
 //
 // Errors: ledger.ErrSessionDead, ledger.ErrOutdated, what c.Now returned, jobs.ErrUnavailable.
 func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
@@ -41,10 +41,10 @@ func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, err
 	return beyond.out, nil
 }
 
-// claim is one Claim call; write starts it anew each time.
+// claim is one Claim call; each call of write starts it again.
 type claim struct {
 	ledger.Claim
-	skip int // candidates that were looked at before
+	skip int // candidates of earlier batches
 
 	now       time.Time
 	admission *admission
@@ -99,7 +99,7 @@ func (w *claim) room(t *tx) (int, error) {
 	return p.room, nil
 }
 
-// choose reads candidates without a lock, locks the rows of their jobs, and asks about each whose job is free.
+// choose reads candidates without a lock, locks the rows of their jobs, and asks the admission about each with a free job.
 //
 // Index: tasks_claim, equality on state and pool, then its order.
 func (w *claim) choose(t *tx, room int) error {
@@ -124,8 +124,7 @@ func (w *claim) choose(t *tx, room int) error {
 	return nil
 }
 
-// lock takes the rows of the candidates' jobs that are free. It waits for one only if none of the candidates
-// can do without.
+// lock locks the free rows of the candidates' jobs. It waits for one only if every candidate needs one and none is free.
 func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 	var wanted []string
 	for _, r := range candidates {
@@ -152,7 +151,7 @@ func (w *claim) ask(r openTask) {
 	}
 }
 
-// startTriggers notes the first start of a trigger's task.
+// startTriggers records the first start of a trigger's task.
 //
 // Index: primary key of triggers.
 func (w *claim) startTriggers(t *tx) error {
@@ -161,7 +160,7 @@ func (w *claim) startTriggers(t *tx) error {
 	return err
 }
 
-// take writes the claim and finds out which tasks it got: another replica may have been faster, without a lock.
+// take writes the claim and finds out which tasks it got: another replica may have claimed some first, as there is no lock.
 func (w *claim) take(t *tx) error {
 	rows := slices.SortedFunc(slices.Values(w.taken), func(a, b taken) int { return lockOrder(a.was, b.was) })
 	count, err := t.startTasks(w.ID, rows)
@@ -187,7 +186,7 @@ func (w *claim) read() []openTask {
 	return was
 }
 
-// ours asks which of the tasks carry this claim.
+// ours returns which of the tasks carry this claim.
 //
 // Index: primary key.
 func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
@@ -205,7 +204,7 @@ func (w *claim) report(got func(id string) bool) {
 	}
 }
 
-// committed finds the claim's rows, if any, behind the lock of a COMMIT that is still on its way.
+// committed waits for the locks of a COMMIT that may still be in progress, and finds the claim's rows, if any.
 func (w *claim) committed(t *tx) (bool, error) {
 	if len(w.taken) == 0 {
 		return true, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Those who enqueue under one key wait for each other: the server has no deadlock to break.
+// Transactions that enqueue under one key wait for each other: the server has no deadlock to break.
 func TestOneKeyMakesNoDeadlock(t *testing.T) {
 	s := migrated(t, "mysql", servers.MySQL(t), Options{})
 	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a"})

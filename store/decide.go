@@ -16,14 +16,16 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Decide locks the rows of d.Jobs that nobody else has locked, asks d.Decide, and writes ledger rows,
-// tasks and cursors in one transaction. It waits only if others have all of them. It implements the
-// scheduler's Triggers. Tasks must have ids, the same ones each time d.Decide is asked: a COMMIT whose
-// answer was lost is settled by them.
+// Decide decides due times of jobs in one transaction. It implements the scheduler's Triggers.
 //
-// The lock on a job's row is what makes "forbid" true, and the ledger's key (job, at, seq) is the
-// arbiter of what was decided before: such a row keeps its decision, opens no second task and is
-// left out of the answer. A cursor never moves back.
+//  1. It locks the rows of d.Jobs that no other transaction has locked. It waits only if others have all of them.
+//  2. It calls d.Decide.
+//  3. It writes ledger rows, tasks and cursors.
+//
+// Tasks must have ids, the same ones in each call of d.Decide: by them a COMMIT is settled when its answer was lost.
+//
+// The lock on a job's row guarantees "forbid". The ledger's key (job, at, seq) shows what was decided before: such a row keeps
+// its decision, opens no second task and is left out of the answer. A cursor never moves back.
 //
 // Errors: ledger.ErrSessionDead, what d.Now returned, jobs.ErrUnavailable.
 func (s replica) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
@@ -42,7 +44,7 @@ func (s replica) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, e
 // errDecided: the ledger has a row already that this decision wanted to write.
 var errDecided = errors.New("decided before")
 
-// decision is one Decide call; write starts it anew each time.
+// decision is one Decide call; each call of write starts it again.
 type decision struct {
 	ledger.Decide
 	look bool // for rows that exist, before writing: some do
@@ -52,7 +54,7 @@ type decision struct {
 	rows      []*jobRow
 	triggers  []jobs.Trigger
 	tasks     []openTask
-	ended     []ledger.LostTask // as somebody knows
+	ended     []ledger.LostTask // known to have ended
 	out       ledger.Decided
 }
 
@@ -96,7 +98,7 @@ func (w *decision) write(t *tx) error {
 	return t.saveJobs(w.rows)
 }
 
-// lock checks session and clock, then takes what is free of the stripes, if they are the guard, and of the jobs.
+// lock checks session and clock, then locks the free rows of the stripes, if they are the guard, and of the jobs.
 func (w *decision) lock(t *tx) (err error) {
 	if w.now, err = t.begin(w.Session, w.Now); err != nil {
 		return err
@@ -117,7 +119,7 @@ func (w *decision) lock(t *tx) (err error) {
 	return err
 }
 
-// states adds the open tasks. They are read after the lock: nobody opens one in between.
+// states adds the open tasks. They are read after the lock: no other transaction opens one in between.
 //
 // Index: tasks_job.
 func (w *decision) states(t *tx) ([]ledger.JobState, error) {
@@ -194,7 +196,7 @@ func (w *decision) open(t *tx) error {
 
 // openTask adds a task, running if it may be.
 func (w *decision) openTask(t *tx, job *jobRow, o *ledger.Opening) error {
-	task := *o.Task // the decider's own value stays as it is
+	task := *o.Task // the value of d.Decide stays as it is
 	if o.Trigger.Job != "" {
 		task.ScheduledAt, task.Seq = o.Trigger.At, o.Trigger.Seq
 	}
@@ -260,7 +262,7 @@ func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at)`, rows)
 }
 
-// missed are the due times that nobody decided in time.
+// missed are the due times that were not decided in time.
 func missed(triggers []jobs.Trigger) []happening {
 	var all []happening
 	for _, g := range triggers {
@@ -274,7 +276,7 @@ func missed(triggers []jobs.Trigger) []happening {
 	return all
 }
 
-// committed waits for the jobs' rows and asks for one row of the lost transaction. If it wrote
+// committed waits for the jobs' rows and reads one row of the transaction with the lost answer. If that wrote
 // cursors only, writing them again changes nothing.
 //
 // Index: primary keys.

@@ -18,9 +18,8 @@ func (m jobModel) differs(d *ledger.JobDef) bool {
 	return m.Hash != d.Hash || m.Schedule != d.Schedule || m.Stripe != d.Stripe
 }
 
-// writeJobs makes the rows of the named jobs say what defs say. The cursor never moves back, and
-// moves to now, as judge takes it, where the schedule is new: an edit fires nothing of the past. What was due by the old
-// schedule and was not decided yet is missed.
+// writeJobs writes defs to the rows of the named jobs. The cursor never moves back. Where the schedule is new it moves to now,
+// as judge takes it: an edit fires nothing of the past. What was due by the old schedule and was not decided yet is missed.
 func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef, judge ledger.Judge) error {
 	rows, err := defined[jobModel](t, names, true)
 	if err != nil {
@@ -35,7 +34,7 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 	for _, name := range names {
 		row, d := rows[name], defs[name]
 		if !row.differs(d) {
-			continue // somebody wrote it, or took it out, in the meantime
+			continue // written or removed by another process in the meantime
 		}
 		at := row.due()
 		if schedule := scheduleOf(d); !at.IsZero() && !at.After(now) && row.Schedule != schedule {
@@ -70,8 +69,8 @@ func scheduleOf(d *ledger.JobDef) string {
 	return d.Schedule
 }
 
-// overtaken is the row for the first due time that an edit found undecided. How many more there were
-// only the old schedule knows, and nobody has that any more.
+// overtaken is the row for the first due time that an edit found undecided. How many more there were is unknown: only the old
+// schedule tells, and it is not kept.
 func overtaken(job string, at time.Time, schedule string, now time.Time) jobs.Trigger {
 	code, why := reason.ScheduleChanged, ledger.ReasonEdited
 	if schedule == "" {
@@ -91,14 +90,14 @@ func (m poolModel) differs(d *ledger.PoolDef) bool {
 		string(m.Kinds) != string(handled{d.Hash, d.Kinds}.encode())
 }
 
-// other is what a replica goes by that has the pool otherwise.
+// other is the definition that governs, for a replica that has loaded another one for the pool.
 func (m poolModel) other(name string) (ledger.OtherPool, error) {
 	o := ledger.OtherPool{Name: name, Hash: m.Hash}
 	if m.Hash == "" {
 		return o, nil
 	}
 	has, err := readHandled(m.Kinds)
-	if o.MaxRunning = m.MaxRunning; has.Hash == m.Hash { // of a program that writes no kinds nothing is known
+	if o.MaxRunning = m.MaxRunning; has.Hash == m.Hash { // else a program that writes no kinds wrote the row
 		o.Kinds = has.Kinds
 	}
 	return o, err
@@ -111,7 +110,7 @@ func onLost(retry bool) jobs.OnLost {
 	return jobs.LostFails
 }
 
-// writePools makes the rows of the named pools say what defs say.
+// writePools writes defs to the rows of the named pools.
 func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.PoolDef) error {
 	rows, err := defined[poolModel](t, names, true)
 	if err != nil {
@@ -152,7 +151,7 @@ func defined[M interface{ id() string }](t *tx, names []string, lock bool) (map[
 	return all, err
 }
 
-// upsert writes rows, whole, whether they are there or not. size is how many bytes a row has beside its names.
+// upsert writes whole rows, whether they exist or not. size is how many bytes a row has beside its names.
 func upsert[M any](t *tx, all []M, size func(M) int) error {
 	for part := range sqlkit.Portions(all, size) {
 		if err := t.gorm().Clauses(clause.OnConflict{UpdateAll: true}).Create(&part).Error; err != nil {

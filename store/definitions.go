@@ -18,7 +18,7 @@ const assertTimeout = time.Minute
 
 // Load takes the next configuration number for the session, keeps it there, and asserts d.
 func (s replica) Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
-	err = s.sure(ctx, "load", func(t *tx) error { // a number that nobody uses does no harm
+	err = s.sure(ctx, "load", func(t *tx) error { // an unused number does no harm
 		last, err := t.lockConfig()
 		if err != nil {
 			return err
@@ -45,9 +45,9 @@ func (s replica) Load(ctx context.Context, session string, d ledger.Definitions)
 	return config, nil
 }
 
-// Assert makes d hold if no live session has a higher configuration number than this one; see
-// scheduler.Definitions. While d.Now does not believe the clock, no job's row is written. Rows are written in batches, each a transaction that makes sure that
-// the session still governs: other replicas are held up for milliseconds.
+// Assert makes d hold if no live session has a higher configuration number than this one; see scheduler.Definitions. While d.Now
+// refuses the clock, no job's row is written. Rows are written in batches. Each is a transaction that checks that the session
+// still governs, so that other replicas wait for milliseconds.
 func (s replica) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -124,7 +124,7 @@ func (s replica) Assert(ctx context.Context, session string, d ledger.Definition
 	return ledger.Assertion{Governs: true}, nil
 }
 
-// lockConfig makes the caller the only one that joins, loads or asserts, until its transaction
+// lockConfig locks out every other transaction that joins, loads or asserts, until the caller's transaction
 // ends, and returns the last configuration number.
 func (t *tx) lockConfig() (last int64, err error) {
 	found, err := t.One(`SELECT value FROM {meta} WHERE name = ?{for_update}`, []any{"config_counter"}, &last)
@@ -152,7 +152,7 @@ func (t *tx) governs(session string, lock bool) (config int64, governs bool, err
 	return config, config >= highest, err
 }
 
-// stale returns the names whose rows are missing, differ from their definition, or have none.
+// stale returns the names of rows that are missing, that differ from their definition, or that have none.
 func stale[R, D any](rows map[string]R, defs map[string]*D, differs func(R, *D) bool) []string {
 	var names []string
 	for name, row := range rows {

@@ -17,14 +17,14 @@ import (
 
 // Enqueue adds tasks to pools, all or none, in one transaction; the answer has their order.
 //
-// A task whose idempotency key was used before in its pool, with the same kind and payload, is not
-// added: the answer has the task that exists. With another kind or payload it is jobs.ErrConflict. Payloads are
-// the same if their compact JSON is, byte for byte: the order of fields counts, and how numbers and characters are written.
+// If the idempotency key of a task was used before in its pool, with the same kind and payload, the task is not added: the answer
+// has the task that exists. With another kind or payload it is jobs.ErrConflict. Payloads are the same if their compact JSON is,
+// byte for byte: the order of fields counts, and how numbers and characters are written.
 // A pool that no replica has loaded is jobs.ErrNotFound, see AddPools. A new task that no live replica can run, nor
 // the configuration that governs or did last, is a *jobs.KindError, unless it has Force. A bad field is jobs.ErrInvalid, with all
 // that NewTask.Encode finds wrong with the first bad task; fields come before pools.
 //
-// Replicas of this process that run on this Store look at once; others see the tasks with their next poll, within half a second.
+// Replicas of this process that run on this Store poll at once; others see the tasks with their next poll, within half a second.
 func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	batch, err := newBatch(tasks)
 	if err != nil || len(tasks) == 0 {
@@ -58,7 +58,7 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqu
 	return all, nil
 }
 
-// enqueue writes what is new of the batch, and fills in what the database knows. It may be called
+// enqueue writes the new tasks of the batch, and fills in what comes from the database. It may be called
 // again for the same batch.
 func (t *tx) enqueue(batch []*parcel) error {
 	governing, now, err := t.fillPools(batch)
@@ -88,7 +88,7 @@ func (t *tx) enqueue(batch []*parcel) error {
 }
 
 // fillPools gives the tasks their pools' policies, and returns the kinds that govern and the database's time, which the same
-// statement asks for. It locks nothing: a pool that is retired in the same moment keeps the task for whoever brings it back.
+// statement reads. It locks nothing: a pool that is retired in the same moment keeps the task until a configuration has it again.
 func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Time, err error) {
 	names := map[string][]*parcel{}
 	for _, p := range batch {
@@ -124,7 +124,7 @@ func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Ti
 		return nil, now, err
 	}
 	if t.callers {
-		if !namespace.Valid { // none of the pools is there
+		if !namespace.Valid { // none of the pools exists
 			if namespace.String, err = t.ownNamespace(); err != nil {
 				return nil, now, err
 			}
@@ -145,7 +145,7 @@ func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Ti
 	return governing, now, err
 }
 
-// unknownPool says which pools there are: the name is wrong, or those who work on it come later.
+// unknownPool names the pools that exist: the name is wrong, or no replica has loaded the pool yet.
 func (t *tx) unknownPool(name string) error {
 	known, err := column[string](t, `SELECT name FROM {pools} WHERE hash <> '' ORDER BY name LIMIT 10`)
 	switch {
@@ -157,9 +157,9 @@ func (t *tx) unknownPool(name string) error {
 	return fmt.Errorf("pool %q: %w: no replica has loaded a configuration with it; known are %s", name, jobs.ErrNotFound, strings.Join(known, ", "))
 }
 
-// takeKeys adds the idempotency keys, in order, and marks the tasks whose key belongs to another one.
-// Adding a key waits for those who are adding it; the locking read then sees what they committed,
-// whatever the isolation level is. It shares the row with the others who waited.
+// takeKeys adds the idempotency keys, in order, and marks the tasks with a key that belongs to another task.
+// Adding a key waits for other transactions that are adding it. The locking read then sees what they committed,
+// whatever the isolation level is. It shares the row with the others that waited.
 func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 	keyed := slices.DeleteFunc(slices.Clone(batch), func(p *parcel) bool { return p.key == "" || p.first != nil })
 	slices.SortFunc(keyed, func(a, b *parcel) int {
@@ -201,7 +201,7 @@ func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 	return nil
 }
 
-// dropKeys takes back the keys that takeKeys added: a caller's transaction may go on without the tasks.
+// dropKeys deletes the keys that takeKeys added: a caller's transaction may go on without the tasks.
 func (t *tx) dropKeys(batch []*parcel) error {
 	for _, p := range batch {
 		if p.key == "" || p.existed {
@@ -238,7 +238,7 @@ func (t *tx) enqueued(batch []*parcel) ([]jobs.Enqueued, error) {
 	return all, nil
 }
 
-// kept reports whether a task was committed, waiting for those who are about to. It may have ended since.
+// kept reports whether a task was committed, and waits for a COMMIT in progress. The task may have ended since.
 func (t *tx) kept(id string) (bool, error) {
 	var n int
 	found, err := t.One(`SELECT 1 FROM {tasks} WHERE id = ?{for_update}`, []any{id}, &n)

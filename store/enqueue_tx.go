@@ -16,19 +16,23 @@ import (
 // the ExecContext and QueryContext of [*sql.Tx] that is in a transaction on this store's database: a
 // *sqlx.Tx, or a [*sql.Conn] after BEGIN. Isolation level and flags are the caller's.
 //
-// Errors are those of Enqueue. What is in no transaction is jobs.ErrInvalid, since the task would exist at once: what has no Commit, such as
-// a connection, is asked, which takes a statement more (on MySQL two). So is a transaction that only reads; but the driver
-// modernc.org/sqlite ignores [sql.TxOptions].ReadOnly, and the task is written. And so is a transaction on a database whose tables are those of
-// another store: their [Store.Namespace] is compared with the one that New, Migrate or CheckSchema read. A copy of a database has the same, and a
-// Store that was made before its tables, and of which neither Migrate nor CheckSchema was called since, compares nothing. A *jobs.KindError leaves nothing of the task in the
-// transaction, which may go on and be committed. After any other error the caller must roll back; what Enqueue would repeat
-// itself, such as a deadlock, is jobs.ErrUnavailable here, and the whole transaction is the caller's to
-// repeat. Of a task that exists under the same idempotency key and was
-// committed too late for the transaction to see it, the answer has what was asked for and the id. While
-// another open transaction has added the same key, EnqueueTx waits for its end, as long as the
-// caller's lock timeout allows.
+// Errors are those of Enqueue, and jobs.ErrInvalid for:
+//   - what is in no transaction, since the task would exist at once. A value without Commit, such as a connection, is checked by
+//     one more statement (on MySQL two).
+//   - a transaction that only reads. But the driver modernc.org/sqlite ignores [sql.TxOptions].ReadOnly, and the task is written.
+//   - a transaction on a database with the tables of another store. Their [Store.Namespace] is compared with the one that New,
+//     Migrate or CheckSchema read. A copy of a database has the same. A Store that was made before its tables, and of which
+//     neither Migrate nor CheckSchema was called since, compares nothing.
 //
-// On SQLite a transaction that has read cannot write any more once somebody else has written
+// A *jobs.KindError leaves nothing of the task in the transaction, which may go on and be committed. After any other error the
+// caller must roll back. What Enqueue would repeat itself, such as a deadlock, is jobs.ErrUnavailable here, and the caller must
+// repeat the whole transaction.
+//
+// If a task exists under the same idempotency key and was committed too late for the transaction to see it, the answer has the
+// requested task with the id of the existing one. While another open transaction has added the same key, EnqueueTx waits for its
+// end, as long as the caller's lock timeout allows.
+//
+// On SQLite a transaction that has read cannot write any more once another connection has written
 // (SQLITE_BUSY): begin with a write, or open the handle with _txlock=immediate.
 func (s *Store) EnqueueTx(ctx context.Context, tx any, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	conn, err := inTransaction(tx)
@@ -63,8 +67,8 @@ func (s *Store) EnqueueTx(ctx context.Context, tx any, tasks ...jobs.NewTask) ([
 	return all, nil
 }
 
-// join makes a caller's transaction ready to write. What can be committed is in a transaction; of the rest, such as a
-// connection, that is asked.
+// join makes a caller's transaction ready to write. What can be committed is in a transaction. For the rest, such as a
+// connection, a statement checks that.
 func (t *tx) join() error {
 	if _, ends := t.Conn.(gorm.TxCommitter); !ends {
 		if is, err := t.DB.Dialect.InTransaction(t.Tx); err != nil {
@@ -76,8 +80,8 @@ func (t *tx) join() error {
 	return t.DB.Dialect.Join(t.Tx, "UPDATE {meta} SET value = value WHERE 1 = 0")
 }
 
-// ours refuses a caller's transaction on another database, whose tables have another namespace. The store's own is asked for
-// again before that, as its tables may have been made anew.
+// ours refuses a caller's transaction on another database: its tables have another namespace. The store's own is read
+// again before that, as its tables may have been created again.
 func (t *tx) ours(namespace string) error {
 	own := t.s.namespace.Load()
 	if own == nil || *own == namespace {
@@ -90,8 +94,8 @@ func (t *tx) ours(namespace string) error {
 	return err
 }
 
-// inTransaction finds what runs statements in a caller's transaction, and refuses what would run
-// each of them in one of its own.
+// inTransaction returns the part of the caller's value that runs statements in its transaction, and refuses a value that would
+// run each statement in a transaction of its own.
 func inTransaction(handle any) (sqlkit.Conn, error) {
 	if nilcheck.IsNil(handle) {
 		return nil, fmt.Errorf("%w: the transaction is nil", jobs.ErrInvalid)

@@ -15,7 +15,7 @@ import (
 // eventError is how much of an error an event keeps, in bytes: its task has more, limits.Error.
 const eventError = 4096
 
-// keepEvents writes events down in the transaction that made them. Their ids sort by time.
+// keepEvents writes events in the transaction that made them. Their ids sort by time.
 func (t *tx) keepEvents(now time.Time, events []happening) error {
 	rows := make([][]any, len(events))
 	for i, h := range events {
@@ -39,7 +39,7 @@ func (t *tx) events(after string, limit int) ([]ledger.Event, error) {
 	return list(table[eventModel](t).Where("id > ?", after).Order("id").Limit(limit), (*eventModel).event)
 }
 
-// fillHashes says how the jobs and pools of events are defined now.
+// fillHashes fills in the hashes of the current definitions of the jobs and pools of events.
 //
 // Index: primary keys of jobs and pools.
 func (t *tx) fillHashes(events []ledger.Event) error {

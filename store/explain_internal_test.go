@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// Explain is how a server is asked for a plan as a table of tables. MySQL 9 draws a tree unless it
-// is told, and MariaDB knows no such format.
+// Explain is the statement that returns a plan as a table of tables. MySQL 9 returns a tree without
+// FORMAT, and MariaDB has no such format.
 func Explain(t *testing.T, db sqlkit.Conn) string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT VERSION()")

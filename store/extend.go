@@ -9,10 +9,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// Extend moves may_run_until of running tasks, each under its token; the answer has the order of moves
-// and says whether the row was still the session's, and the session not dead: what a dead one had may be
-// about to start elsewhere. A time before that of the row moves nothing: it is an older one that was held
-// up on its way. It implements the scheduler's Tasks.
+// Extend moves may_run_until of running tasks, each under its token. The answer has the order of moves. It says whether
+// the row still belonged to the session, and the session was not dead: a task of a dead one may be about to start
+// elsewhere. A time before that of the row is stale and moves nothing. It implements the scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
 func (s replica) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {
@@ -20,16 +19,16 @@ func (s replica) Extend(ctx context.Context, session string, moves []ledger.Exte
 		return nil, nil
 	}
 	ours := make([]bool, len(moves))
-	// Without a transaction: no statement can undo what another one did, and what is another's, or a dead
-	// one's, stays so.
+	// Without a transaction: no statement can undo what another one did, and a row of another or a dead
+	// session stays so.
 	if err := s.keep(ctx, "extend", func(t *tx) error { return extend(t, session, moves, ours) }); err != nil {
 		return nil, err
 	}
 	return ours, nil
 }
 
-// ownedBy is the condition that running tasks are those of a session, which is asked for twice, under their tokens, and the
-// session is not dead.
+// ownedBy is the condition that running tasks belong to a session, under their tokens, and that the session is not dead. It has
+// the session as a parameter twice.
 //
 // Index: primary keys of tasks and sessions.
 const ownedBy = "session_id=? AND EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=? AND s.dead=0) AND state+0=2 AND {in name id, int token}"
@@ -47,7 +46,7 @@ func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error 
 		if err != nil {
 			return err
 		}
-		// Rows affected would not do: a value may have been there before, and is not counted then.
+		// Rows affected are not enough: a row that has the value already is not counted.
 		err = readOf(t, "SELECT id, token FROM {tasks} WHERE "+ownedBy,
 			sqlkit.Rows(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} }), []any{session, session}, func(m *taskFields) error {
 				found[pair{m.ID, m.Token}] = true

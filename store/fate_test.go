@@ -22,19 +22,19 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// fate is what becomes of one statement of many. Its sender gets an error, if not said otherwise.
+// fate is the outcome of one statement of many. Its sender gets an error, unless a field states otherwise.
 type fate struct {
 	name  string
 	done  bool // it takes effect
 	all   bool // nothing that is sent after it gets through, and the caller gives up
 	mute  bool // no answer and no error: the caller gives up
 	late  bool // as mute, and it arrives when the caller has given up
-	slow  bool // a COMMIT; its sender gives up the line, and it arrives after what is asked on another one
-	again bool // it is worth another try, and says so
+	slow  bool // a COMMIT; its sender gives up the line, and it arrives after the statements of another one
+	again bool // its error is one that is retried
 	half  bool // with again: one row of its answer is read before
 }
 
-// lasts says that the caller does not see the end of it.
+// lasts reports that the caller does not see the end of it.
 func (f fate) lasts() bool { return f.all || f.mute || f.late }
 
 // cut counts the statements that go through it, and one of them meets its fate.
@@ -49,7 +49,7 @@ type cut struct {
 	over   chan struct{} // closed when the caller has given up
 	late   int           // connection of what arrives after that
 	came   chan struct{} // closed when the server has answered it; nil: nothing arrives late
-	lines  lines         // of its senders, where they are told to give them up
+	lines  lines         // of its senders, where giveUp ends their waits
 }
 
 func (c *cut) arm(f fate, at int, giveUp func()) {
@@ -83,7 +83,7 @@ func (c *cut) answers(conn int, up bool, _ []byte) {
 	}
 }
 
-// meets says what becomes of a statement: whether it is lost, and if so, whether it still takes effect.
+// meets returns the fate of a statement: whether it is lost, and if so, whether it still takes effect.
 func (c *cut) meets(text string) (lost bool, f fate, over <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +200,7 @@ func opened(t *testing.T, dsn string) *store.Store {
 	return s
 }
 
-// behindFaultyFile is the same on SQLite: the driver itself says that a statement failed.
+// behindFaultyFile is the same on SQLite: the driver itself returns that a statement failed.
 func behindFaultyFile(t *testing.T, _ fate) *stage {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.db")
@@ -225,11 +225,11 @@ func behindFaultyFile(t *testing.T, _ fate) *stage {
 	return s
 }
 
-// faulty is a connector to SQLite whose connections lose what the cut says.
+// faulty is a connector to SQLite whose connections lose the statements that the cut names.
 type faulty struct {
 	driver.Connector
 	cut          *cut
-	broken, busy error // what SQLite says
+	broken, busy error // SQLite's errors
 }
 
 func (f *faulty) Connect(ctx context.Context) (driver.Conn, error) {
@@ -288,7 +288,7 @@ func (r *halfRows) Next(dest []driver.Value) error {
 	return r.Rows.Next(dest)
 }
 
-// brokenFile is what SQLite says about a disk that fails.
+// brokenFile is SQLite's error for a disk that fails.
 func brokenFile(t *testing.T) error {
 	t.Helper()
 	name, files, err := vfs.New(badDisk{fstest.MapFS{"a.db": {Data: make([]byte, 8192)}}})
@@ -305,7 +305,7 @@ func brokenFile(t *testing.T) error {
 	return coded(t, err, "disk I/O error")
 }
 
-// busyFile is what it says while somebody else writes.
+// busyFile is its error while another connection writes.
 func busyFile(t *testing.T) error {
 	t.Helper()
 	dsn := filepath.Join(t.TempDir(), "busy.db")

@@ -17,13 +17,13 @@ import (
 // Finish writes the ends of attempts of the session's tasks, each under its token, in one
 // transaction; the answer has the order of results. It implements the scheduler's Tasks.
 //
-// A result whose row was taken away is Fenced and changes nothing, but for the own result of a task
-// that ended as lost: it replaces that once, as Late, and its job no longer waits for it. Writing the same result again is Recorded
-// again: so an answer that was lost is settled by asking once more. Of several results for one task
+// A result for a row that is no longer owned is Fenced and changes nothing, but for the own result of a task
+// that ended as lost: it replaces that once, as Late, and its job no longer waits for it. Writing the same result again is
+// Recorded again: so a lost answer is settled by writing once more. Of several results for one task
 // only the first counts.
 //
-// A task whose cancellation was asked for is not attempted again, whatever the verdict. The tasks in
-// the answer have no payload. Of texts as much is kept as ledger.Result says.
+// A task with a requested cancellation is not attempted again, whatever the verdict. The tasks in
+// the answer have no payload. Texts are cut as ledger.Result says.
 //
 // Errors: jobs.ErrUnavailable. Any other error is the database's refusal: nothing was written.
 func (s replica) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
@@ -40,11 +40,11 @@ func (s replica) Finish(ctx context.Context, session string, results []ledger.Re
 	return w.out, nil
 }
 
-// finish is one Finish call; write starts it anew each time.
+// finish is one Finish call; each call of write starts it again.
 type finish struct {
 	session string
 	results []ledger.Result
-	lock    string // waits for a COMMIT that is still on its way
+	lock    string // waits for a COMMIT that is still in progress
 
 	now   time.Time
 	moves []move
@@ -79,8 +79,8 @@ func (w *finish) write(t *tx) (err error) {
 	return t.replaceLost(w.now, w.late)
 }
 
-// own reads the rows and plans the moves of those that are still ours. The other results are
-// returned, by their place.
+// own reads the rows and plans the moves of those that the session still owns. The other results are
+// returned, by their index.
 //
 // Index: primary key.
 func (w *finish) own(t *tx) (foreign []int, err error) {
@@ -135,7 +135,7 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 	return m
 }
 
-// ended judges results whose rows are not ours now: written before, late, or refused.
+// ended sorts results for rows that the session does not own now: written before, late, or refused.
 //
 // Index: primary keys of done and attempts.
 func (w *finish) ended(t *tx, foreign []int) error {
@@ -174,7 +174,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 			end = jobs.StateLost
 		}
 		switch {
-		case r.Verdict == ledger.HandBack: // also of one that ended as cancelled by that: it is no owner any more
+		case r.Verdict == ledger.HandBack: // also of a task that ended as cancelled by that: the session is no owner any more
 		case is && row.Token == r.Token && (row.State == end || r.Verdict == ledger.Again && row.State == jobs.StateCancelled):
 			w.out[i].Finish = ledger.Recorded
 			if row.row == 1 {
@@ -194,7 +194,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 	return nil
 }
 
-// replaceLost writes results of tasks that had been given up, once: late says so.
+// replaceLost writes results of tasks that had ended as lost, once: column late is set.
 //
 // Index: primary keys of triggers and done.
 func (t *tx) replaceLost(now time.Time, late []move) error {

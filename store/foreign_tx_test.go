@@ -84,7 +84,7 @@ func TestTransactionsOfOtherStoresAreRefused(t *testing.T) {
 				t.Errorf("the other store has %d tasks, %v", n, err)
 			}
 
-			// Whoever makes the tables anew makes another store of them; those that have seen the old one go on.
+			// Tables that are created again are another store; a Store that has read the old one goes on.
 			if _, err := handles[0].ExecContext(t.Context(), `UPDATE lockstep_meta SET value = 'new' WHERE name = 'namespace'`); err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestTransactionsOfOtherStoresAreRefused(t *testing.T) {
 	}
 }
 
-// Handles that nobody has opened are refused; at their first statement they would panic.
+// Handles that were not opened are refused; at their first statement they would panic.
 func TestZeroHandlesAreRefused(t *testing.T) {
 	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
 		for _, handle := range []any{&gorm.DB{}, &sql.DB{}, &gorm.DB{Config: &gorm.Config{ConnPool: &sql.DB{}}}} {

@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// lockFree locks those of n rows that nobody else has locked; what others have is for another transaction. If they
-// have all of them, it waits for the first one, with none in hand, and then looks again. Those who waited with
-// some in hand would go one after the other, and a transaction takes as long as its answers do.
+// lockFree locks those of n rows that no other transaction has locked, and leaves out the rest. If others have all of them, it
+// waits for the first one without holding any, and then tries all again. Transactions that waited while they hold some would run
+// one after the other, and a transaction takes as long as its answers do.
 func lockFree[R any](n int, read func(lock string) ([]R, error)) ([]R, error) {
 	if n == 0 {
 		return nil, nil

@@ -72,13 +72,13 @@ func (q contest) holdJobs(names ...string) (release func()) {
 	return q.hold("SELECT name FROM {jobs} WHERE name IN ("+sqlkit.Marks(len(names))+") ORDER BY name", sqlkit.Texts(names)...)
 }
 
-// waits returns when somebody waits for a row.
+// waits returns when a transaction waits for a row.
 func (q contest) waits() {
 	q.t.Helper()
 	q.waitsFor("a row", "%LIMIT 1 FOR UPDATE")
 }
 
-// waitsFor returns when somebody is at a statement like this.
+// waitsFor returns when a connection runs a statement like this.
 func (q contest) waitsFor(what, like string) {
 	q.t.Helper()
 	await.Until(q.t, "somebody waits for "+what, func() bool {
@@ -86,7 +86,7 @@ func (q contest) waitsFor(what, like string) {
 	})
 }
 
-// decide returns the jobs that were asked about, and those that were not.
+// decide returns the jobs that were decided, and those that were not.
 func (q contest) decide(guard bool, names ...string) (asked, busy []string, err error) {
 	got, err := q.Sides().Replica.Decide(q.t.Context(), ledger.Decide{
 		Admission: ledger.Admission{Session: q.session, Replica: "a"},
@@ -166,7 +166,7 @@ func TestWhatIsFreeIsDecided(t *testing.T) {
 	release()
 }
 
-// However many rows there are: none is waited for while one is free, and no more is asked than is of use.
+// However many rows there are: none is waited for while one is free, and no needless statement is sent.
 func TestLooksForFreeRows(t *testing.T) {
 	const look, wait = "{for_update}{skip_locked}", " LIMIT 1{for_update}"
 	failed := errors.New("failed")
@@ -208,7 +208,7 @@ func TestLooksForFreeRows(t *testing.T) {
 	}
 }
 
-// If others have all, one waits for the first, with none in hand; then he takes what is free by now.
+// If others have all, a transaction waits for the first without holding any, and then locks what is free by now.
 func TestWhoWaitsHoldsNothing(t *testing.T) {
 	q := newContest(t)
 	for _, guard := range []bool{false, true} {
@@ -221,7 +221,7 @@ func TestWhoWaitsHoldsNothing(t *testing.T) {
 		})
 		q.waits()
 		c()
-		c = q.holdJobs("c") // he does not have it
+		c = q.holdJobs("c") // the waiting transaction does not have it
 		b()
 		a()
 		if err := g.Wait(); err != nil {
@@ -233,7 +233,7 @@ func TestWhoWaitsHoldsNothing(t *testing.T) {
 	}
 }
 
-// A claim waits for the row of its pool if that guards it, or if it counts what runs there; else for nobody.
+// A claim waits for the row of its pool if that guards it, or if it counts what runs there; else for no other transaction.
 func TestWhoCountsWaitsForThePool(t *testing.T) {
 	q := newContest(t)
 	if _, err := q.Enqueue(t.Context(), slices.Repeat([]jobs.NewTask{{Pool: "p"}}, 3)...); err != nil {
@@ -274,7 +274,7 @@ func TestWhoCountsWaitsForThePool(t *testing.T) {
 	}
 }
 
-// A claim passes tasks whose job somebody else is writing, and waits for one if there are only such.
+// A claim skips tasks with a job that another transaction is writing, and waits for one if there are only such.
 func TestWhatIsFreeIsClaimed(t *testing.T) {
 	q := newContest(t)
 	for _, job := range []string{"b", "a", ""} { // in the order of claims
@@ -363,7 +363,7 @@ func (q contest) changes(text string, args ...any) (commit func()) {
 	}
 }
 
-// Whoever writes definitions waits for those who are writing the same rows, and keeps what they wrote.
+// A transaction that writes definitions waits for others that write the same rows, and keeps what they wrote.
 func TestDefinitionsKeepWhatIsWrittenBeside(t *testing.T) {
 	q := newContest(t)
 	for i, c := range []struct{ what, change, waits, after, want string }{
@@ -405,7 +405,7 @@ func TestDefinitionsKeepWhatIsWrittenBeside(t *testing.T) {
 	}
 }
 
-// A look at definitions that hold waits for nobody.
+// A check of definitions that hold waits for no lock.
 func TestDefinitionsThatHoldWaitForNobody(t *testing.T) {
 	q := newContest(t)
 	for _, release := range []func(){

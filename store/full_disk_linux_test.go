@@ -49,7 +49,7 @@ func TestAFullDiskIsFound(t *testing.T) {
 	}
 }
 
-// A MariaDB whose disk is full counts as away: callers may try again, and what was acknowledged is
+// A MariaDB with a full disk counts as unavailable: callers may try again, and what was acknowledged is
 // there when the disk has room.
 func TestServerOnAFullDisk(t *testing.T) {
 	t.Parallel() // it waits

@@ -55,7 +55,7 @@ func works(t *testing.T, d store.Dialect, db *sql.DB, but ...string) {
 	}
 }
 
-// Whatever a program's DSN says of these, its handle does.
+// A program's handle works with any value of these in its DSN.
 func TestMySQLFlags(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{
@@ -180,8 +180,8 @@ func TestSQLiteFlagsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A handle without busy_timeout, and callers who do not repeat: EnqueueTx waits for the write lock
-// itself, and says what to do when it is too late for that.
+// A handle without busy_timeout, and callers that do not repeat: EnqueueTx waits for the write lock
+// itself, and the error says what to do when it is too late for that.
 func TestSQLiteTransactionsTakeTurns(t *testing.T) {
 	db := lite(t, durable)
 	s, err := store.New(db, store.SQLite, store.Options{})
@@ -229,7 +229,7 @@ func TestSQLiteTransactionsTakeTurns(t *testing.T) {
 	}
 }
 
-// EnqueueTx waits for the write lock of others for Options.Timeout, where its context says nothing.
+// EnqueueTx waits for the write lock of others for Options.Timeout, where its context has no deadline.
 func TestEnqueueTxGivesUp(t *testing.T) {
 	db := lite(t, durable)
 	s, err := store.New(db, store.SQLite, store.Options{Timeout: 50 * time.Millisecond})
@@ -265,8 +265,8 @@ func TestEnqueueTxGivesUp(t *testing.T) {
 	}
 }
 
-// Enqueue beside a transaction of the caller's own that has written waits for it in vain, and says for what. With a busy_timeout
-// SQLite itself waits, and is interrupted; a call that was given up before it began waited for nothing.
+// Enqueue beside a transaction of the caller's own that has written waits for it until its timeout, and the error says for what.
+// With a busy_timeout SQLite itself waits, and is interrupted; a call that ended before it began waited for nothing.
 func TestEnqueueBesideATransactionOfOnesOwn(t *testing.T) {
 	for _, flags := range []string{durable, durable + "&_txlock=immediate&_pragma=busy_timeout(5000)"} {
 		db := lite(t, flags)
@@ -300,7 +300,7 @@ func TestEnqueueBesideATransactionOfOnesOwn(t *testing.T) {
 	}
 }
 
-// EnqueueTx waits for nothing but the lock: what else is wrong it says at once.
+// EnqueueTx waits for nothing but the lock: any other error it returns at once.
 func TestEnqueueTxWaitsForTheLockAlone(t *testing.T) {
 	db := lite(t, durable)
 	s, err := store.New(db, store.SQLite, store.Options{Timeout: time.Hour})
@@ -319,7 +319,7 @@ func TestEnqueueTxWaitsForTheLockAlone(t *testing.T) {
 	}
 }
 
-// A handle is judged by its main database, whatever else its connections have.
+// A handle is checked by its main database, whatever else its connections have.
 func TestHandlesWithMoreThanOneDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "more.db")
 	temporary := lite(t, durable)
@@ -340,7 +340,7 @@ func TestHandlesWithMoreThanOneDatabase(t *testing.T) {
 	}
 }
 
-// Whatever a check of a handle fails at, New says that, and not what the check would have found.
+// If a check of a handle fails itself, New returns that error, and not what the check would have found.
 func TestNewSaysWhatFailed(t *testing.T) {
 	s := behindFaultyFile(t, fate{})
 	for k := 1; ; k++ {
@@ -439,7 +439,7 @@ func TestSQLiteTransactionsThatSayTheyOnlyRead(t *testing.T) {
 	}
 }
 
-// A handle that was opened to read takes no tasks, and says so.
+// A handle that was opened to read takes no tasks, and the error says so.
 func TestHandlesThatReadOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s := open(t, store.SQLite, path, store.Options{})

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// Whoever writes many rows takes them in the order of their keys, in whatever order it was asked to: two that write the
+// A transaction that writes many rows locks them in the order of their keys, whatever the order of the call: two that write the
 // same ones wait for each other, and neither is undone as a deadlock.
 func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 	s, _, r := recordedStore(t, store.SQLite)

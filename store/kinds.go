@@ -14,10 +14,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// kinds are those of the tasks that somebody may claim; "" is for tasks without a kind. Nil: any.
+// kinds are the kinds of tasks that may be claimed; "" is for tasks without a kind. Nil: any.
 type kinds []string
 
-// noKinds: a pool that somebody does not have.
+// noKinds is for a configuration that does not have the pool.
 var noKinds = kinds{}
 
 func (k kinds) have(kind string) bool { return k == nil || slices.Contains(k, kind) }
@@ -41,7 +41,7 @@ func (h handled) encode() []byte {
 	return text
 }
 
-// readHandled is the inverse of encode; what is not said is any.
+// readHandled is the inverse of encode; what is missing means any.
 func readHandled(text []byte) (h handled, err error) {
 	if len(text) == 0 {
 		return h, nil
@@ -59,7 +59,7 @@ func (h handled) names() kinds {
 	return append(noKinds, slices.Sorted(maps.Keys(h.Kinds))...)
 }
 
-// governs is the row's kinds, for the pool's row: a program that knows no kinds may have defined the pool since.
+// governs is the row's kinds, for the pool's row: a program without kinds may have defined the pool since.
 func (h handled) governs(pool string) kinds {
 	if h.Hash != "" && h.Hash != pool {
 		return nil
@@ -81,7 +81,7 @@ func (h handled) beside(top handled) kinds {
 	return shared
 }
 
-// keepKinds says what kinds the pools of a configuration have.
+// keepKinds writes the kinds of the pools of a configuration.
 func (t *tx) keepKinds(config int64, pools []ledger.PoolDef) error {
 	all := make([]kindsModel, len(pools))
 	for i, p := range pools {
@@ -124,9 +124,9 @@ func (t *tx) loaded() ([]*loaded, error) {
 	return slices.SortedFunc(maps.Values(by), func(a, b *loaded) int { return cmp.Compare(a.config, b.config) }), err
 }
 
-// liveKinds is what live replicas may claim, by pool: all that the newest of them has, which governs or is about to,
-// and what the others have in the same way. Absent: none of those that take tasks has the pool. live is false while
-// there is no replica that takes tasks. nil, true: the newest does not say, so it may have any.
+// liveKinds is what live replicas may claim, by pool: all kinds of the newest of them, which governs or is about to,
+// and those that the others have in the same way. A pool is absent if no replica that takes tasks has it. live is false while
+// no replica takes tasks. nil, true: the newest has not written its kinds, so it may have any.
 func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
 	all, err := t.loaded()
 	if err != nil || len(all) == 0 {
@@ -156,8 +156,8 @@ func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
 	return by, live, nil
 }
 
-// refuseUnrunnable refuses the first new task of the batch whose kind neither the configuration that governs its
-// pool has nor any live replica may claim. governing is of the first, by pool.
+// refuseUnrunnable refuses the first new task of the batch with a kind that the configuration that governs its
+// pool does not have and that no live replica may claim. governing is the kinds of that configuration, by pool.
 func (t *tx) refuseUnrunnable(batch []*parcel, governing map[string]kinds) error {
 	var by map[string]kinds
 	asked := false
@@ -187,8 +187,8 @@ func (t *tx) refuseUnrunnable(batch []*parcel, governing map[string]kinds) error
 	return nil
 }
 
-// unrunnableLook is how many tasks of a pool are looked at, the first in the order of claims: what nobody takes
-// is found there in the end.
+// unrunnableLook is how many tasks of a pool are read, the first in the order of claims: tasks that no replica takes
+// come to be first there.
 const unrunnableLook = 5000
 
 // unrunnableQuery counts the first tasks of some pools by kind.
@@ -204,7 +204,7 @@ func unrunnableQuery(pools []string) (text string, args []any) {
 	return strings.Join(looks, " UNION ALL "), args
 }
 
-// unrunnable makes the kinds of rows those that live replicas may claim, and adds what is due and waits for nobody.
+// unrunnable replaces the kinds of rows by those that live replicas may claim, and adds the due tasks that no replica may claim.
 func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 	by, live, err := t.liveKinds()
 	if err != nil {

@@ -47,7 +47,7 @@ func (l *lines) network(t *testing.T) string {
 	return name
 }
 
-// giveUp ends the wait for an answer as a read timeout does, and reports whether anybody waited for one.
+// giveUp ends the wait for an answer as a read timeout does, and reports whether a call waited for one.
 // The driver sets its own deadline before it reads, so this one is the last.
 func (l *lines) giveUp() bool {
 	l.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// listeners are the replicas of this process that are told what the Store has enqueued.
+// listeners are the replicas of this process that are notified of what the Store has enqueued.
 type listeners struct {
 	mu  sync.Mutex
 	all []*listener
@@ -13,7 +13,8 @@ type listeners struct {
 
 type listener struct{ enqueued func(pools ...string) }
 
-// Listen has enqueued called with the pools of what this Store has enqueued or retried, until stop was called.
+// Listen registers enqueued, which is called with the pools of the tasks that this Store has enqueued or retried, until stop was
+// called.
 func (s replica) Listen(enqueued func(pools ...string)) (stop func()) {
 	l := &listener{enqueued}
 	heard := &s.listening
@@ -27,7 +28,7 @@ func (s replica) Listen(enqueued func(pools ...string)) (stop func()) {
 	}
 }
 
-// tell says that there are new tasks in the pools.
+// tell notifies the listeners of new tasks in the pools.
 func (l *listeners) tell(pools ...string) {
 	if len(pools) == 0 {
 		return

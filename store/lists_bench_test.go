@@ -29,7 +29,7 @@ const (
 	benchSessions = 8
 )
 
-// BenchmarkLists is what each list costs in a store that has been at work for a while.
+// BenchmarkLists measures each list in a store that has been in use for a while.
 func BenchmarkLists(b *testing.B) {
 	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
 		b.Run(string(d), func(b *testing.B) {
@@ -44,7 +44,7 @@ func BenchmarkLists(b *testing.B) {
 						}
 						each = append(each, time.Since(start))
 					}
-					slices.Sort(each) // the median says more on a machine that does something else, too
+					slices.Sort(each) // the median is steadier on a machine with other load
 					b.ReportMetric(float64(each[len(each)/2].Nanoseconds()), "p50-ns/op")
 				})
 			}

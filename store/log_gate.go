@@ -16,25 +16,28 @@ import (
 const (
 	// restartBusy is how many milliseconds at a time writers wait for the readers of other processes.
 	restartBusy = 10
-	// restartPages is how many pages may be left to move into the database while writers wait: as many as the COMMIT of any of
-	// them moves.
+	// restartPages is how many pages may be left to move into the database while writers wait. Any COMMIT may move as many.
 	restartPages = 1000
 	// restartNap is the longest pause between two tries.
 	restartNap = 250 * time.Millisecond
 )
 
-// logGate keeps the write-ahead log of a SQLite file from growing as long as people look: SQLite begins the log again only
-// at a moment at which nobody reads it, and views that overlap leave none.
+// logGate bounds the write-ahead log of a SQLite file while views overlap. SQLite restarts the log only at a moment without
+// readers, and overlapping views leave no such moment.
 //
-// While the log is larger than most, views wait until those under way have ended; then one of them moves the log into the
-// database and empties it, and all go on. That costs a view what the longest one under way takes, patience at most. The
-// processes of a file see the same size, so that they wait at the same time, and one of them finds it without readers.
+// While the log is larger than most:
+//
+//  1. New views wait until those in progress have ended, patience at most.
+//  2. One of the waiting views moves the log into the database and empties it.
+//  3. All views go on.
+//
+// The processes of a file see the same size: they wait at the same time, and one of them finds the log without readers.
 //
 // If something else reads the file for longer, such as a backup, views go on after patience, and wait again in a later
 // period. Periods are those of the machine's clock, the same for all processes. They begin at four times patience, and are
 // doubled twice.
 //
-// Who writes never waits for views: most of the log is moved beside writers, and emptied in a turn of theirs, which a reader
+// Writers never wait for views: most of the log is moved beside writers, and emptied in a turn of a writer, which a reader
 // of another process extends by restartBusy at most.
 type logGate struct {
 	path     string
@@ -43,10 +46,10 @@ type logGate struct {
 	turns    sqlkit.Turns // nil: the writers of this process take none
 
 	mu      sync.Mutex
-	inside  int           // views under way
-	emptied bool          // it is being emptied, by one of those that wait
-	until   time.Time     // views wait; zero: they do not
-	failed  int           // periods in a row in which it could not be emptied
+	inside  int           // views in progress
+	emptied bool          // one of the waiting views is emptying the log
+	until   time.Time     // views wait until then; zero: they do not
+	failed  int           // periods in a row in which the log could not be emptied
 	tried   time.Time     // the beginning of the last of them
 	changed chan struct{} // closed at each change
 }
@@ -58,8 +61,8 @@ func newLogGate(log string, patience time.Duration, turns sqlkit.Turns) *logGate
 // lend calls once with a connection.
 type lend func(ctx context.Context, once func(context.Context, *sql.Conn) error) error
 
-// enter waits as long as views are held back; leave must be called. borrow is called when no view has a connection. No gate
-// is one that is always open.
+// enter waits as long as views are held back; leave must be called. borrow is called when no view has a connection. A nil gate
+// is always open.
 func (g *logGate) enter(ctx context.Context, borrow lend) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil
@@ -81,7 +84,7 @@ func (g *logGate) enter(ctx context.Context, borrow lend) (leave func(), err err
 		case mine:
 			rctx, cancel := context.WithDeadline(ctx, until)
 			err := g.restart(rctx, borrow)
-			failed := err != nil && rctx.Err() == nil // the disk is full, or the file was replaced, which views say
+			failed := err != nil && rctx.Err() == nil // the disk is full, or the file was replaced: the views return that error
 			cancel()
 			g.change(func() {
 				g.emptied = false
@@ -110,7 +113,7 @@ func (g *logGate) enter(ctx context.Context, borrow lend) (leave func(), err err
 
 func (g *logGate) leave() { g.change(func() { g.inside-- }) }
 
-// change tells those that wait.
+// change notifies the waiting views.
 func (g *logGate) change(what func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,7 +150,7 @@ func (g *logGate) large() bool {
 
 func (g *logGate) period() time.Duration { return 4 * g.patience << min(max(g.failed-1, 0), 2) }
 
-// restart moves the log into the database and empties it, however often it has to try until ctx ends. In between it has no
+// restart moves the log into the database and empties it, with as many tries as it takes until ctx ends. Between tries it has no
 // connection, and writers and the readers of other processes go on.
 func (g *logGate) restart(ctx context.Context, borrow lend) error {
 	before, emptied := 0, false
@@ -156,7 +159,7 @@ func (g *logGate) restart(ctx context.Context, borrow lend) error {
 			before, emptied, err = g.try(ctx, conn, before)
 			return err
 		})
-		if err != nil || emptied || !g.large() { // the last: another process has, whose views go on
+		if err != nil || emptied || !g.large() { // the last: another process has emptied it
 			return err
 		}
 		if err := sqlkit.Pause(ctx, n, restartNap); err != nil {

@@ -54,7 +54,7 @@ func logSize(t *testing.T, file string) int64 {
 	return log.Size()
 }
 
-// keepLooking looks all the time until the test ends, so that some view is always under way; looked tells that one has ended.
+// keepLooking runs views all the time until the test ends, so that a view is always in progress; looked receives when one has ended.
 func keepLooking(t *testing.T, looked chan<- struct{}, stores ...*Store) {
 	ctx, stop := context.WithCancel(t.Context())
 	var looking sync.WaitGroup
@@ -86,7 +86,7 @@ func keepLooking(t *testing.T, looked chan<- struct{}, stores ...*Store) {
 	}
 }
 
-// However many look, one after the other and at the same time, the log does not grow: of one process, of two with one
+// However many views run, one after the other and at the same time, the log does not grow: of one process, of two with one
 // file, and of a program's handle.
 func TestViewsDoNotKeepTheLogFromBeginningAgain(t *testing.T) {
 	t.Parallel()
@@ -105,7 +105,7 @@ func TestViewsDoNotKeepTheLogFromBeginningAgain(t *testing.T) {
 			keepLooking(t, looked, stores...)
 			largest := int64(0)
 			for range written / 500000 {
-				<-looked // as fast as they look: how fast either is does not matter
+				<-looked // as fast as the views: the speed of either does not matter
 				scribble(t, stores[0], `UPDATE much SET x = randomblob(500000)`)
 				largest = max(largest, logSize(t, file))
 			}
@@ -116,7 +116,7 @@ func TestViewsDoNotKeepTheLogFromBeginningAgain(t *testing.T) {
 	}
 }
 
-// As long as something else reads the file, views are held back for patience, and go on until a later period. Who writes does not
+// As long as something else reads the file, views are held back for patience, and go on until a later period. Writers do not
 // wait for any of them.
 func TestABackupHoldsUpViewsForAWhile(t *testing.T) {
 	t.Parallel() // it waits
@@ -189,7 +189,7 @@ func TestABackupHoldsUpViewsForAWhile(t *testing.T) {
 	}
 }
 
-// Whose time ends while it is held back is told so, and another goes on in its place, also with emptying the log.
+// A view with a deadline that passes while it is held back gets that error, and another goes on in its place, also with emptying the log.
 func TestViewsThatAreHeldBackMayGo(t *testing.T) {
 	const most = 1 << 20
 	file := filepath.Join(t.TempDir(), "a.db")
@@ -307,7 +307,7 @@ func TestWritersDoNotWaitForMuch(t *testing.T) {
 	}
 	other := migrated(t, "sqlite", file, Options{}).file.Pools().Turns // another process
 	s.gate.turns = other
-	leave, err := other.Enter(t.Context()) // who wants a turn waits
+	leave, err := other.Enter(t.Context()) // another writer waits for its turn
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +357,7 @@ func TestPeriodsOfTheLogGate(t *testing.T) {
 		{40*time.Second - 1, false}, {40 * time.Second, true}, {45 * time.Second, false},
 		{80*time.Second - 1, false}, {80 * time.Second, true}, {85 * time.Second, false},
 		{160*time.Second - 1, false}, {160 * time.Second, true}, {165 * time.Second, false},
-		{240*time.Second - 1, false}, {-time.Hour, true}, // a clock that steps back keeps nobody from trying
+		{240*time.Second - 1, false}, {-time.Hour, true}, // a clock that steps back prevents no try
 	} {
 		if held := g.held(at.Add(c.after)); held != c.held {
 			t.Errorf("after %v: %v, of failed periods: %d", c.after, held, g.failed)

@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Look looks for pending tasks of a pool that are in a scope, priority by priority, and stops at the first that has
-// some. However many are out of scope: it reads no more than l.Most of each priority, those at one run_at
-// together. It implements the scheduler's Tasks.
+// Look searches for pending tasks of a pool that are in a scope, priority by priority, and stops at the first priority that has
+// some. It reads at most l.Most tasks of each priority, those at one run_at together, however many are out of scope. It
+// implements the scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
 func (s replica) Look(ctx context.Context, pool string, l ledger.Look) (seen ledger.Seen, err error) {
@@ -31,7 +31,7 @@ func (s replica) Look(ctx context.Context, pool string, l ledger.Look) (seen led
 	return seen, err
 }
 
-// nextRank is the first priority behind rank that the pool's ready tasks have.
+// nextRank is the first priority after rank that the pool's ready tasks have.
 //
 // Index: tasks_claim, one probe.
 func (t *tx) nextRank(pool string, rank int) (next int, found bool, err error) {
@@ -40,7 +40,7 @@ func (t *tx) nextRank(pool string, rank int) (next int, found bool, err error) {
 	return next, found, err
 }
 
-// lookAt looks at the tasks of one priority.
+// lookAt reads the tasks of one priority.
 //
 // Index: tasks_claim, equality on state, pool and rank, a range of run_at. Where the look ends is read from the
 // index alone, kinds and jobs up to there from the rows.

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// behind makes a pool p with n tasks of a kind that no replica knows, and one of a kind that is known behind them.
+// behind makes a pool p with n tasks of a kind that no replica has, and behind them one of a kind that a replica has.
 func behind(t testing.TB, s *Store, n int) (last time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -65,7 +65,7 @@ func reads(t *tx, do func() error) (n int, err error) {
 	return after - before, err
 }
 
-// However many tasks are out of scope, looks and claims read a bounded number of rows.
+// However many tasks are out of scope, Look and Claim read a bounded number of rows.
 func TestALookReadsSoMuch(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s *Store) {
@@ -151,7 +151,7 @@ func TestALookReadsSoMuch(t *testing.T) {
 	})
 }
 
-// BenchmarkLook is what a poll costs, and a look with it, beside 50,000 tasks that the replica cannot run.
+// BenchmarkLook measures a poll, with a Look, beside 50,000 tasks that the replica cannot run.
 func BenchmarkLook(b *testing.B) {
 	for name, open := range map[string]func(b *testing.B) *Store{
 		"sqlite": func(b *testing.B) *Store {

@@ -10,10 +10,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// lostLook is how many lost tasks of a job are looked at, the latest.
+// lostLook is how many lost tasks of a job are read, the latest.
 const lostLook = 100
 
-// findLost adds to the locked rows of busy jobs whose attempts keep them busy.
+// findLost adds to the locked rows of busy jobs the lost attempts that keep them busy.
 func (w *decision) findLost(t *tx) error {
 	var busy []string
 	for _, r := range w.rows {
@@ -28,9 +28,9 @@ func (w *decision) findLost(t *tx) error {
 	return err
 }
 
-// lostTasks are those of the jobs whose attempts may still be running, by job, the one that was lost last first. A job
-// that allows several runs at once may have several. Not known are an attempt that was lost to a program older than the
-// column, and one whose task was to run again and was cancelled before.
+// lostTasks are the lost tasks of the jobs with attempts that may still be running, by job, the latest loss first. A job
+// that allows several runs at once may have several. Two kinds of attempts are not found: one that a program older than the
+// column recorded as lost, and one of a task that was to run again and was cancelled before.
 //
 // Index: done_job, from the latest.
 func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostTask, error) {
@@ -60,7 +60,7 @@ func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostT
 	return lost, nil
 }
 
-// giveUp notes that these attempts have ended.
+// giveUp records that these attempts have ended.
 //
 // Index: primary key.
 func (t *tx) giveUp(lost []ledger.LostTask) error {
@@ -69,8 +69,9 @@ func (t *tx) giveUp(lost []ledger.LostTask) error {
 	return err
 }
 
-// freeJobs: a lost attempt whose own result has come runs no more, so its job waits for those alone that are lost besides. A
-// job that is busy for longer than this attempt, and whose fence has another token, waits for an attempt that is not known.
+// freeJobs frees jobs of lost attempts that have written their own result. Such an attempt runs no more: its job waits for its
+// other lost attempts alone. A job that is busy for longer than this attempt, with another token as its fence, waits for an
+// attempt that is not known.
 func (t *tx) freeJobs(now time.Time, late []move) error {
 	came := map[string][]move{}
 	var names []string

@@ -32,7 +32,7 @@ var operations = []operation{
 	{"notify", notifyScene},
 }
 
-// Who is told of a claim has it, and who is told of none may have it without knowing.
+// A replica that gets the answer of a claim has it. Without an answer, it may have it.
 func claimScene(p *play) (func(context.Context) error, func(error)) {
 	p.enqueue(3)
 	p.decide(p.plain, false)
@@ -53,7 +53,7 @@ func claimScene(p *play) (func(context.Context) error, func(error)) {
 	}
 }
 
-// A result is written once, and writing it again says so.
+// A result is written once, and the answer to writing it again says so.
 func finishScene(p *play) (func(context.Context) error, func(error)) {
 	p.enqueue(4)
 	p.decide(p.plain, false)
@@ -82,7 +82,7 @@ func finishScene(p *play) (func(context.Context) error, func(error)) {
 		}
 		results = append(results, r)
 	}
-	// Of its first life, when there was another token.
+	// From before its retry, under another token.
 	old := ledger.Result{TaskID: claimed.Tasks[0].ID, Token: claimed.Tasks[0].Token - 1, Verdict: ledger.Ended, State: jobs.StateFailed}
 	write := func(ctx context.Context, s *store.Store) error {
 		if refused, err := s.Sides().Replica.Finish(ctx, p.session, []ledger.Result{old}); err == nil && refused[0].Finish != ledger.Fenced {
@@ -111,7 +111,7 @@ func finishScene(p *play) (func(context.Context) error, func(error)) {
 	}
 }
 
-// Each due time is decided once, whoever is told of it, and whoever has another job is said to have it.
+// Each due time is decided once, whatever the answers, and a job that another replica has locked is returned as busy.
 func decideScene(p *play) (func(context.Context) error, func(error)) {
 	p.due = p.due.Add(time.Hour)
 	due := p.due
@@ -164,7 +164,7 @@ func (p *play) deciding(ctx context.Context, s *store.Store, due time.Time, clai
 	})
 }
 
-// othersHave has somebody else lock a job until release, where rows are locked.
+// othersHave locks a job from another connection until release, where rows are locked.
 func (p *play) othersHave(name string) (busy []string, release func()) {
 	p.t.Helper()
 	if p.dialect != store.MySQL {
@@ -196,7 +196,7 @@ func (p *play) enqueue(n int) {
 	}
 }
 
-// A batch is there or it is not; who does not know asks again under the same key.
+// A batch exists as a whole or not at all; without an answer, the same keys are enqueued again.
 func enqueueScene(p *play) (func(context.Context) error, func(error)) {
 	keyed := jobs.NewTask{Pool: "p", IdempotencyKey: newID()}
 	var all []jobs.Enqueued
@@ -302,7 +302,7 @@ func extendScene(p *play) (func(context.Context) error, func(error)) {
 	}
 }
 
-// What a dead replica had is lost once.
+// The task of a dead session is lost once.
 func reapScene(p *play) (func(context.Context) error, func(error)) {
 	p.enqueue(2)
 	p.decide(p.plain, false)

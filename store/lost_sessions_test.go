@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// peer is a replica beside the one at work, which has beaten once and is gone when the scene is over.
+// peer is a replica beside the one at work, which has beaten once and has ended when the scene is over.
 func (p *play) peer() (session string, leave func()) {
 	p.t.Helper()
 	session, err := p.plain.Sides().Replica.Join(p.t.Context(), ledger.Member{Replica: "peer", LockService: "x"})
@@ -17,7 +17,7 @@ func (p *play) peer() (session string, leave func()) {
 	return session, func() { p.check(p.plain.Sides().Replica.Leave(p.t.Context(), session)) }
 }
 
-// A replica that is told of its session has one, and one that is told of none has one at most.
+// A replica that gets the answer of Join has a session. Without an answer, it has one at most.
 func joinScene(p *play) (func(context.Context) error, func(error)) {
 	session := ""
 	call := func(ctx context.Context) (err error) {
@@ -37,7 +37,7 @@ func joinScene(p *play) (func(context.Context) error, func(error)) {
 	}
 }
 
-// A beat that is acknowledged was counted, and none says of a live session that it is dead.
+// An acknowledged beat was counted, and no beat reports a live session as dead.
 func beatScene(p *play) (func(context.Context) error, func(error)) {
 	session, leave := p.peer()
 	call := func(ctx context.Context) error {
@@ -74,7 +74,7 @@ func drainScene(p *play) (func(context.Context) error, func(error)) {
 	}
 }
 
-// A session that is said to have been declared dead is, and one that beat meanwhile is not.
+// A session that is reported as expired is dead, and one that beat meanwhile is not.
 func expireScene(p *play) (func(context.Context) error, func(error)) {
 	session, leave := p.peer()
 	expired, early := false, false

@@ -16,8 +16,8 @@ import (
 )
 
 // Whichever statement of an operation is lost, before or after it took effect, for a moment or with all
-// that follow: the caller gets the truth or jobs.ErrUnavailable, and after what every replica does
-// anyway (hand back what is its own and unknown to it, reap, claim, finish again) every task has its one
+// that follow: the caller gets the outcome or jobs.ErrUnavailable, and after what every replica does
+// anyway (hand back what it owns without having got the answer, reap, claim, finish again) every task has its one
 // end. The statements are counted as they are sent, so a new one is tried too.
 func TestLostStatements(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -69,7 +69,7 @@ type stage struct {
 	due     time.Time // of the job, so far
 }
 
-// operation is one call that the store may be asked for: prepared, done through the cut, and looked at.
+// operation is one call of the store: prepared, done through the cut, and checked.
 type operation struct {
 	name  string
 	scene func(p *play) (call func(ctx context.Context) error, look func(err error))
@@ -135,7 +135,7 @@ func (o operation) settles(f fate, lost []string) bool {
 	return o.name != enqueueTx && (f.again || !strings.Contains(f.name, "fails") || lost[0] == "COMMIT")
 }
 
-// play is one scene: the tasks in it, and what the replica knows of them.
+// play is one scene: its tasks, and the replica's data about them.
 type play struct {
 	*stage
 	what   string
@@ -165,7 +165,7 @@ func (p *play) count(want int64, query string, args ...any) {
 	}
 }
 
-// start is what a replica does with a task that it was told to have. It must be true.
+// start is what a replica does with a task that it got as claimed. It must own the task.
 func (p *play) start(tasks ...jobs.Task) {
 	p.t.Helper()
 	for _, task := range tasks {
@@ -197,7 +197,7 @@ func (p *play) ends() {
 	}
 }
 
-// handBack gives away what the replica has and does not know of.
+// handBack hands back the tasks that the replica owns without having got the answer.
 func (p *play) handBack(ctx context.Context) {
 	own, err := p.plain.Sides().Replica.Own(ctx, p.session)
 	p.check(err)

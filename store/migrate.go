@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/migrations"
 )
 
-// ErrSchema: the tables are missing, too old for this program, or too new. The message says what
+// ErrSchema means that the tables are missing, too old for this program, or too new. The message says what
 // to do.
 var ErrSchema = errors.New("database schema does not fit this program")
 
@@ -30,10 +30,11 @@ const migrationsTable = `
 	)`
 
 // Migrate brings the schema to this program's version. Any number of replicas may call it at once:
-// one does the work and the others wait. A newer schema is left alone, if it allows this program;
-// otherwise the error is ErrSchema. So it is while replicas are at work whose programs could not use the new
-// schema (their session was renewed within its ttl), and where a table or view of something else has the name of one
-// that Migrate would create; then it changes nothing.
+// one does the work and the others wait. A newer schema that allows this program stays as it is.
+//
+// ErrSchema, and nothing is changed: a newer schema does not allow this program; a live replica (its session was renewed
+// within its ttl) runs a program that could not use the new schema; a table or view of something else has the name of one that
+// Migrate would create.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.CheckSchema(ctx); err == nil {
 		return nil // without waiting for the lock
@@ -88,8 +89,8 @@ func (s *Store) alone(ctx context.Context, fn func(t *tx) error) error {
 	return s.do("migrate", func() error { return s.db.Dialect.Alone(ctx, s.db, "lockstep.migrate", s.of(fn)) })
 }
 
-// namesAreFree refuses tables of something else. Where the table of migrations exists, the others may, too: MySQL keeps what a
-// migration that was interrupted has created.
+// namesAreFree refuses tables of something else. Where the table of migrations exists, the others may exist, too: MySQL keeps what
+// an interrupted migration has created.
 func (t *tx) namesAreFree(steps []migrations.Migration) error {
 	if began, err := t.hasMigrations(); err != nil || began {
 		return err
@@ -146,7 +147,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	})
 }
 
-// MigrationStatus lists the steps this program knows, and those a newer one applied.
+// MigrationStatus lists the steps of this program, and those that a newer one applied.
 func (s admin) MigrationStatus(ctx context.Context) ([]ledger.Migration, error) {
 	steps, err := s.steps()
 	if err != nil {
@@ -173,8 +174,8 @@ func (s admin) MigrationStatus(ctx context.Context) ([]ledger.Migration, error) 
 	return all, err
 }
 
-// MigrationSQL is all that Migrate does to an empty database, for those who apply SQL with a tool
-// of their own. An empty prefix means the default.
+// MigrationSQL is all that Migrate does to an empty database, to be applied with another tool. An empty prefix means the
+// default.
 func MigrationSQL(d Dialect, prefix string) (string, error) {
 	prefix, err := tablePrefix(prefix)
 	if err != nil {
@@ -198,7 +199,7 @@ func MigrationSQL(d Dialect, prefix string) (string, error) {
 	return b.String(), nil
 }
 
-// newestSchema is the schema's version and the least one that a program must know.
+// newestSchema is the schema's version and the least one that a program must have.
 type newestSchema struct{ version, least int }
 
 func (n newestSchema) allows(known int) error {
@@ -235,7 +236,7 @@ func (t *tx) applied() (map[int]*ledger.Migration, newestSchema, error) {
 	return applied, newest, err
 }
 
-// Namespace is the id that the first migration minted: what belongs to this store and no other. A copy of the database has it, too.
+// Namespace is the id of this store, which the first migration minted. A copy of the database has it, too.
 func (s *Store) Namespace(ctx context.Context) (string, error) {
 	var id string
 	err := s.read(ctx, "namespace", func(t *tx) (err error) {
@@ -255,7 +256,7 @@ func (t *tx) ownNamespace() (id string, err error) {
 	return id, err
 }
 
-// learnNamespace keeps in mind which store this is, if there are tables yet: EnqueueTx compares it.
+// learnNamespace keeps the namespace in memory, if there are tables yet: EnqueueTx compares it.
 func (t *tx) learnNamespace() error {
 	id, err := t.ownNamespace()
 	switch {

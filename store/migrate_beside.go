@@ -9,11 +9,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/migrations"
 )
 
-// refuseBeside refuses steps after which the programs of replicas that are at work must not use the schema any more: such
-// a program looks at the schema when it starts, and not again.
+// refuseBeside refuses steps after which the programs of live replicas must not use the schema any more: such
+// a program checks the schema when it starts, and not again.
 func (t *tx) refuseBeside(steps []migrations.Migration, schema newestSchema) error {
 	if schema.version == 0 {
-		return nil // nobody has worked here
+		return nil // no replica has ever run
 	}
 	least := 0
 	for _, step := range steps {
@@ -32,7 +32,7 @@ func (t *tx) refuseBeside(steps []migrations.Migration, schema newestSchema) err
 	if err != nil {
 		return err
 	}
-	host, _ := os.Hostname() // as replicas say it
+	host, _ := os.Hostname() // as replicas write it
 	var at []string
 	var wait time.Duration
 	for _, p := range live {

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// A migration after which older programs must not use the schema waits until no replica is at work. Which programs the
-// replicas have is not asked: a live one has one that knows no more than is there.
+// A migration after which older programs must not use the schema is refused until no replica is live. Which programs the
+// replicas have is not checked: a live one has one that has no more migrations than the schema.
 func TestMigrateBesideReplicas(t *testing.T) {
 	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
 		s := open(t, d, dsn, store.Options{})
@@ -25,7 +25,7 @@ func TestMigrateBesideReplicas(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		back := func() { exec(`DELETE FROM lockstep_migrations WHERE version >= 5`) } // 5 raises what a program must know
+		back := func() { exec(`DELETE FROM lockstep_migrations WHERE version >= 5`) } // 5 raises the least version of a program
 		join := func(m ledger.Member) string {
 			t.Helper()
 			m.LockService = "x"

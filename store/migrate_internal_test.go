@@ -22,7 +22,7 @@ func (d *timing) Alone(ctx context.Context, _ *sqlkit.DB, _ string, _ func(*sqlk
 	return nil
 }
 
-// Migrate has a minute, unless its context says how long it may take.
+// Migrate has a minute, unless its context has a deadline.
 func TestMigrateIsBounded(t *testing.T) {
 	s, err := Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	if err != nil {

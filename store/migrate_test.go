@@ -133,7 +133,7 @@ func TestSchemaStates(t *testing.T) {
 		refuses("98", s.CheckSchema)
 		refuses("98", s.Migrate)
 
-		// A migration was left out by whoever applied them by hand.
+		// A migration was left out when they were applied by hand.
 		exec(`DELETE FROM x_migrations WHERE version <= 3`)
 		exec(`UPDATE x_migrations SET min_compatible = 1 WHERE version = 99`)
 		refuses("0001_start", s.CheckSchema)
@@ -168,7 +168,7 @@ func TestSchemaStates(t *testing.T) {
 	})
 }
 
-// wantMigrations compares what the database says of the migrations with what they are.
+// wantMigrations compares the migrations in the database with the files.
 func wantMigrations(t *testing.T, db *sql.DB, d store.Dialect, prefix string) {
 	t.Helper()
 	steps, err := migrations.For(d)
@@ -214,7 +214,7 @@ func TestMigrationsThatFail(t *testing.T) {
 	})
 }
 
-// A table or a view of something else that has a name of ours is refused before anything is created.
+// A table or a view of something else that has a name of the schema is refused before anything is created.
 func TestMigrateBesideATableOfSomethingElse(t *testing.T) {
 	for _, foreign := range []string{
 		`CREATE TABLE lockstep_tasks (mine INT)`, `CREATE VIEW lockstep_tasks AS SELECT 1 AS mine`, `CREATE TABLE lockstep_kinds (mine INT)`,

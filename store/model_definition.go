@@ -22,7 +22,7 @@ var jobColumns = columnsOf(jobModel{})
 
 func (m jobModel) id() string { return m.Name }
 
-// due is the next due time that is not decided.
+// due is the next undecided due time.
 func (m *jobModel) due() time.Time {
 	return ledger.Undecided(fromMicros(m.NextAt), fromMicros(m.WaitingAt))
 }

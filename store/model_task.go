@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// taskFields is what {tasks} and {done} both have of a task.
+// taskFields is the columns of a task that {tasks} and {done} both have.
 type taskFields struct {
 	ID, Pool, Kind, Job string
 	TriggerAt           int64
@@ -52,7 +52,7 @@ type doneModel struct {
 
 func (doneModel) TableName() string { return "{done}" }
 
-// tally is how many tasks have these in common; since and last are the earliest and the latest of some time of theirs.
+// tally is how many tasks have these values in common; since and last are the earliest and the latest of one of their times.
 type tally struct {
 	Job, Pool, Kind, State string
 	N                      int
@@ -75,7 +75,7 @@ func rowState(state string) int {
 	return n
 }
 
-// taskState understands the states of both tables.
+// taskState reads the states of both tables.
 func taskState(row string) jobs.State {
 	switch rowState(row) {
 	case rowReady, rowWaits:

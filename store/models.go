@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// openModels is gorm for the models of a store. It is of the store alone, whatever plugins and settings a program's own handle
-// has, and has no connections: each query of it runs on that of a tx.
+// openModels is gorm for the models of a store. It belongs to the store alone, whatever plugins and settings a program's own handle
+// has, and has no connections: each query of it runs on the connection of a tx.
 func openModels(d sqlkit.Dialect, prefix string) (*gorm.DB, error) {
 	return gorm.Open(gormDialector(d, nil), &gorm.Config{
 		NamingStrategy:         schema.NamingStrategy{TablePrefix: prefix, NameReplacer: strings.NewReplacer("Model", "")},
@@ -29,15 +29,15 @@ func openModels(d sqlkit.Dialect, prefix string) (*gorm.DB, error) {
 	})
 }
 
-// gorm is a query of gorm's on the connection of t. It is what gorm's Session makes, which copies more than that.
+// gorm is a query of gorm on the connection of t. Session of gorm makes the same, and copies more than that.
 func (t *tx) gorm() *gorm.DB {
 	db := &gorm.DB{Config: t.s.models.Config}
 	db.Statement = &gorm.Statement{DB: db, ConnPool: bound{t: t.Tx}, Context: t.Ctx, Clauses: map[string]clause.Clause{}}
 	return db
 }
 
-// bound is the connection of a tx as gorm asks for it: words in braces mean in its statements what they mean elsewhere. The methods that are
-// not here are those of single rows and prepared statements, which are not used.
+// bound is the connection of a tx for gorm: words in braces have their usual meaning in its statements. The methods for single
+// rows and prepared statements are missing, as they are not used.
 type bound struct {
 	gorm.ConnPool
 	t *sqlkit.Tx
@@ -55,7 +55,7 @@ func (b bound) QueryContext(_ context.Context, text string, args ...any) (*sql.R
 func table[M any](t *tx) *gorm.DB { return t.gorm().Model(new(M)) }
 
 // rows runs a query and calls fn for each row, in order. It selects the columns of M, and not those that a later version adds,
-// unless the query says what to select. All rows are read into one M: fn copies what it keeps. gorm's own Find allocates each value
+// unless the query has its own selection. All rows are read into one M: fn copies what it keeps. Find of gorm allocates each value
 // of each row, and takes half as long again for a page.
 func rows[M any](q *gorm.DB, fn func(m *M) error) error {
 	if _, selects := q.Statement.Clauses["SELECT"]; !selects && len(q.Statement.Selects) == 0 {
@@ -104,7 +104,7 @@ func scan[M any](found *sql.Rows, err error, fn func(m *M) error) error {
 	return cmp.Or(err, found.Err())
 }
 
-// list is what each row of a query means.
+// list is the rows of a query, each converted.
 func list[M, R any](q *gorm.DB, of func(m *M) R) (all []R, err error) {
 	err = rows(q, func(m *M) error {
 		all = append(all, of(m))
@@ -144,8 +144,8 @@ func columnsOf(model any, but ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(modelOf(model).DBNames), func(c string) bool { return slices.Contains(but, c) }), ", ")
 }
 
-// modelOf is what gorm knows of a model, but for the name of its table. gorm's own cache has a channel in it, which belongs to
-// the synctest bubble that was the first to ask.
+// modelOf is gorm's schema of a model, but for the name of its table. gorm's own cache has a channel in it, which belongs to
+// the synctest bubble that used it first.
 func modelOf(model any) *schema.Schema {
 	if known, ok := parsed.Load(reflect.TypeOf(model)); ok {
 		return known.(*schema.Schema)

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// move is what becomes of a row of {tasks}: it ends, or it is pending again.
+// move is a change of a row of {tasks}: the task ends, or it is pending again.
 type move struct {
 	openTask // as it was read
 	to       place
@@ -38,8 +38,8 @@ const (
 	toReady              // pending and due
 )
 
-// died is what a task's policy says when its owner is gone: it runs again until limits.Losses replicas
-// died under it or gave it up, unless somebody asked for its cancellation.
+// died is the move that a task's policy demands when its owner is lost: the task runs again until limits.Losses attempts
+// were lost, unless its cancellation was requested.
 func died(r openTask, code reason.Code, why string) move {
 	m := move{openTask: r, to: toDone, end: jobs.StateLost, code: code, reason: why}
 	switch {
@@ -55,7 +55,7 @@ func died(r openTask, code reason.Code, why string) move {
 	return m
 }
 
-// outcome is how the trigger ends whose task ended like this.
+// outcome is the outcome of the trigger whose task ended like this.
 func (m move) outcome() (jobs.Outcome, string) {
 	switch {
 	case m.end == jobs.StateLost:
@@ -109,8 +109,8 @@ func bit(is bool) int64 {
 	return 0
 }
 
-// move writes all of them, each portion with at most eight statements, and what follows for standings
-// and events. All were in one of the states when they were read; if one is no longer, has another token,
+// move writes all moves, each portion with at most eight statements, and what follows for standings
+// and events. All rows were in one of the states when they were read. If one has another state or token now,
 // or may run for longer, the answer is sqlkit.ErrMoved and nothing may be committed.
 func (t *tx) move(now time.Time, states [2]any, moves []move) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
@@ -164,10 +164,10 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 	return err
 }
 
-// forcedReason is why a trigger ended. That its run was forced stays in front of it.
+// forcedReason is why a trigger ended. If its run was forced, it begins with that.
 const forcedReason = "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN CONCAT(reason, {text behind}) ELSE {text reason} END"
 
-// behind is what forcedReason adds, which has room for that many bytes of the end's own reason.
+// behind is what forcedReason adds, with at most that many bytes of the end's own reason.
 func (m move) behind(why string, room int) string {
 	if m.end == jobs.StateLost {
 		room = lostBytes
@@ -178,8 +178,8 @@ func (m move) behind(why string, room int) string {
 	return "; " + clip.Text(why, room)
 }
 
-// The room of a reason that begins with ledger.Forced, of how its run ended, and, if it was lost, of that and of the late
-// result. With what stands between them they fill the column, so that nothing is cut within a letter or left out.
+// The sizes of the parts of a reason that begins with ledger.Forced: how its run ended and, if it was lost, that and the late
+// result. With the separators they fill the column, so that nothing is cut within a letter or left out.
 const (
 	forcedBytes = 352
 	endedBytes  = 158
@@ -196,7 +196,7 @@ func (t *tx) unstartTriggers(pending []move) error {
 	return err
 }
 
-// keepAttempts writes down the attempts after which another one comes.
+// keepAttempts writes the attempts that another one follows.
 func (t *tx) keepAttempts(now time.Time, pending []move) error {
 	var rows [][]any
 	for _, m := range pending {
@@ -230,7 +230,7 @@ func (m move) exitCode() any {
 	return int64(*m.exit)
 }
 
-// all turns rows affected into sqlkit.ErrMoved, if they are not all that were meant.
+// all turns rows affected into sqlkit.ErrMoved, if they are not as many as the rows that were to be written.
 func all(n int64, err error, meant []move) error {
 	if err == nil && n != int64(len(meant)) {
 		return sqlkit.ErrMoved

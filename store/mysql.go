@@ -81,10 +81,10 @@ func checkSession(settings map[string]string) error {
 	return nil
 }
 
-// leastPacket is what one statement of ours may take: sqlkit.MaxBytes, of which each may take two, and the rest.
+// leastPacket is how much one statement of the store may take: sqlkit.MaxBytes, of which each may take two, and the rest.
 const leastPacket = 3 * sqlkit.MaxBytes
 
-// checkVersion knows "8.0.36-0ubuntu", "10.11.6-MariaDB-1" and "5.5.5-10.6.1-MariaDB".
+// checkVersion reads "8.0.36-0ubuntu", "10.11.6-MariaDB-1" and "5.5.5-10.6.1-MariaDB".
 func checkVersion(version string) error {
 	least, name := [3]int{8, 0, 16}, "MySQL"
 	text := version

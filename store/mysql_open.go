@@ -14,7 +14,7 @@ import (
 
 // sessionSettings hold on every connection that Open makes, but that those of heartbeats wait longer.
 //
-// A client that freezes inside a transaction stops all who need its rows; the server frees them
+// A client that freezes inside a transaction blocks every transaction that needs its rows. The server frees them
 // when wait_timeout has passed, on MariaDB much sooner. Text and integers need a strict mode, else they
 // are cut silently.
 var sessionSettings = []string{
@@ -31,7 +31,7 @@ const (
 	vitalWait  = "SET SESSION wait_timeout=60"
 )
 
-// A dial, and a read or write of a connection, are given up after that long where the DSN says nothing else.
+// A dial, and a read or write of a connection, end after that long where the DSN sets nothing else.
 const (
 	dialLimit   = 5 * time.Second
 	answerLimit = 10 * time.Second

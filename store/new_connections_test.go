@@ -12,7 +12,7 @@ import (
 )
 
 // A connection that a store opens later goes to the file that it opened first. Where that has lost its name there is none:
-// it would make an empty database, or write the log of the first one over what stands there now.
+// it would make an empty database, or write the log of the first one over what is there now.
 func TestLaterConnectionsOpenTheSameFile(t *testing.T) {
 	for name, put := range map[string]bool{"deleted": false, "replaced": true} {
 		t.Run(name, func(t *testing.T) {

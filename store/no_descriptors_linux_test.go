@@ -19,8 +19,8 @@ import (
 
 const withoutDescriptors = "LOCKSTEP_TEST_WITHOUT_DESCRIPTORS"
 
-// A process without a free descriptor cannot open the store's file or a socket to it. The store counts as away then: all
-// that is asked may be tried again, and is answered as soon as there is room. The limit is that of a process of its own.
+// A process without a free descriptor cannot open the store's file or a socket to it. The store is unavailable then: every
+// call may be tried again, and is answered as soon as there is room. The limit is set in a process of its own.
 func TestNoDescriptors(t *testing.T) {
 	if name := os.Getenv(withoutDescriptors); name != "" {
 		starve(t, name, os.Getenv(withoutDescriptors+"_DSN"))
@@ -107,7 +107,7 @@ func exhaust(t *testing.T) (taken []*os.File) {
 	}
 }
 
-// drop ends the connections that nobody uses.
+// drop ends the connections that are not in use.
 func drop(t *testing.T, s *Store) {
 	t.Helper()
 	seen := map[*sql.DB]bool{}

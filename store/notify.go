@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// Notify looks at events in the order in which they happened and does with each what n.Route says:
-// it becomes a task, it is deleted, or it stays. It implements the scheduler's Notifications.
+// Notify reads events in the order in which they happened and follows n.Route for each:
+// the event becomes a task, is deleted, or stays. It implements the scheduler's Notifications.
 //
 // A task is inserted in the transaction that deletes its event, and no other replica can do the same
 // meanwhile: each event becomes one task. The tasks' idempotency keys must name the event, so that
@@ -22,7 +22,7 @@ func (s replica) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, 
 	var now time.Time
 	err := s.read(ctx, "notify", func(t *tx) (err error) {
 		if events, err = t.events(n.After, n.Limit); err != nil || len(events) == 0 {
-			return err // nearly always there are none
+			return err // in most calls there are none
 		}
 		if err := t.fillHashes(events); err != nil {
 			return err
@@ -49,7 +49,7 @@ func (s replica) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, 
 		if err != nil {
 			return ledger.Notified{}, &opError{"notify", fmt.Errorf("event %s: %w", e.ID, err)}
 		}
-		p.body = "" // the event's key says enough
+		p.body = "" // the event's key is enough
 		w.parcels[e.ID] = p
 	}
 	if len(w.events) == 0 {
@@ -62,14 +62,14 @@ func (s replica) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, 
 	return out, nil
 }
 
-// notification is one Notify call; write starts it anew each time.
+// notification is one Notify call; each call of write starts it again.
 type notification struct {
 	events         []string           // to be deleted, sorted
 	parcels        map[string]*parcel // by event, of those that become a task
 	tasks, dropped int
 }
 
-// write locks the events that are still there, and does what is to be done with them.
+// write locks the events that still exist, and routes them.
 //
 // Index: primary key.
 func (w *notification) write(t *tx) error {
@@ -99,7 +99,7 @@ func (w *notification) write(t *tx) error {
 	return err
 }
 
-// committed: the events are gone, by this transaction or by another replica's that did the same.
+// committed: the events no longer exist, by this transaction or by that of another replica that did the same.
 func (w *notification) committed(t *tx) (bool, error) {
 	still, err := t.One("SELECT id FROM {events}{by_key} WHERE id=?{for_update}", []any{w.events[0]}, new(string))
 	return !still, err

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// openTask is a row of {tasks} with what only the store looks at.
+// openTask is a row of {tasks} with the columns that only the store uses.
 type openTask struct {
 	jobs.Task
 	row         int // rowReady, rowWaits or rowRunning
@@ -16,8 +16,8 @@ type openTask struct {
 	mayRunUntil time.Time
 }
 
-// taskColumns and doneColumns are those of taskFields in {tasks} and in {done}; taskFacts and doneFacts are the same without the
-// payload, which may be large.
+// taskColumns and doneColumns are the columns of taskFields in {tasks} and in {done}; taskFacts and doneFacts are the same without
+// the payload, which may be large.
 var (
 	taskColumns = columnsOf(taskFields{}, "finished_at", "payload_size")
 	doneColumns = columnsOf(taskFields{}, "payload_size")
@@ -51,5 +51,5 @@ func appendOpen(list *[]openTask) func(m *taskModel) error {
 func (r openTask) id() string     { return r.ID }
 func (r openTask) key() ledgerKey { return ledgerKey{r.Job, micros(r.ScheduledAt), r.Seq} }
 
-// lockOrder sorts tasks as their primary key does.
+// lockOrder sorts tasks by their primary key.
 func lockOrder(a, b openTask) int { return strings.Compare(a.ID, b.ID) }

@@ -100,7 +100,7 @@ func TestUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // accepts, and never says a word
+	defer l.Close() // accepts, and never answers
 	silent := l.Addr().String()
 	refused := "127.0.0.1:1"
 	var all sync.WaitGroup

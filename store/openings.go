@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// number fills in what the decider leaves to the store: the seq of triggers that no schedule asked
-// for, under the lock of their jobs.
+// number fills in what d.Decide leaves to the store: the seq of triggers that come from no schedule,
+// under the lock of their jobs.
 //
 // Index: primary key of triggers.
 func (w *decision) number(t *tx) error {
@@ -61,7 +61,7 @@ func (w *decision) openings() []*ledger.Opening {
 	return all
 }
 
-// leaveOut drops the openings whose ledger rows exist.
+// leaveOut drops the openings that have a ledger row already.
 //
 // Index: primary key of triggers.
 func (w *decision) leaveOut(t *tx) error {

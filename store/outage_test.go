@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// While the server is away every call says so, within its time; when it is back the same store
+// While the server is unreachable every call returns that, within its timeout; when it is back the same store
 // works again.
 func TestServerComesBack(t *testing.T) {
 	t.Parallel() // it waits
@@ -51,7 +51,7 @@ func TestServerComesBack(t *testing.T) {
 	}
 }
 
-// Who is not let in has asked for nothing: while its password is being changed, a store is away, and
+// A refused connection is no refused statement: while its password is being changed, a store is unavailable, and
 // has refused no statement.
 func TestARefusedConnectionRefusesNoStatement(t *testing.T) {
 	t.Parallel() // it has a server of its own

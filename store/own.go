@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Own returns the running rows of a session, by id, and what was asked of them. It implements the
+// Own returns the running rows of a session, by id, and their requested cancellations. It implements the
 // scheduler's Tasks.
 //
 // Index: tasks_due for the state; the rows are all that run, of any session.

@@ -27,7 +27,7 @@ func (s strict) Args(args []any) []any {
 	return s.Dialect.Args(args)
 }
 
-// What statements are given has few types: each dialect must know what the driver makes of them.
+// The parameters of statements have few types: each dialect must have the types that the driver makes of them.
 func TestParametersHaveFewTypes(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	seen := 0

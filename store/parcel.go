@@ -12,19 +12,19 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// parcel is a task on its way into a pool.
+// parcel is a task that is being enqueued.
 type parcel struct {
 	task    jobs.Task
 	own     string // the id it has, if it is new
 	key     string // idempotency key, as the user gave it
 	body    string // hash of kind and payload
 	runAt   time.Time
-	force   bool    // nobody need be able to run it
+	force   bool    // it may be one that no replica can run
 	first   *parcel // an earlier one of the same batch with the same key
 	existed bool
 }
 
-// newBatch lets package jobs judge the tasks and gives them ids; they are in the order of the ids.
+// newBatch has package jobs check the tasks, and gives them ids. The batch is in the order of the ids.
 func newBatch(tasks []jobs.NewTask) ([]*parcel, error) {
 	batch := make([]*parcel, len(tasks))
 	keys := map[[2]string]*parcel{}

@@ -19,7 +19,7 @@ func (s *Store) Replicas(ctx context.Context) ([]wire.Replica, error) {
 	return viewed(all, ledger.Peer.View), err
 }
 
-// Replicas is Peers for people who look, whom no replica waits for.
+// Replicas is Peers as a view, for which no replica waits.
 func (s views) Replicas(ctx context.Context) ([]ledger.Peer, error) {
 	return peers(ctx, "replicas", s.view)
 }

@@ -97,7 +97,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			}
 			tables := len(p.tables())
 			if strings.HasPrefix(name, "kinds of") {
-				tables = len(p.plans) // SQLite says the alias alone
+				tables = len(p.plans) // SQLite's plan has the alias alone
 			}
 			if used < tables {
 				t.Errorf("%s does not use %s:\n%s", name, indexes, strings.Join(p.plans, "\n"))

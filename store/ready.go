@@ -10,8 +10,8 @@ import (
 // promoteLimit is how many waiting tasks become ready in one transaction.
 const promoteLimit = 1000
 
-// Ready makes the tasks ready whose time has come, as judge takes the time, at most promoteLimit of
-// them, and returns the pools that have ready tasks and are not paused, by name, and when the next task
+// Ready makes waiting tasks ready that are due, as judge takes the time, at most promoteLimit of
+// them. It returns the pools that have ready tasks and are not paused, by name, and when the next task
 // will be ready: in the past if there were more than could be promoted, zero if none waits. It
 // implements the scheduler's Tasks.
 //
@@ -43,7 +43,7 @@ func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string,
 	return pools, next, err
 }
 
-// readyPools asks which pools have work. Nobody may claim in a retired pool, or in one that is paused.
+// readyPools returns the pools with work. In a retired or paused pool no task may be claimed.
 //
 // Index: one probe of tasks_claim for each pool, however many tasks are ready.
 const readyPools = "SELECT name FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} " +

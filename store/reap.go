@@ -12,19 +12,19 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Reap is the standing query over all dead sessions: their running tasks end as lost or are pending
-// again, as their policy says, at most limit of them. It implements the scheduler's Tasks.
+// Reap frees the running tasks of all dead sessions: they end as lost or are pending again, by
+// their policy, at most limit of them. It implements the scheduler's Tasks.
 //
-// It looks at sessions and not at the moment of their death, so it also finds a claim that commits
-// afterwards. A job whose attempt was lost is busy until that attempt must have ended, and a task
+// It reads all sessions that are dead, whenever they ended, so it also finds a claim that commits
+// afterwards. If an attempt was lost, its job is busy until the attempt must have ended, and a task
 // that runs again waits until then.
 //
 // Errors: jobs.ErrUnavailable. Any other error is the database's refusal of some of the tasks, which
-// stay as they are. With an error, too, the answer is what was reaped: one row that the database does
-// not take holds up no other.
+// stay as they are. With an error, too, the answer is what was reaped: one row that the database
+// refuses holds up no other.
 func (s replica) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	var found []string
-	// Nearly always there is nothing to reap, and nothing to lock.
+	// In most calls there is nothing to reap, and nothing to lock.
 	err := s.read(ctx, "reap", func(t *tx) (err error) {
 		found, err = column[string](t, "SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND "+orphaned+" LIMIT ?", limit)
 		return err
@@ -37,7 +37,7 @@ func (s replica) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	return r.out, err
 }
 
-// orphaned is the condition that a running task's session is dead, or gone.
+// orphaned is the condition that a running task's session is dead, or has no row any more.
 //
 // Index: primary key of sessions.
 const orphaned = "NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=session_id AND s.dead=0)"
@@ -72,12 +72,12 @@ func (r *reaping) reap(ctx context.Context, tasks []string) error {
 	return errors.Join(err, r.reap(ctx, tasks[half:]))
 }
 
-// over reports whether there is no use in going on.
+// over reports whether no further try can succeed.
 func (r *reaping) over(err error) bool {
 	return errors.Is(err, jobs.ErrUnavailable) || r.refused >= refusedForAll
 }
 
-// reap is one transaction; write starts it anew each time.
+// reap is one transaction; each call of write starts it again.
 type reap struct {
 	tasks []string
 	moves []move
@@ -112,8 +112,8 @@ func (w *reap) write(t *tx) error {
 	return t.move(now, isRunning, w.moves)
 }
 
-// keepBusy marks the jobs of lost attempts as busy until the attempts must have ended. How long that is
-// was read before the jobs were locked, and without a lock: the moves make sure that it holds.
+// keepBusy marks the jobs of lost attempts as busy until the attempts must have ended. That time
+// was read before the jobs were locked, and without a lock: the moves check that it has not changed.
 func keepBusy(t *tx, rows []openTask) error {
 	until := map[string]time.Time{}
 	var names []string
@@ -142,8 +142,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// committed asks about one row: it has left its session, by this transaction or by another
-// replica's that did the same.
+// committed checks one row: it has left its session, by this transaction or by that of another
+// replica that did the same.
 //
 // Index: primary key.
 func (w *reap) committed(t *tx) (bool, error) {

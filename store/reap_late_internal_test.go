@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// preceded is a dialect before whose next transaction somebody else does something.
+// preceded is a dialect that runs a call of another replica before its next transaction.
 type preceded struct {
 	sqlkit.Dialect
 	meanwhile func()
@@ -29,8 +29,8 @@ func (o *preceded) Begin(ctx context.Context, conn *sql.Conn) error {
 	return o.Dialect.Begin(ctx, conn)
 }
 
-// A replica looks for what the dead left, and before it takes that over another one has: what is pending again by then
-// stays so, and what a living replica has claimed by then goes on.
+// A replica finds tasks of dead sessions, and another replica reaps them before it does: what is pending again by then
+// stays so, and what a live replica has claimed by then goes on.
 func TestAReaperComesLate(t *testing.T) {
 	for driver, dsn := range map[string]func(t *testing.T) string{
 		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") },

@@ -18,7 +18,7 @@ type call struct {
 	args []any
 }
 
-// take returns the calls since it was asked last.
+// take returns the calls since the last take.
 func (r *recorder) take() []call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *recorder) Connect(ctx context.Context) (driver.Conn, error) {
 	return recorded{conn, r}, err
 }
 
-// recorded forwards what database/sql asks of both drivers.
+// recorded forwards the calls of database/sql to both drivers.
 type recorded struct {
 	driver.Conn
 	r *recorder

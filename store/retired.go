@@ -7,10 +7,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// cancelRetired cancels pending tasks of jobs that no configuration has any more, at most limit: nobody
+// cancelRetired cancels pending tasks of jobs that no configuration has any more, at most limit: no replica
 // would claim them. Their jobs' rows are locked, so that a job does not come back meanwhile.
 //
-// Index: tasks_job for the tasks; all rows of jobs are looked at.
+// Index: tasks_job for the tasks; all rows of jobs are read.
 func cancelRetired(t *tx, limit int) (int, error) {
 	names, err := column[string](t, `SELECT name FROM {jobs} WHERE hash='' AND EXISTS
 		(SELECT 1 FROM {tasks}{index}{tasks}_job{end} WHERE job={jobs}.name AND state+0<2) ORDER BY name LIMIT ?`, limit)

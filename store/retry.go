@@ -15,8 +15,8 @@ import (
 // Retry enqueues an ended task again, as a new one that is due now and names the first of the
 // chain in RetryOf. The tasks of jobs are not retried here: a job's row decides whether it may run.
 //
-// by is who asked, for people; it may be empty. What Enqueue would refuse because no replica can run it is refused
-// here as well, unless force: a *jobs.KindError, or jobs.ErrNotFound for a pool that no configuration has.
+// by names the origin of the request, for display; it may be empty. What Enqueue would refuse because no replica can run it is
+// refused here as well, unless force: a *jobs.KindError, or jobs.ErrNotFound for a pool that no configuration has.
 //
 // Errors: those; jobs.ErrNotFound; jobs.ErrConflict if the task has not ended or is a job's; jobs.ErrUnavailable.
 func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
@@ -61,7 +61,7 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task
 		}
 		return err
 	}
-	// It may have been claimed, and have ended, before its COMMIT is asked about.
+	// It may have been claimed, and have ended, before its COMMIT is settled.
 	err = s.settle(ctx, "retry task", write, func(t *tx) (bool, error) { return t.kept(fresh.String()) })
 	if err == nil {
 		s.listening.tell(task.Pool)

@@ -38,7 +38,7 @@ func (s admin) CheckRights(ctx context.Context, migrate bool) error {
 		return s.file.Room()
 	}
 	var statements []string
-	if migrate { // of a table that nobody has: without the right the answer is another
+	if migrate { // on a table that does not exist: the answer differs if the right is missing
 		statements = append(statements,
 			`CREATE TABLE `+s.db.Prefix+`rights_new LIKE `+s.db.Prefix+`rights_none`,
 			`ALTER TABLE `+s.db.Prefix+`rights_none ADD COLUMN rights INT`)

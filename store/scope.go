@@ -5,8 +5,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// inScope is the condition, beginning with AND, that a row of {tasks} is one that the scope has, for a WHERE that
-// finds the row by tasks_claim: the rest is read from the row.
+// inScope is the condition, beginning with AND, that a row of {tasks} is in the scope, for a WHERE that
+// finds the row by tasks_claim: the other columns are read from the row.
 func inScope(s ledger.Scope) (where string, args []any) {
 	if w := s.Within; w != nil {
 		where = " AND rank_order=?"

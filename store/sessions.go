@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 )
 
-// Join adds a session and returns its id. Sessions whose process is known to be gone, since it ran
+// Join adds a session and returns its id. Sessions with a process that is known to have ended, since it ran
 // on this boot of this machine, are declared dead first. After that, a live session with the same
 // replica id is ledger.ErrReplicaLive, and one with another lock service is ledger.ErrLockService.
 func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
@@ -52,7 +52,7 @@ func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 	return session, nil
 }
 
-// admit expires who is gone, and refuses m beside somebody it cannot live with.
+// admit ends the sessions of processes that have ended, and refuses m if it conflicts with a live session.
 func (t *tx) admit(m ledger.Member) error {
 	live, err := t.peers(`dead = 0`)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s replica) Beat(ctx context.Context, session string) (database time.Time, 
 	return database, err
 }
 
-// SetDraining tells the others that this replica takes nothing new.
+// SetDraining marks the session as draining: this replica takes nothing new.
 func (s replica) SetDraining(ctx context.Context, session string) error {
 	return s.autocommit(ctx, "drain", func(t *tx) error {
 		if _, err := t.Exec(`UPDATE {sessions} SET draining = 1 WHERE id = ? AND dead = 0`, session); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// The settings hold on every connection, also on those that were made later, whatever the DSN says of them.
+// The settings hold on every connection, also on those that were made later, whatever their values in the DSN.
 func TestConnectionSettings(t *testing.T) {
 	t.Run("mysql", func(t *testing.T) {
 		dsn := servers.MySQL(t)
@@ -132,7 +132,7 @@ type ending func() error
 
 func (c ending) Close() error { return c() }
 
-// What cannot be closed keeps nothing else from it, and Close says all of it.
+// If one part cannot be closed, the others are closed, and Close returns all errors.
 func TestCloseClosesAllAndSaysWhatFailed(t *testing.T) {
 	one, other, closed := errors.New("one"), errors.New("other"), 0
 	ends := func(err error) io.Closer { return ending(func() error { closed++; return err }) }

@@ -14,7 +14,7 @@ import (
 )
 
 // A transaction under which rows moved starts again. One whose COMMIT had no answer is repeated only if it did not happen.
-// Neither is tried for ever, and the error says what is left open.
+// Both have a bounded number of tries, and the error says what is left open.
 func TestSettle(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	boom, mute := errors.New("boom"), errors.New("no connection")
@@ -30,7 +30,7 @@ func TestSettle(t *testing.T) {
 		answers []answer
 		blind   bool // the transaction finds out itself
 		want    []error
-		again   string // what each try is told
+		again   string // the error of each try
 	}{
 		"it ends well":                         {again: "false"},
 		"it fails":                             {tries: []error{boom}, want: []error{boom}, again: "false"},
@@ -86,7 +86,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// A transaction whose COMMIT had no answer is not repeated, whatever else the error says.
+// A transaction with a COMMIT that had no answer is not repeated, whatever other errors it wraps.
 func TestAnUnknownCommitIsNotRepeated(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	tries := 0

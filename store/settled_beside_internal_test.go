@@ -14,7 +14,7 @@ import (
 )
 
 // duel is a database with two stores: the answer to a COMMIT of late gets lost, and fast does something before late
-// asks what became of it.
+// settles it.
 type duel struct {
 	t          *testing.T
 	late, fast *Store
@@ -111,8 +111,8 @@ func (d *duel) decide(s *Store, replica string, now time.Time, job string, o led
 	return got
 }
 
-// A COMMIT did not happen, and before it is asked about somebody else does the same: what is his is not taken
-// for one's own.
+// A COMMIT did not happen, and before it is settled another replica does the same: what that owns is not taken
+// for its own.
 func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
 	eachDuel(t, func(d *duel) {
 		d.enqueue("p")
@@ -200,7 +200,7 @@ func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
 	})
 }
 
-// A COMMIT happened, and more has happened before it is asked about: it is answered for what it did.
+// A COMMIT happened, and more has happened before it is settled: the answer is that of the COMMIT.
 func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 	eachDuel(t, func(d *duel) {
 		for name, meanwhile := range map[string]func(){
@@ -228,7 +228,7 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 			d.t.Errorf("%s was not claimed", task.ID)
 		}
 
-		// Of two that were claimed the first one has ended since: the other one may run for as long as was said of it.
+		// Of two that were claimed the first one has ended since: the other one may run until the time in its row.
 		made := []string{d.enqueue("p"), d.enqueue("p")}
 		now := time.Now().UTC().Truncate(time.Second)
 		until := map[string]time.Time{made[0]: now.Add(time.Hour), made[1]: now.Add(2 * time.Hour)}

@@ -15,8 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// slowpoke is a dialect whose next COMMIT happens, or does not if it is undone, and whose caller hears of it when
-// everything else has.
+// slowpoke is a dialect whose next COMMIT happens, or does not if it is undone. Its caller gets an error after meanwhile has run.
 type slowpoke struct {
 	sqlkit.Dialect
 	undone    bool
@@ -38,7 +37,7 @@ func (p *slowpoke) Commit(ctx context.Context, conn *sql.Conn) (err error) {
 	return sqlkit.ErrUnknownCommit
 }
 
-// A task may have been claimed, and have ended, before whoever made it asks what became of the COMMIT: it
+// A task may have been claimed, and have ended, before the COMMIT that made it is settled: it
 // is not made a second time.
 func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 	for driver, dsn := range map[string]func(t *testing.T) string{
@@ -93,8 +92,8 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 	}
 }
 
-// A replica that does not learn what came of its COMMIT is not told that it declared a session dead which another one had
-// declared dead before.
+// If the COMMIT of Expire has no answer, the result is not true for a session that another replica has declared dead
+// before.
 func TestBuryClaimsNothingOfOthers(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	slow := &slowpoke{Dialect: s.db.Dialect}

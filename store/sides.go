@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Sides are what scheduler.New, api.New and metrics.New ask a Store for. Programs have no use for them: what is in them
-// changes between versions.
+// Sides are the parts of a Store that scheduler.New, api.New and metrics.New use. Programs have no use for them: they change
+// between versions.
 func (s *Store) Sides() ledger.Sides {
 	return ledger.Sides{Replica: replica{s}, API: views{s}, Audit: views{s}, Admin: admin{s}}
 }
@@ -19,7 +19,7 @@ type (
 	admin   struct{ *Store } // as commands have it
 )
 
-// Local reports whether all that share the store run on this machine, so that they sleep when it does.
+// Local reports whether all processes that share the store run on this machine, so that they are suspended with it.
 func (s replica) Local() bool { return s.db != nil && s.db.Dialect.Local() }
 
 // RetryTask is Retry for replicas.

@@ -18,8 +18,8 @@ func believe(now time.Time) (time.Time, error) { return now, nil }
 
 func none(time.Time, []ledger.JobState) []ledger.Decision { return nil }
 
-// A store whose file, or its log, was deleted or replaced answers nothing and takes nothing: whoever opens the name anew
-// knows nothing of it. Once the file is back it goes on.
+// A store whose file, or its log, was deleted or replaced answers nothing and takes nothing: a process that opens the name later
+// would not find it. Once the file is back the store goes on.
 func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		suffix, put string
@@ -103,7 +103,7 @@ func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
 	}
 }
 
-// A log that was replaced before anything was asked of the store is noticed, too; and who only looks is told as others are.
+// A log that was replaced before the first call of the store is detected, too; and a read-only store returns the same error.
 func TestALogThatIsReplacedAtOnceIsNoticed(t *testing.T) {
 	for how, open := range map[string]func(context.Context, string) (*store.Store, error){"to work": toWork, "to read": toRead} {
 		path, _, _ := crashed(t)
@@ -119,7 +119,7 @@ func TestALogThatIsReplacedAtOnceIsNoticed(t *testing.T) {
 	}
 }
 
-// What was committed after the file had gone is not acknowledged.
+// What was committed after the file was deleted is not acknowledged.
 func TestACommitToAFileThatIsGoneIsNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lockstep.db")
 	st, err := store.Open(t.Context(), "sqlite", path, store.Options{})

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// A disk that is full is said with the file that cannot grow, and what to do.
+// The error of a full disk names the file that cannot grow, and what to do.
 func TestAFullDiskIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.db")
 	s, err := Open(t.Context(), "sqlite", path, Options{})

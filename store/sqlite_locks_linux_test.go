@@ -65,7 +65,7 @@ func TestLocksOutliveOtherStores(t *testing.T) {
 	}
 }
 
-// lockedFile is an open database whose locks can be looked at. It stays open: to close it would give them up.
+// lockedFile is an open database whose locks can be read. It stays open: closing it would release them.
 func lockedFile(t *testing.T, path string) (locked func() bool) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -74,7 +74,7 @@ func lockedFile(t *testing.T, path string) (locked func() bool) {
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	return func() bool {
-		// Who asks by the open file (OFD) is told of this process's locks, too.
+		// A query by the open file (OFD) reports this process's locks, too.
 		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: sharedFirst, Len: sharedSize}
 		if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &lock); err != nil {
 			t.Fatal(err)

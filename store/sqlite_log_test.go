@@ -69,7 +69,7 @@ func crash(t *testing.T, path, replica string) {
 // replace puts another file in the place of one, with an inode of its own.
 func replace(t *testing.T, path string, content []byte) {
 	t.Helper()
-	write(t, path+".new", content) // before the other is gone, whose inode it might have
+	write(t, path+".new", content) // before the other is removed: it might get its inode
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func remove(t *testing.T, paths ...string) {
 	}
 }
 
-// replicasOf lists who has joined.
+// replicasOf lists the replicas that have joined.
 func replicasOf(t *testing.T, open func(context.Context, string) (*store.Store, error), path string) string {
 	t.Helper()
 	st, err := open(t.Context(), path)
@@ -239,7 +239,7 @@ func TestALogBehindALinkIsNamed(t *testing.T) {
 func TestLogsOfNoOtherDatabaseAreOpened(t *testing.T) {
 	for name, c := range map[string]struct {
 		put  func(t *testing.T, path string, backup, raw []byte)
-		want string // who has joined
+		want string // the replicas that have joined
 	}{
 		"no content, beside a file of another time": {put: func(t *testing.T, path string, _, raw []byte) {
 			replace(t, path, raw)
@@ -325,7 +325,7 @@ func TestACopyOfAClosedDatabaseOpens(t *testing.T) {
 	}
 }
 
-// Who looks changes nothing: not what a killed replica left, nor a closed database, nor one that a replica works on.
+// A read-only store changes nothing: not what a killed replica left, nor a closed database, nor one that a replica works on.
 func TestOpenReadOnlyChangesNothing(t *testing.T) {
 	path, _, _ := crashed(t)
 	for _, state := range []string{"killed", "closed", "in use"} {
@@ -396,7 +396,7 @@ func TestADatabaseThatIsShorterThanItsHeadSays(t *testing.T) {
 	}
 }
 
-// Who looked at a database before it had a log is not told that one was deleted when the replica that made it has stopped.
+// A read-only store that opened a database before it had a log reports no deleted log when the replica that made it has stopped.
 func TestALogThatCameLaterMayGo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.db")
 	st := open(t, store.SQLite, path, store.Options{})

@@ -41,7 +41,7 @@ func assembleSQLite(ctx context.Context, file sqlitefile.Database, o Options) (*
 	if err != nil {
 		return nil, err
 	}
-	// On the handle that writes: the other one is query_only.
+	// The handle that writes is used: the other one is query_only.
 	if err := s.autocommit(ctx, "check settings", sqliteServer{}.check); err != nil {
 		return nil, err
 	}
@@ -66,9 +66,9 @@ func ofFile(file sqlitefile.Database, o Options) (*Store, error) {
 	return s, nil
 }
 
-// OpenReadOnly opens a SQLite file that is there, to look at it also beside replicas that use it. Neither the database nor its
-// write-ahead log is changed, and nothing is moved from the one to the other; what would write fails. SQLite may make the
-// index of a log (-shm) where that is missing. It refuses what [Open] refuses.
+// OpenReadOnly opens an existing SQLite file to read it, also beside replicas that use it. Neither the database nor its
+// write-ahead log is changed, and nothing is moved from the one to the other. Calls that would write fail. SQLite may make the
+// index of a log (-shm) where that is missing. OpenReadOnly refuses what [Open] refuses.
 func OpenReadOnly(ctx context.Context, path string, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

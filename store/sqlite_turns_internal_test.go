@@ -10,7 +10,7 @@ import (
 )
 
 // A beat gets through although others write one transaction after the other: SQLite's write lock has no
-// queue, and who naps before it looks again never finds it free.
+// queue, and a writer that pauses before its next try never finds it free.
 func TestWritersOfOneFileTakeTurns(t *testing.T) {
 	t.Parallel() // it waits
 	file := filepath.Join(t.TempDir(), "a.db")
@@ -50,7 +50,7 @@ func TestWritersOfOneFileTakeTurns(t *testing.T) {
 	}
 }
 
-// Who writes one transaction after the other lets in between who came meanwhile.
+// A process that writes one transaction after the other lets writers in between that came meanwhile.
 func TestWhoHasJustWrittenStandsBehind(t *testing.T) {
 	t.Parallel() // it waits
 	file := filepath.Join(t.TempDir(), "a.db")
@@ -67,7 +67,7 @@ func TestWhoHasJustWrittenStandsBehind(t *testing.T) {
 	writing.Go(func() {
 		for ctx.Err() == nil {
 			err := busy.sure(ctx, "write", func(t *tx) error {
-				time.Sleep(15 * time.Millisecond) // longer than those pause who wait
+				time.Sleep(15 * time.Millisecond) // longer than the pause of a waiting writer
 				return touch(t)
 			})
 			if err != nil && ctx.Err() == nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// happening is an end that changes how a job or pool stands: of a task, or of due times that
-// were missed.
+// happening is an end that changes the standing of a job or pool: of a task, or of missed due times.
 type happening struct {
 	job     string // "": the task of a pool
 	pool    string
@@ -24,13 +23,13 @@ type happening struct {
 	task    string
 	attempt int
 	replica string
-	event   jobs.Event // EventFailed, EventMissed, EventLost; EventRecovered: a success, of whatever; "": cancelled
+	event   jobs.Event // EventFailed, EventMissed, EventLost; EventRecovered: any success; "": cancelled
 	reason  string
 	code    reason.Code
 	failure string
 }
 
-// subject is who stands: its kind is "job" or "pool".
+// subject has a standing: its kind is "job" or "pool".
 type subject struct{ kind, name string }
 
 func (h happening) subject() subject {
@@ -44,7 +43,7 @@ func (h happening) subject() subject {
 func ends(moves []move) []happening {
 	var all []happening
 	for _, m := range moves {
-		if m.to != toDone || m.Job == "" && m.Pool == naming.NotificationsPool { // nobody is told of those
+		if m.to != toDone || m.Job == "" && m.Pool == naming.NotificationsPool { // notifications make no notification
 			continue
 		}
 		h := happening{
@@ -67,19 +66,19 @@ func ends(moves []move) []happening {
 func (h happening) good() bool { return h.event == jobs.EventRecovered }
 func (h happening) bad() bool  { return h.event != "" && !h.good() }
 
-// weight is what the happenings of one transaction mean for their subject.
+// weight is the sum of the happenings of one transaction for their subject.
 type weight struct{ good, bad bool }
 
-// happened keeps the standings, and writes an event for each happening that is one: a success is
-// only where a job or pool recovers. What happened in one transaction happened at once: where
-// something failed among it, nothing recovered.
+// happened keeps the standings, and writes an event for each failed, missed or lost run. A success has an event
+// only where a job or pool recovers. The happenings of one transaction count as simultaneous: if one of them
+// is a failure, nothing recovered.
 //
 // A job's row is written with each end. A pool's is read without a lock, and written only when it
 // changes: pools end thousands of tasks a second.
 func (t *tx) happened(now time.Time, all []happening) error {
 	weights := map[subject]weight{}
 	for _, h := range all {
-		if h.job != "" || h.event != "" { // a pool does not care for what was cancelled
+		if h.job != "" || h.event != "" { // a cancelled task does not change a pool's standing
 			w := weights[h.subject()]
 			weights[h.subject()] = weight{w.good || h.good(), w.bad || h.bad()}
 		}
@@ -94,13 +93,13 @@ func (t *tx) happened(now time.Time, all []happening) error {
 			events = append(events, h)
 		}
 		if h.good() {
-			delete(recovered, h.subject()) // the first one tells
+			delete(recovered, h.subject()) // one event for each subject
 		}
 	}
 	return t.keepEvents(now, events)
 }
 
-// weigh writes the standings that change, and returns who recovered.
+// weigh writes the standings that change, and returns the subjects that recovered.
 func (t *tx) weigh(now time.Time, weights map[subject]weight) (recovered map[subject]bool, err error) {
 	var written []subject
 	pools := map[string]bool{} // fails now
@@ -137,7 +136,7 @@ func (t *tx) weigh(now time.Time, weights map[subject]weight) (recovered map[sub
 	return recovered, t.Upsert("{standings} (kind, name, failing, last_success_at, last_end_at)", "kind, name", values)
 }
 
-// changedPools are those that stand otherwise than fails says. A pool without a row does not fail.
+// changedPools are the pools with a standing that differs from fails. A pool without a row does not fail.
 //
 // Index: primary key.
 func (t *tx) changedPools(fails map[string]bool) (changed []subject, err error) {

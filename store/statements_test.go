@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// dsnConnector opens connections of a driver that knows no connectors.
+// dsnConnector opens connections of a driver without connectors.
 type dsnConnector struct {
 	dsn string
 	d   driver.Driver
@@ -29,7 +29,7 @@ type dsnConnector struct {
 func (c dsnConnector) Connect(context.Context) (driver.Conn, error) { return c.d.Open(c.dsn) }
 func (c dsnConnector) Driver() driver.Driver                        { return c.d }
 
-// recordedStore is a migrated store whose statements are noted, and the handle behind it.
+// recordedStore is a migrated store whose statements are recorded, and its handle.
 func recordedStore(t *testing.T, d store.Dialect) (*store.Store, *sql.DB, *recorder) {
 	t.Helper()
 	r := &recorder{}
@@ -222,7 +222,7 @@ func TestStatements(t *testing.T) {
 				if _, err := db.ExecContext(t.Context(), "DELETE FROM lockstep_standings"); err != nil { // or what was lost before recovers
 					t.Fatal(err)
 				}
-				if _, err := db.ExecContext(t.Context(), "UPDATE lockstep_jobs SET busy_until=0"); err != nil { // or it is asked what was lost
+				if _, err := db.ExecContext(t.Context(), "UPDATE lockstep_jobs SET busy_until=0"); err != nil { // else lost tasks are read, too
 					t.Fatal(err)
 				}
 				r.take()
@@ -256,7 +256,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// What is asked again and again sends no statement for what there is none of, and one for all of a kind.
+// Repeated calls send no statement where there are no rows, and one for all rows of a kind.
 func TestStatementsThatAreSaved(t *testing.T) {
 	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
 		t.Run(string(d), func(t *testing.T) { statementsThatAreSaved(t, d) })

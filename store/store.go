@@ -1,18 +1,18 @@
 // Package store keeps the scheduler's rows in SQLite or MySQL: sessions, definitions, the ledger
 // of triggers, tasks and their ends. It decides nothing: the scheduler does, see internal/ledger.
 //
-// A program makes a [Store] of its own handle with [New], or has [Open] make one; [Store.Migrate] makes the
-// tables. It enqueues with [Store.EnqueueTx] in its own transactions, or with [Store.Enqueue]; looks
-// at what became of it with [Store.Task], [Store.Tasks] and [Store.Triggers]; and gives the Store
-// to scheduler.New, api.New and metrics.New, which ask it for [Store.Sides]: what they need is in package internal/ledger. A
-// program that only enqueues needs nothing else, see [Store.AddPools].
+// A program makes a [Store] of its own handle with [New], or of a data source name with [Open]; [Store.Migrate] makes the
+// tables. It enqueues with [Store.EnqueueTx] in its own transactions, or with [Store.Enqueue]. It reads the results with
+// [Store.Task], [Store.Tasks] and [Store.Triggers]. It gives the Store to scheduler.New, api.New and metrics.New, which use
+// [Store.Sides]: the interfaces are in package internal/ledger. A program that only enqueues needs nothing else, see
+// [Store.AddPools].
 //
-// Every method, also of the sides, is one transaction, or one statement. A transaction that met a deadlock, a
-// lock timeout or a connection lost before COMMIT is repeated as a whole, until the context ends.
-// An error that wraps [jobs.ErrUnavailable] means that nothing is known about what was asked.
+// Every method, also of the sides, is one transaction, or one statement. After a deadlock, a lock timeout, or a connection that
+// was lost before COMMIT, the whole transaction is repeated, until the context ends.
+// An error that wraps [jobs.ErrUnavailable] means that the outcome of the call is unknown.
 //
-// The state of a task. Rows of {tasks} are waiting, ready or running, which the first two are pending for users; a task that ends moves to
-// {done}. All of it is written in task_state.go, and what becomes running is decided in admission.go.
+// The state of a task. Rows of {tasks} are waiting, ready or running; users see the first two as pending. A task that ends moves
+// to {done}. All states are written in task_state.go, and admission.go decides which tasks become running.
 //
 //	  enqueue, retry, decide                             decide, if it is admitted
 //	    │               │                                             │
@@ -25,7 +25,7 @@
 //	cancelled       cancelled                              as its attempt ended      succeeded, failed, cancelled
 //
 // An attempt begins with the claim, which counts it, and ends as succeeded, failed, cancelled or lost; one that was handed back
-// never was. Of a task that has ended the row in {done} tells of the last attempt, and {attempts} of those before it.
+// is not counted. The last attempt of an ended task is in its row of {done}, the earlier ones are in {attempts}.
 //
 // Rows are locked in this order: sessions, pools, jobs, triggers, tasks, attempts, standings, events. What does not wait
 // (SKIP LOCKED) may come out of turn.
@@ -51,7 +51,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/migrations"
 )
 
-// Dialect is which kind of database a handle speaks to.
+// Dialect is the kind of database of a handle.
 type Dialect = migrations.Dialect
 
 const (
@@ -73,7 +73,7 @@ type Store struct {
 	models  *gorm.DB   // of no connection; see tx.gorm
 	readers *sql.DB    // the same handle but for SQLite files, which have one writer and several readers
 	vital   *sql.DB    // of what Open opened: connections that no other work takes; else the writers' handle
-	views   *sql.DB    // the same, for what people look at
+	views   *sql.DB    // the same, for views
 	share   turns      // of the connections of a handle that a program opened, those that views may take; else nil
 
 	listening listeners              // replicas of this process
@@ -86,8 +86,8 @@ type Store struct {
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
 // New makes a store of a handle that the program opened and goes on to own: a [*gorm.DB] or a
-// [*sql.DB] with the driver github.com/go-sql-driver/mysql or modernc.org/sqlite, wrapped or not. It asks
-// the database what it needs to know, within 6 s, and writes nothing; see [Store.Migrate].
+// [*sql.DB] with the driver github.com/go-sql-driver/mysql or modernc.org/sqlite, wrapped or not. It reads
+// the settings of the database, within 6 s, and writes nothing; see [Store.Migrate].
 //
 // It works whatever the handle's flags for times, found rows, parameters, character sets and isolation
 // are. What it cannot work with is refused, and the error says what to write instead: a server that
@@ -95,11 +95,10 @@ var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 // what is not committed, or whose answers are cut; on SQLite a journal_mode other than WAL,
 // synchronous below FULL, and several connections to a database in memory.
 //
-// What New cannot do for such a handle is bound how long a frozen process of yours keeps its rows
-// locked: set wait_timeout and innodb_lock_wait_timeout in its DSN, as Open does. Nor has it connections
-// for the heartbeats of replicas alone: leave some of the pool's to them. On SQLite, processes with such
-// handles do not write in turn: under load, one may keep others out for seconds. Lists and other views take a
-// quarter of the pool at most, so that those who look do not keep replicas from their work.
+// For such a handle, New cannot bound how long a frozen process of yours keeps rows locked: set wait_timeout and
+// innodb_lock_wait_timeout in its DSN, as Open does. The handle has no connections for the heartbeats of replicas alone: leave
+// some of the pool free for them. On SQLite, processes with such handles do not write in turn: under load, one may keep others
+// out for seconds. Lists and other views take a quarter of the pool at most, so that they do not hold up replicas.
 func New(db any, d Dialect, o Options) (*Store, error) {
 	server, err := serverOf(d)
 	if err != nil {
@@ -135,8 +134,8 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 type server interface {
 	kit() sqlkit.Dialect // for a handle that a program opened
 	open(ctx context.Context, dsn string, o Options) (*Store, error)
-	check(t *tx) error               // fails when server or settings will not do
-	adopt(t *tx, pool *sql.DB) error // fails when the pool of a handle that a program opened will not do
+	check(t *tx) error               // fails when server or settings are not sufficient
+	adopt(t *tx, pool *sql.DB) error // fails when the pool of a handle that a program opened is not sufficient
 }
 
 func serverOf(d Dialect) (server, error) {
@@ -179,10 +178,11 @@ func poolOf(handle any) (pool *sql.DB, err error) {
 // openTimeout bounds how long an unreachable database holds up New and Open.
 const openTimeout = 6 * time.Second
 
-// Open opens a database with every setting that the store wants and verifies them. The dsn of [SQLite] is
-// a file path or ":memory:" (processes take turns by a second file, whose name ends in
+// Open opens a database with every setting that the store needs and verifies them. The dsn of [SQLite] is
+// a file path or ":memory:" (processes take turns by a second file with a name that ends in
 // -turn), that of [MySQL] one of go-sql-driver/mysql.
-// To open SQLite, the program imports package store/sqlite, as a driver. When the database cannot be reached, the error names its address and the cause, within 10 s.
+// To open SQLite, the program imports package store/sqlite, as a driver. When the database cannot be reached, the error names its
+// address and the cause, within 10 s.
 func Open(ctx context.Context, d Dialect, dsn string, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// deadSessionsFor is how long the row of a dead session stays, for people.
+// deadSessionsFor is how long the row of a dead session stays, for display.
 const deadSessionsFor = time.Hour
 
 // Sweep deletes what is older than its retention, as judge takes the time, at most limit rows of each
@@ -57,7 +57,7 @@ func (s replica) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention
 	return more, nil
 }
 
-// sweep is one kind of rows; once deletes some and returns how many. An age of 0 is for ever.
+// sweep is one kind of rows; once deletes some and returns how many. An age of 0 keeps all rows.
 type sweep struct {
 	op   string
 	age  time.Duration
@@ -132,8 +132,8 @@ func sweepSessions(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(dead) == 0 {
 		return 0, err
 	}
-	// Their kinds go before them. A number is one session's, and no dead session loads again: nothing is taken from a
-	// replica that loads meanwhile, whose rows a look at what all sessions have would not see yet.
+	// Their kinds are deleted before them, by the numbers of the dead sessions. A number belongs to one session, and no dead
+	// session loads again. A comparison with all sessions would not see a replica that loads meanwhile, and delete its rows.
 	_, err = t.ExecRows("DELETE FROM {kinds} WHERE config IN (SELECT config FROM {sessions} WHERE dead=1 AND {in name id})", sqlkit.Keys(dead))
 	if err != nil {
 		return 0, err

@@ -12,10 +12,10 @@ import (
 
 // The state of a task is written in this file, and nowhere else; see the drawing in the package comment.
 //
-// Rows are locked one by one, in the order of the primary key: {by_key} has MySQL go by it, state+0 keeps SQLite from the indexes
+// Rows are locked one by one, in the order of the primary key: {by_key} makes MySQL use it, state+0 keeps SQLite from the indexes
 // on state. What an owner writes carries its token.
 
-// insertPending adds tasks that were enqueued.
+// insertPending adds enqueued tasks.
 func (t *tx) insertPending(now time.Time, batch []*parcel) error {
 	rows := make([][]any, len(batch))
 	for i, p := range batch {
@@ -55,7 +55,7 @@ func (t *tx) insertOpened(tasks []openTask) error {
 	return err
 }
 
-// insertRetry adds a task that is due now, like one that has ended; none if that is not there.
+// insertRetry adds a copy of an ended task that is due now; none if the ended task is not in {done}.
 //
 // Index: primary key of done.
 func (t *tx) insertRetry(now time.Time, id, ended, why, by string) error {
@@ -103,8 +103,8 @@ var (
 	isRunning = [2]any{rowRunning, rowRunning}
 )
 
-// unmoved is the condition under which moves write: each row is owned as it was when it was read, and
-// for as long. Else what was said of the time until which its attempt may run would be wrong.
+// unmoved is the condition under which moves write: each row has the owner and the may_run_until that were read.
+// Otherwise the time until which its attempt may run would be recorded wrong.
 //
 // Index: primary key.
 const unmoved = "state+0 IN (?, ?) AND {in name id, int token, int may_run_until}"
@@ -135,8 +135,8 @@ func (t *tx) endTasks(now time.Time, states [2]any, ended []move) error {
 	return all(n, err, ended)
 }
 
-// requeue makes rows pending again and clears what the claim had set. The token stays: the next
-// claim's is larger. A cancellation that was asked for in between must not be cleared unseen.
+// requeue makes rows pending again and clears what the claim had set. The token stays: that of the next
+// claim is larger. A cancellation that was requested in between must not be cleared unseen.
 func (t *tx) requeue(states [2]any, pending []move) error {
 	n, err := t.ExecRows(`UPDATE {each}{tasks}{by_key}
 		SET state={int state}, run_at={int due}, attempt=attempt-{int undone}, failures=failures+{int failures}, losses=losses+{int losses},
@@ -152,7 +152,7 @@ func (t *tx) requeue(states [2]any, pending []move) error {
 	return all(n, err, pending)
 }
 
-// replaceLostTasks writes the own late results of tasks that had been given up, once: late says so.
+// replaceLostTasks writes the own late results of tasks that had ended as lost, once: column late is set.
 //
 // Index: primary key of done.
 func (t *tx) replaceLostTasks(now time.Time, late []move) error {

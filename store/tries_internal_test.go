@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// What a call returns says what came of its last try, and what was in the way before that only where this is why the time ran out.
+// The error of a call is that of its last try. An error of an earlier try is added only if it is why the time ran out.
 func TestWhatTriesCameTo(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	refused := fmt.Errorf("connection refused: %w", driver.ErrBadConn)

@@ -5,17 +5,17 @@ import (
 	"database/sql"
 )
 
-// turns bounds how many do something at once; nil bounds nothing.
+// turns bounds how many views run at once; nil bounds nothing.
 type turns chan struct{}
 
-// viewShare is which part of the connections of a handle views may take, and viewConns is how many they have where
-// that is not bounded, or where they have a pool of their own.
+// Views may take one in viewShare of the connections of a handle. viewConns is how many they have where the handle is not
+// bounded, or where they have a pool of their own.
 const (
 	viewShare = 4
 	viewConns = 4
 )
 
-// newTurns are those of views on a handle that they share with all else.
+// newTurns are the turns of views on a handle that other work uses, too.
 func newTurns(pool *sql.DB) turns {
 	n := viewConns
 	if most := pool.Stats().MaxOpenConnections; most > 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// However many look, and however slowly, replicas and users work: on what Open opened, and on a handle of four connections.
+// However many views run, and however slowly, replicas and users work: on what Open opened, and on a handle of four connections.
 func TestReadersDelayNobody(t *testing.T) {
 	t.Parallel()
 	eachStore(t, readersDelayNobody)
@@ -145,7 +145,7 @@ func readersDelayNobody(t *testing.T, s *Store) {
 	more.Wait()
 }
 
-// looks are all that people look at.
+// looks is all views.
 func looks(s *Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"tasks":         func(ctx context.Context) error { _, _, err := s.Tasks(ctx, wire.TaskFilter{}); return err },

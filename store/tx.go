@@ -13,15 +13,15 @@ import (
 type tx struct {
 	*sqlkit.Tx
 	s       *Store
-	callers bool // somebody else begins and ends the transaction
+	callers bool // the caller begins and ends the transaction
 }
 
-// within is for statements on conn, whose transaction is ended elsewhere.
+// within is for statements on conn; its transaction is ended elsewhere.
 func (s *Store) within(ctx context.Context, conn sqlkit.Conn) *tx {
 	return &tx{Tx: s.db.With(ctx, conn), s: s}
 }
 
-// of makes what runs in a transaction of the store's of what runs in one of the kit's.
+// of adapts fn to a transaction of package sqlkit.
 func (s *Store) of(fn func(t *tx) error) func(t *sqlkit.Tx) error {
 	return func(t *sqlkit.Tx) error { return fn(&tx{Tx: t, s: s}) }
 }
@@ -53,9 +53,9 @@ func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error
 	return s.do(op, func() error { return s.db.On(s.readers).Autocommit(ctx, s.of(fn)) })
 }
 
-// view is read for what people look at: on connections that no work of replicas needs, or on a share of those of a
-// program's handle. However many look, and however slowly, no decision waits for them. On a SQLite file they wait while its
-// log is too large, see logGate.
+// view is read for lists and other displays: on connections that no work of replicas needs, or on a share of those of a
+// program's handle. However many views run, and however slowly, no decision waits for them. On a SQLite file views wait while
+// its log is too large, see logGate.
 func (s *Store) view(ctx context.Context, op string, fn func(t *tx) error) error {
 	return s.do(op, func() error {
 		ctx, cancel := s.db.Bound(ctx)
@@ -76,13 +76,13 @@ func (s *Store) view(ctx context.Context, op string, fn func(t *tx) error) error
 }
 
 // autocommit runs fn on a connection that may write; each statement is a transaction of its own.
-// Statements may run twice when an answer is lost: only for those that may.
+// Statements may run twice when an answer is lost: use it only for statements that may.
 func (s *Store) autocommit(ctx context.Context, op string, fn func(t *tx) error) error {
 	return s.do(op, func() error { return s.db.Autocommit(ctx, s.of(fn)) })
 }
 
-// keep is autocommit for what keeps a session and its attempts, on connections that no other work takes:
-// where others hold all, or a new one takes long, that would be too late.
+// keep is autocommit for the writes that renew a session and its attempts, on connections that no other work takes:
+// waiting for a free or a new connection could make them too late.
 func (s *Store) keep(ctx context.Context, op string, fn func(t *tx) error) error {
 	return s.do(op, func() error {
 		vital := s.db.On(s.vital)
@@ -90,7 +90,7 @@ func (s *Store) keep(ctx context.Context, op string, fn func(t *tx) error) error
 	})
 }
 
-// do says of an error which method of the store failed, what it means, and what to do about it.
+// do adds to an error which method of the store failed, what it means, and what to do about it.
 func (s *Store) do(op string, what func() error) error {
 	if s.db == nil {
 		return &opError{op, errNotMade}
@@ -110,7 +110,7 @@ func (s *Store) do(op string, what func() error) error {
 	return &opError{op, err}
 }
 
-// explain says what to do about tables that are not there.
+// explain adds what to do about missing tables.
 func (s *Store) explain(err error) error {
 	if errors.Is(err, ErrSchema) || s.db.Dialect.Answer(err) != sqlkit.AnswerNoTable {
 		return err

@@ -148,7 +148,7 @@ func TestRollback(t *testing.T) {
 	})
 }
 
-// A wait for somebody else's lock ends with the context, and is no answer.
+// A wait for a lock of another transaction ends with the context, and is no answer.
 func TestWaitsEndWithTheContext(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
 		var other *Store
@@ -179,7 +179,7 @@ func TestWaitsEndWithTheContext(t *testing.T) {
 	})
 }
 
-// Where time runs out while it is tried again, the error says what was in the way, not only that.
+// Where time runs out while it is tried again, the error has the cause of the retries, too.
 
 func TestTimeThatRanOutIsNotTheCause(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
@@ -237,7 +237,7 @@ func TestAlone(t *testing.T) {
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		if s.db.Dialect.Name() == MySQL { // whose lock is the connection's, which lives on
+		if s.db.Dialect.Name() == MySQL { // its lock belongs to the connection, which stays open
 			var mine int64
 			ctx, cancel := context.WithCancel(t.Context())
 			_ = s.alone(ctx, func(t *tx) error {

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Whatever the scheduler asks, an answer to COMMIT that was lost changes nothing of what it is told,
-// and nothing is done twice: whether the server did it or never heard of it.
+// Whatever the scheduler calls, a lost answer to COMMIT changes nothing in the result of the call,
+// and nothing is done twice: whether the server did it or never got it.
 func TestLostAnswersOfTasks(t *testing.T) {
 	servers.MySQL(t)
 	for _, before := range []bool{false, true} {
@@ -268,7 +268,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	want("1", `SELECT COUNT(*) FROM {events} WHERE event = 'recovered'`)
 }
 
-// Whoever lost the answer to a cancellation that did not take place, and whose task somebody else ended meanwhile, has not
+// If the answer to a cancellation was lost that did not take place, and the task ended meanwhile by another call, the first call has not
 // cancelled it.
 func TestALostCancelIsNotTakenForAnother(t *testing.T) {
 	for end, meanwhile := range map[string]func(t *testing.T, s *Store, id string) error{
@@ -322,7 +322,7 @@ func TestALostCancelIsNotTakenForAnother(t *testing.T) {
 	}
 }
 
-// While nobody can be asked what became of a COMMIT, nothing is known.
+// While the database is unreachable, the outcome of a COMMIT is unknown.
 func TestUnsettledCommit(t *testing.T) {
 	s, p := behindLossy(t)
 	id, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})

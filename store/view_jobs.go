@@ -11,14 +11,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Jobs returns how the named jobs stand, or all that were ever configured, sorted by name. Names that no configuration ever
-// had are left out. What is not in the store is empty: what the configuration of a replica says of the job.
+// Jobs returns the state of the named jobs, or of all that were ever configured, sorted by name. Names that no configuration ever
+// had are left out. Fields that only the configuration of a replica has are empty.
 func (s *Store) Jobs(ctx context.Context, names ...string) ([]wire.Job, error) {
 	all, err := views{s}.Jobs(ctx, names...)
 	return viewed(all, ledger.JobStatus.View), err
 }
 
-// viewed is what people see of rows.
+// viewed converts rows for display.
 func viewed[R, V any](rows []R, view func(R) V) []V {
 	all := make([]V, len(rows))
 	for i, row := range rows {
@@ -67,7 +67,7 @@ func (s views) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, e
 func (s views) JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error) {
 	var names []string
 	err := s.view(ctx, "job names", func(t *tx) error {
-		q := table[jobModel](t).Where("name >= ? AND name < ?", prefix, prefix+"~") // '~' sorts behind whatever a name may hold
+		q := table[jobModel](t).Where("name >= ? AND name < ?", prefix, prefix+"~") // '~' sorts after every character of a name
 		if !retired {
 			q = q.Where("hash <> ''")
 		}
@@ -124,7 +124,7 @@ func ofJobs(column string, names []string) (where string, args []any) {
 	return " WHERE " + column + " IN (" + sqlkit.Marks(len(args)) + ")", args
 }
 
-// SuspendJob sets the override of a job's suspend, or clears it with nil. by is who asked.
+// SuspendJob sets the override of a job's suspend, or clears it with nil. by names the origin of the request.
 // jobs.ErrNotFound for a job that no configuration has.
 func (s views) SuspendJob(ctx context.Context, name string, override *bool, by string) error {
 	return s.override(ctx, "job", name, override, by,

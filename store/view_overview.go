@@ -16,8 +16,8 @@ import (
 // errorShown is how many bytes of an error an overview has.
 const errorShown = 500
 
-// Overview reads what a person looks at first, at most rows (1 … 100) of each kind. However much
-// the store holds, it reads a few rows of each, the tasks that run, those that went wrong within the last hour, and one
+// Overview reads a summary, at most rows (1 … 100) of each kind. However much
+// the store holds, it reads a few rows of each, the running tasks, those that failed or were lost within the last hour, and one
 // small row for each job.
 func (s views) Overview(ctx context.Context, rows int) (ledger.Overview, error) {
 	rows = min(max(rows, 1), 100)
@@ -140,7 +140,7 @@ func (t *tx) troubles(n int, wrong []ledger.TroubleCount) ([]ledger.Trouble, err
 	return all, nil
 }
 
-// wrongOf is what a trouble is counted with.
+// wrongOf is the group in which a trouble is counted.
 func wrongOf(r ledger.Trouble) ledger.TroubleCount {
 	return ledger.TroubleCount{State: r.State, Job: r.Job, Pool: r.Pool, Kind: r.Kind}
 }
@@ -163,7 +163,7 @@ func (t *tx) wrong(since time.Time) ([]ledger.TroubleCount, error) {
 	return all[:min(wrongMost, len(all))], nil
 }
 
-// broken counts the failing jobs, and says of the first n why. The primary key of {standings} has
+// broken counts the failing jobs, and adds the reasons of the first n. The primary key of {standings} has
 // all jobs, each a short row.
 func (t *tx) broken(n int) (count int, all []ledger.FailingJob, err error) {
 	const failing = " FROM {standings} s JOIN {jobs} j ON j.name = s.name WHERE s.kind = 'job' AND s.failing = 1 AND j.hash <> ''"

@@ -7,15 +7,15 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Pools returns all pools that were ever configured with their counts, sorted by name. What is not in the store is empty:
-// what the configuration of a replica says of the pool.
+// Pools returns all pools that were ever configured with their counts, sorted by name. Fields that only the configuration of a
+// replica has are empty.
 func (s *Store) Pools(ctx context.Context) ([]wire.Pool, error) {
 	all, err := views{s}.PoolStatuses(ctx)
 	return viewed(all, ledger.PoolStatus.View), err
 }
 
-// PoolStatuses returns the rows of all pools that were ever configured with their counts, and what in them
-// waits for nobody, sorted by name.
+// PoolStatuses returns the rows of all pools that were ever configured with their counts, and their tasks that
+// no replica may claim, sorted by name.
 func (s views) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return poolStatuses(ctx, s.view)
 }
@@ -71,7 +71,7 @@ func (t *tx) countTasks(of map[string]*ledger.PoolStatus) error {
 	})
 }
 
-// PausePool sets the override of a pool's pause, or clears it with nil. by is who asked.
+// PausePool sets the override of a pool's pause, or clears it with nil. by names the origin of the request.
 // jobs.ErrNotFound for a pool that no configuration has.
 func (s views) PausePool(ctx context.Context, name string, override *bool, by string) error {
 	return s.override(ctx, "pool", name, override, by,

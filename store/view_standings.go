@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// JobStandings returns how the live jobs stand, sorted by name.
+// JobStandings returns the standings of the live jobs, sorted by name.
 func (s views) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) {
 	var all []ledger.JobStanding
 	err := s.view(ctx, "job standings", func(t *tx) (err error) {
@@ -27,7 +27,7 @@ func (s views) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) {
 }
 
 // jobStandings reads the rows, and names those that had a due time since their last success. Jobs
-// that succeeded before there were standings are looked up in the ledger.
+// that succeeded before there were standings are read from the ledger.
 //
 // Index: primary keys; MAX(at) of one job is the end of its range in that of triggers.
 func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStanding, err error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Task returns a task and its earlier attempts, first one first; jobs.ErrNotFound if there is none. Of the errors of
-// many attempts it has the first bytes, 1 KiB of each at least.
+// Task returns a task and its earlier attempts, first one first; jobs.ErrNotFound if there is none. The errors of
+// many attempts are cut, to 1 KiB each at least.
 func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error) {
 	var task jobs.Task
 	var attempts []jobs.Attempt
@@ -206,7 +206,7 @@ func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
 const listedPayload = ", CASE WHEN LENGTH(payload) <= ? THEN payload ELSE '' END AS payload, LENGTH(payload) AS payload_size"
 
 // listed is tasksByID for a page, without large payloads. It stops behind the row that fills a page, and then last
-// is its id: of those below, nothing is known.
+// is its id: those below were not read.
 func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err error) {
 	all = map[string]jobs.Task{}
 	if len(ids) == 0 {
@@ -233,7 +233,7 @@ func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err er
 	return all, last, nil
 }
 
-// sizeOfTask is about what a task takes, in bytes.
+// sizeOfTask is about how many bytes a task takes.
 func sizeOfTask(t jobs.Task) int {
 	n := 512 + inJSON(t.Payload) + inJSON(t.Error) + inJSON(t.Reason) + inJSON(t.By)
 	for _, tag := range t.Tags {
@@ -256,7 +256,7 @@ func inJSON[T ~string | ~[]byte](text T) int {
 	return n
 }
 
-// attempts has so many bytes of each error.
+// attempts returns at most that many bytes of each error.
 func (t *tx) attempts(id string, bytes int) ([]jobs.Attempt, error) {
 	var all []jobs.Attempt
 	err := read(t, `SELECT attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?) AS error

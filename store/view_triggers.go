@@ -70,7 +70,7 @@ func triggerCursor(k ledgerKey) string {
 	return paging.Cursor("trigger", strconv.FormatInt(k.at, 10), k.job, strconv.Itoa(k.seq))
 }
 
-// readTriggerCursor is the inverse; nil for the first page.
+// readTriggerCursor reads the cursor of a page; nil for the first page.
 func readTriggerCursor(text string) (*ledgerKey, error) {
 	after, err := readCursor(text, "trigger", 3)
 	if err != nil || after == nil {

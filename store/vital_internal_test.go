@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Whoever has all connections that others work with: a session and the time of its attempts go on.
+// Whatever work has taken all other connections: a session and its attempts are renewed.
 func TestNoWorkHoldsUpABeat(t *testing.T) {
 	t.Run("mysql", func(t *testing.T) { beatsBeside(t, migrated(t, "mysql", servers.MySQL(t), Options{MaxConns: 3})) })
 	t.Run("sqlite", func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 )
 
-// Look opens a file that is there, to read it.
+// Look opens an existing file to read it.
 func (opener) Look(path string) (sqlitefile.Database, error) {
 	abs, err := checkPlace(path)
 	if err == nil {
@@ -29,7 +29,7 @@ func (opener) Look(path string) (sqlitefile.Database, error) {
 	_, err = os.Stat(sqlitefile.LogOf(abs))
 	logged := !errors.Is(err, fs.ErrNotExist)
 	if !logged {
-		v.Set("immutable", "1") // else SQLite would make one, and leave it there
+		v.Set("immutable", "1") // else SQLite would make one, and leave it
 	}
 	db, err := sql.Open("sqlite", fileURI(abs)+"?"+v.Encode())
 	if err != nil {
@@ -42,8 +42,8 @@ func (opener) Look(path string) (sqlitefile.Database, error) {
 	}, nil
 }
 
-// Check refuses a path that store.Open would refuse for where it is or for what lies beside it, and a folder that takes no
-// more. It makes no database; see store.Store.CheckRights for what it tries.
+// Check refuses a path that store.Open would refuse for its place or for a file beside it, and a folder without room. It makes no
+// database; see store.Store.CheckRights for what it tries.
 func Check(path string) error {
 	abs, err := checkPlace(path)
 	if err == nil {
@@ -58,11 +58,11 @@ func Check(path string) error {
 	return nil
 }
 
-// triedSize is how much must fit on the disk of a database: less is gone within minutes.
+// triedSize is how much must fit on the disk of a database: less fills up within minutes.
 const triedSize = 1 << 20
 
-// tryToWrite writes a file beside the database, and removes it. The database itself is not opened: to close it
-// would give up the locks that SQLite has on it in this process.
+// tryToWrite writes a file beside the database, and removes it. The database itself is not opened: closing it
+// would release the locks that SQLite has on it in this process.
 func tryToWrite(abs string) error {
 	for _, suffix := range []string{"", "-wal", "-shm", "-turn"} {
 		if err := mayWrite(abs + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {

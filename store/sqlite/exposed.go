@@ -7,10 +7,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// Exposed says what users beside root and the owner may do with a SQLite file, its log, the log's index and its turnstile, as
-// far as these are there: "" if nothing. Who can write one of them can make jobs run; remedy is what to do. An owner that is
-// neither root nor the user, a number as of [os.Geteuid], can write; a negative user stands for any owner. SQLite gives what it
-// makes the mode of the database. Linux only, as far as ACLs go; on Windows it says nothing.
+// Exposed returns what users beside root and the owner may do with a SQLite file, its log, the log's index and its turnstile, as
+// far as these exist: "" if nothing. A user that can write one of them can make jobs run; remedy is what to do. An owner that is
+// neither root nor the user, a number as of [os.Geteuid], can write; a negative user means any owner. SQLite gives the files that
+// it makes the mode of the database. ACLs are read on Linux only; on Windows it returns "".
 func Exposed(path string, user int) (problem, remedy string, write bool) {
 	log := sqlitefile.LogOf(path)
 	var problems, names []string

@@ -14,8 +14,8 @@ import (
 )
 
 // openFile is a SQLite file as it was opened. A file that was deleted or replaced can be read and written as before, and all
-// of that is lost: whoever opens the name anew finds another file, and neither knows of the other. The same goes for its
-// write-ahead log, which is there as long as somebody has the file open.
+// writes to it are lost: a process that opens the name later gets another file. The same holds for its write-ahead log, which
+// exists as long as a process has the file open.
 type openFile struct {
 	path string
 
@@ -26,7 +26,7 @@ type openFile struct {
 	log     os.FileInfo // nil: not seen yet
 }
 
-// opened is called when the file is open, and its log if logged. Both are to stay open until the store is closed: SQLite
+// opened is called when the file is open, and its log if logged. Both must stay open until the store is closed: SQLite
 // removes a log when the last connection of all processes closes.
 func (f *openFile) opened(logged bool) {
 	f.mu.Lock()
@@ -39,7 +39,7 @@ func (f *openFile) opened(logged bool) {
 	}
 }
 
-// holds returns an error, jobs.ErrUnavailable, as long as the names do not lead to what was opened. None always does.
+// holds returns an error, jobs.ErrUnavailable, as long as the names do not lead to the opened files. A nil openFile always holds.
 func (f *openFile) holds() error {
 	if f == nil {
 		return nil
@@ -69,7 +69,7 @@ func (f *openFile) lost(name string) error {
 		"stop all replicas, %s, and start them", jobs.ErrUnavailable, name, restoring(filepath.Base(f.path)))
 }
 
-// full adds to what SQLite says of a full disk which one that is. None adds nothing.
+// full adds the disk to SQLite's error of a full disk. A nil openFile adds nothing.
 func (f *openFile) full(err error) error {
 	if f == nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks f against those who opened it elsewhere, until unlock or the end of the process.
+// tryLock locks f against other openings of the file, until unlock or the end of the process.
 func tryLock(f *os.File) error {
 	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -35,7 +35,7 @@ func TestRemoteFoldersAreRefused(t *testing.T) {
 	}
 }
 
-// A disk or quota that is full is said with what to do, and another error is left as it is.
+// The error of a full disk or quota says what to do, and any other error stays as it is.
 func TestAFullFolderSaysWhatToDo(t *testing.T) {
 	for err, full := range map[error]bool{
 		unix.ENOSPC: true, unix.EDQUOT: true, unix.EFBIG: true, unix.EIO: false, unix.EACCES: false,

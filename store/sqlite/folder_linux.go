@@ -38,7 +38,7 @@ func localFolder(folder string) error {
 func mayWrite(path string) error { return unix.Access(path, unix.W_OK) }
 func mayRead(path string) error  { return unix.Access(path, unix.R_OK) }
 
-// noRoom says what to do about a disk or quota that is full.
+// noRoom adds to an error what to do about a full disk or quota.
 func noRoom(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
 		return fmt.Errorf("%w; make room on its disk for the database to grow", err)

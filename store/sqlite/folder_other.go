@@ -2,7 +2,7 @@
 
 package sqlite
 
-// Elsewhere nobody tells network file systems apart in one way.
+// Other systems have no common way to tell network file systems apart.
 func localFolder(string) error { return nil }
 
 // What may be written or read is seen when it is.

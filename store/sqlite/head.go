@@ -17,12 +17,12 @@ import (
 // is opened.
 const walVersion = 2
 
-// writeVersion reads what the head of a database says of how it is written; 0 if the file is empty. What is no database is
-// refused. It asks SQLite, and looks at no log.
+// writeVersion reads the write version from the head of a database; 0 if the file is empty. A file that is no database is
+// refused. It reads by SQLite, without the log.
 //
-// A file that may be a database in use is opened by SQLite alone. A process that closes a file gives up all locks that it has
-// on it, however they were taken (POSIX): SQLite knows, and puts the close off. After another's close it would rely on locks that are gone,
-// and the next process that closes the database would remove the log of this one.
+// A file that may be a database in use is opened by SQLite alone. A process that closes a file releases all locks that it has
+// on it, however they were taken (POSIX). SQLite allows for that, and delays its own close. After any other close it would rely
+// on locks that no longer exist, and the next process that closes the database would remove the log of this one.
 func writeVersion(path string) (byte, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 {
@@ -49,7 +49,7 @@ func writeVersion(path string) (byte, error) {
 	return 0, fmt.Errorf("cannot be read: %w", err)
 }
 
-// creating keeps other stores of this process from a file until it was closed here, see writeVersion.
+// creating locks other stores of this process out of a file until it was closed here, see writeVersion.
 var creating sync.Mutex
 
 // create makes an empty file that only its owner may read, unless there is one.

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// Elsewhere a log is known to be another's by what the database says of itself alone.
+// On other systems only the content of the database shows that a log belongs to another one.
 func identify(string) (identity, error) { return identity{}, nil }

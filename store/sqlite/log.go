@@ -11,15 +11,15 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 )
 
-// identity tells a file from others that have had its name: its inode and the time it was made. The zero identity is
-// that of a file whose system does not say.
+// identity tells a file from others that have had its name: its inode and the time it was made. The zero identity means
+// that the system does not report them.
 type identity [16]byte
 
 // identityAt is where the -turn file has the identity of the database that was opened last, behind the count of turns.
 const identityAt = 8
 
-// checkLog refuses a write-ahead log that is not the one of the database at abs. It is called before SQLite sees
-// either, which would write the log over the database, or empty it. A log without content belongs to any database.
+// checkLog refuses a write-ahead log that is not the one of the database at abs. It is called before SQLite opens
+// either: SQLite would write the log over the database, or empty it. A log without content belongs to any database.
 func checkLog(abs string) error {
 	logPath := sqlitefile.LogOf(abs)
 	path := strings.TrimSuffix(logPath, "-wal")
@@ -58,20 +58,20 @@ func checkLog(abs string) error {
 		_ = turn.Close()
 	}
 	if err != nil || known == (identity{}) || now == (identity{}) || now == known {
-		return nil // nothing is known of the one before
+		return nil // no identity was written before
 	}
 	return fmt.Errorf("%[1]s is not the file that was open when %[1]s-wal was written, and would be overwritten with what that holds: "+
 		"if %[1]s is a backup, stop all replicas and remove %[1]s-wal and %[1]s-shm; "+
 		"if %[1]s and %[1]s-wal were copied or moved here together, remove %[2]s", name, filepath.Base(abs)+"-turn")
 }
 
-// restoring says how a database is put in its place.
+// restoring is how to put a database in its place.
 func restoring(name string) string {
 	return fmt.Sprintf("put the file back as it was, or a backup in its place and remove %[1]s-wal and %[1]s-shm", name)
 }
 
 // remember writes which database was opened, for the next checkLog. It is on the disk before the log has content: a
-// power loss must not leave the identity of the one before beside the log of this one.
+// power loss must not leave the identity of an earlier database beside the log of this one.
 func (t *turnstile) remember(database string) error {
 	now, err := identify(database)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 )
 
-// longLog is how large a write-ahead log may be, in bytes, before people are told: views wait for it from sqlitefile.MostLog on, so that only
-// readers that do not wait can be why.
+// longLog is how large a write-ahead log may be, in bytes, before it is reported. Views wait from sqlitefile.MostLog on, so that
+// only readers that do not wait can be the cause.
 const longLog = 4 * sqlitefile.MostLog
 
-// LongLog says that the write-ahead log of a SQLite file has grown far beyond what this program lets it, and what to do: "" if it
-// has not, or is not there.
+// LongLog reports that the write-ahead log of a SQLite file has grown far beyond this program's bound, and what to do: "" if it
+// has not, or does not exist.
 func LongLog(path string) string {
 	log := sqlitefile.LogOf(path)
 	info, err := os.Stat(log)

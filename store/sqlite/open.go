@@ -33,8 +33,8 @@ func (opener) Open(path string, views int) (sqlitefile.Database, error) {
 	return open(abs, views)
 }
 
-// database is one connection that writes, one for heartbeats, some that read, some for views, one that does nothing, and
-// the turnstile of those that write; or one connection for all.
+// database is one connection that writes, one for heartbeats, some that read, some for views, one that keeps the file open, and
+// the turnstile of writers; or one connection for all.
 type database struct {
 	pools  sqlitefile.Pools
 	keeper *sql.DB   // of the one that does nothing; nil: in memory
@@ -83,7 +83,7 @@ func open(file string, views int) (_ sqlitefile.Database, err error) {
 	v := url.Values{}
 	if file != "" {
 		location = fileURI(file)
-		v.Set("mode", "rw") // it is there
+		v.Set("mode", "rw") // it exists
 		d.file = &openFile{path: file}
 	}
 	pool := func(conns, cacheKiB int, more ...string) *sql.DB {
@@ -104,7 +104,7 @@ func open(file string, views int) (_ sqlitefile.Database, err error) {
 		d.opened = append(d.opened, db)
 		return db
 	}
-	// Next to none for who writes, since SQLite's own wait naps longer and longer and does not see ctx.
+	// Nearly no busy timeout for writers: the pauses of SQLite's own wait grow, and it does not end with ctx.
 	p := &d.pools
 	p.Writer = pool(1, 16000, "busy_timeout(1)")
 	p.Reader, p.Vital, p.Views = p.Writer, p.Writer, p.Writer
@@ -133,8 +133,8 @@ func (d *database) takeTurns(file string) error {
 	return turns.remember(file)
 }
 
-// holdOpen takes a connection, which has the file and its log open until it is closed, and does no work. Those that work
-// come and go: SQLite removes the log when the last one closes.
+// holdOpen takes a connection, which keeps the file and its log open until it is closed, and does no work. Those that work
+// are opened and closed, and SQLite removes the log when the last one closes.
 func holdOpen(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -167,7 +167,7 @@ func checkFile(path string) (string, error) {
 	return abs, err
 }
 
-// checkPlace is checkFile as far as it can be told without the file.
+// checkPlace is the part of checkFile that does not need the file.
 func checkPlace(path string) (string, error) {
 	if path == "" {
 		return "", fmt.Errorf("no path")
@@ -180,7 +180,7 @@ func checkPlace(path string) (string, error) {
 		return "", err
 	}
 	switch info, err := os.Stat(abs); {
-	case err != nil: // which whoever opens it says, or makes it
+	case err != nil: // opening it reports the error, or makes the file
 	case info.IsDir():
 		return "", fmt.Errorf("this is a folder, not a file")
 	case !info.Mode().IsRegular():

@@ -1,5 +1,5 @@
-// Package sqlite is what package store opens SQLite files with. A program that calls store.Open with store.SQLite imports it, as
-// it would import a driver of database/sql; one that works with MySQL alone does not, and links no SQLite:
+// Package sqlite opens SQLite files for package store. A program that calls store.Open with store.SQLite imports it like
+// a driver of database/sql; one that works with MySQL alone does not, and links no SQLite:
 //
 //	import _ "github.com/lockstep-scheduler/lockstep/store/sqlite"
 //

@@ -8,11 +8,10 @@ import (
 )
 
 // preparing is a connector of SQLite whose connections keep the statements that they have prepared: parsing the text was
-// a quarter of the time that a short transaction takes. A statement whose tables were changed is prepared
-// again by SQLite itself.
+// a quarter of the time of a short transaction. SQLite itself prepares a statement again when its tables were changed.
 //
-// It opens none on a file that was deleted or replaced: that would make an empty database, or take the log of the one that
-// is open for the other one's.
+// It opens no connection on a file that was deleted or replaced: that would make an empty database, or use the log of the open
+// database for another one.
 type preparing struct {
 	driver.Connector
 	file *openFile
@@ -61,7 +60,7 @@ type sqliteStatement interface {
 	driver.StmtQueryContext
 }
 
-// preparingConn is a connection, used by one at a time as all are. kept are those of its statements that are not in use.
+// preparingConn is a connection; database/sql makes one call on it at a time. kept are its statements that are not in use.
 type preparingConn struct {
 	sqliteConn
 	kept  map[string]sqliteStatement
@@ -78,7 +77,7 @@ func (c *preparingConn) ExecContext(ctx context.Context, text string, args []dri
 	}
 	result, err := s.ExecContext(ctx, args)
 	if err != nil {
-		_ = s.Close() // the error is the statement's, which says more
+		_ = s.Close() // the error of the statement is returned
 		return nil, err
 	}
 	c.keep(text, s)
@@ -101,7 +100,7 @@ func (c *preparingConn) QueryContext(ctx context.Context, text string, args []dr
 	return &preparedRows{Rows: rows, conn: c, text: text, statement: s}, nil
 }
 
-// take returns a statement that nobody uses.
+// take returns a statement that is not in use.
 func (c *preparingConn) take(ctx context.Context, text string) (sqliteStatement, error) {
 	if s, ok := c.kept[text]; ok {
 		c.forget(text)
@@ -119,7 +118,7 @@ func (c *preparingConn) take(ctx context.Context, text string) (sqliteStatement,
 	return s, nil
 }
 
-// keep takes a statement back, and the place of another one if there are too many.
+// keep takes a statement back, and closes another one if there are too many.
 func (c *preparingConn) keep(text string, s sqliteStatement) {
 	other, crowded := "", false
 	switch {
@@ -161,7 +160,7 @@ func (c *preparingConn) Close() error {
 	return c.sqliteConn.Close()
 }
 
-// preparedRows gives its statement back when it is closed.
+// preparedRows gives its statement back to the connection when it is closed.
 type preparedRows struct {
 	driver.Rows
 	conn      *preparingConn

@@ -124,7 +124,7 @@ func TestStatementsArePreparedOnce(t *testing.T) {
 	}
 	must(t, db, insert, 6)
 
-	// What changes the tables changes what a kept statement says.
+	// A change of the tables changes the rows of a kept statement.
 	must(t, db, `DROP TABLE a`)
 	must(t, db, `CREATE TABLE a (n TEXT)`)
 	must(t, db, insert, 7)
@@ -153,7 +153,7 @@ func (c *counting) allClosed(t *testing.T) {
 	}
 }
 
-// Rows that are read while the same text is asked again have their own statement.
+// Rows that are read while the same text is queried again have their own statement.
 func TestStatementsInUseAreNotShared(t *testing.T) {
 	db, counts, _ := openCounting(t)
 	must(t, db, `INSERT INTO a (n) VALUES (1), (2), (3)`)
@@ -262,7 +262,7 @@ func (c bareConn) PrepareContext(ctx context.Context, text string) (driver.Stmt,
 	return struct{ driver.Stmt }{s}, err
 }
 
-// A driver that lacks what statements are kept by says so, and does nothing without it.
+// A driver that cannot keep statements returns an error, and runs none.
 func TestDriversThatCannotKeepStatements(t *testing.T) {
 	connector, err := sqlite.NewConnector("file:" + filepath.Join(t.TempDir(), "db"))
 	if err != nil {

@@ -12,23 +12,26 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// turnstile makes those who write one SQLite file take turns. The file's write lock has no queue: who
-// begins again right after a COMMIT keeps out all that nap between two looks, for seconds where
-// processors are taken. Whoever wants to begin comes through here first, and stays until the lock is
-// his: then one looks for it at a time, and who has just given it up stands behind him.
+// turnstile makes the writers of one SQLite file take turns. The file's write lock has no queue: a writer that
+// begins again right after a COMMIT keeps out all writers that pause between two tries, for seconds on a loaded
+// machine.
 //
-// Nothing but the order depends on it. Who freezes in it holds up each other process once, for the
-// turnstile's patience.
+//  1. A writer locks the turnstile before it begins. It waits for its turn, turnPatience at most for the same holder.
+//  2. Inside, it tries for the file's write lock. It is the only one that does.
+//  3. It leaves once it has the lock. A writer that has just committed waits behind the one inside.
+//
+// Only the order depends on the turnstile. A process that freezes inside holds up each other process once, for
+// turnPatience.
 type turnstile struct {
 	inside chan struct{} // of this process
-	file   *os.File      // locked by the process that is inside; it counts who came in
+	file   *os.File      // locked by the process that is inside; it holds the count of entries
 	stuck  uint64        // the count at which patience ended
 }
 
 const (
-	// turnPatience is how long the same one may be inside before others go around.
+	// turnPatience is how long the same process may be inside before others write without a turn.
 	turnPatience = 100 * time.Millisecond
-	// turnPause is the longest pause between two looks.
+	// turnPause is the longest pause between two tries.
 	turnPause = 5 * time.Millisecond
 )
 
@@ -48,10 +51,10 @@ func openTurnstile(database string) (*turnstile, error) {
 	return &turnstile{inside: make(chan struct{}, 1), file: f, stuck: math.MaxUint64}, nil
 }
 
-// Close lets out who is inside. It implements io.Closer.
+// Close releases the lock of the file. It implements io.Closer.
 func (t *turnstile) Close() error { return t.file.Close() }
 
-// Enter waits for those before; leave must be called, and soon. No turnstile is one that is always open.
+// Enter waits for the earlier writers; leave must be called, and soon. A nil turnstile is always open.
 func (t *turnstile) Enter(ctx context.Context) (leave func(), err error) {
 	if t == nil {
 		return func() {}, nil
@@ -74,10 +77,10 @@ func (t *turnstile) Enter(ctx context.Context) (leave func(), err error) {
 	}, nil
 }
 
-// pass reports whether it has the lock of the file. Not to have it is no error: somebody stays inside
+// pass reports whether it has the lock of the file. A missing lock is no error: another process stays inside
 // for too long, or the file cannot be locked.
 func (t *turnstile) pass(ctx context.Context) (locked bool, err error) {
-	before, since := uint64(math.MaxUint64), time.Time{} // nobody's count
+	before, since := uint64(math.MaxUint64), time.Time{} // no such count
 	for n := 0; ; n++ {
 		switch err := tryLock(t.file); {
 		case err == nil:
@@ -105,11 +108,11 @@ func (t *turnstile) pass(ctx context.Context) (locked bool, err error) {
 func (t *turnstile) read() uint64 {
 	var b [8]byte
 	if _, err := t.file.ReadAt(b[:], 0); err != nil {
-		return 0 // nobody was inside yet
+		return 0 // no process was inside yet
 	}
 	return binary.LittleEndian.Uint64(b[:])
 }
 
 func (t *turnstile) write(count uint64) {
-	_, _ = t.file.WriteAt(binary.LittleEndian.AppendUint64(nil, count), 0) // a full disk: others lose patience
+	_, _ = t.file.WriteAt(binary.LittleEndian.AppendUint64(nil, count), 0) // on a full disk the count stays, and others time out
 }

@@ -68,7 +68,7 @@ func TestTurnstileLetsInOneAtATime(t *testing.T) {
 	})
 }
 
-// Who froze inside costs each other one patience, not each of their transactions one.
+// A process that froze inside holds up each other process for turnPatience once, not each of their transactions.
 func TestTurnstileIsNotHeldUpForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stiles := turnstiles(t, 2)
@@ -109,7 +109,7 @@ func TestTurnstileObeysTheContext(t *testing.T) {
 	})
 }
 
-// A file that cannot be locked costs the order, and no time.
+// With a file that cannot be locked, the order is lost, and no time.
 func TestTurnstileThatCannotBeLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stile := turnstiles(t, 1)[0]
@@ -126,7 +126,7 @@ func TestTurnstileThatCannotBeLocked(t *testing.T) {
 	})
 }
 
-// Who may write the database may pass, whoever made the turnstile.
+// A user that may write the database may pass, whichever user made the turnstile.
 func TestTurnstileHasTheRightsOfItsDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.db")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -71,7 +71,7 @@ func auditPages(t *testing.T, b *Bench) {
 
 func auditLabel(e wire.AuditEntry) string { return fmt.Sprintf("%s ×%d", e.Object, e.Count) }
 
-// A long text costs its end, and never the row.
+// A long text is cut, and the row is always written.
 func auditLongTexts(t *testing.T, b *Bench) {
 	long := strings.Repeat("ü", 500)
 	must(t, b.SQL().Sides().Audit.AddAudit(t.Context(), wire.AuditEntry{Who: long, Role: long, Remote: long, Action: long, Object: long, Status: 403}))

@@ -76,7 +76,7 @@ func cancelRunning(t *testing.T, b *Bench) {
 	s.want("task", s.task(claimed.ID)[:9], "succeeded")
 }
 
-// Nothing runs again that somebody wants cancelled, whatever its owner says.
+// A task with a requested cancellation does not run again, whatever its owner reports.
 func cancelVerdicts(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	got, err := s.decide(run("a", due(1), true), run("b", due(1), true))
@@ -87,7 +87,7 @@ func cancelVerdicts(t *testing.T, b *Bench) {
 		_, err := b.Store.Cancel(s.ctx(), task.ID, "alice")
 		must(t, err)
 	}
-	// The answer may have been lost. One that was handed back has no owner any more, whatever came of it.
+	// The answer may have been lost. A task that was handed back has no owner any more, whatever its state.
 	for _, handedBack := range []ledger.Finish{ledger.Recorded, ledger.Fenced} {
 		s.wantFinish(s.finish(
 			result(tasks[0], ledger.Again, jobs.StateFailed),
@@ -170,10 +170,10 @@ func cancelRaces(t *testing.T, b *Bench) {
 	}
 }
 
-// A task that is handed back while somebody is about to ask its owner is cancelled; once claimed anew, under its new owner.
+// A task that is handed back while its cancellation is being requested is cancelled; if it was claimed again, under its new owner.
 func cancelMoved(t *testing.T, b *Bench) {
 	if b.Dialect == store.SQLite {
-		return // there, nobody writes between the statements of a cancellation
+		return // there, no other process writes between the statements of a cancellation
 	}
 	s := newScene(t, b)
 	const handBack = "state=0, attempt=0, session_id='', replica='', claim_id='', may_run_until=0, started_at=0"

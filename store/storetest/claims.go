@@ -141,8 +141,8 @@ func claimRefusals(t *testing.T, b *Bench) {
 	s.wantInt(0, "SELECT COUNT(*) FROM {tasks} WHERE state<>0")
 }
 
-// Who has no room for a task asks for none, whatever its session and its pool are; and where there is no room, none is
-// looked at.
+// A replica without room for a task sends no claim, whatever its session and its pool are; and where a pool has no room, no task is
+// read.
 func claimNothing(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.enqueue("work", 4)
@@ -185,8 +185,8 @@ func claimNothing(t *testing.T, b *Bench) {
 	want("an empty pool", claim(func(*ledger.Claim) {}), ledger.Claimed{})
 }
 
-// Admit is told under which policy a task would run: one of a job under that which it was made with, any other one
-// under that of its pool, as it is now. What it admits runs under it.
+// Admit gets the policy under which a task would run: for a task of a job the one it was made with, for any other
+// the current one of its pool. What it admits runs under it.
 func claimCandidates(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	_, err := s.decide(run("a", due(1), false))
@@ -224,7 +224,7 @@ func claimCandidates(t *testing.T, b *Bench) {
 		s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE state=2 AND id=? AND max_attempts=? AND on_lost=?", got.Tasks[i].ID, want.MaxAttempts, string(want.OnLost))
 	}
 
-	// A job whose row is gone has nothing that would order its runs.
+	// A job without a row has nothing that would order its runs.
 	s.finish(result(got.Tasks[0], ledger.HandBack, ""))
 	s.DB.Exec(t, "DELETE FROM {jobs}")
 	c.ID = newID()
@@ -254,7 +254,7 @@ func claimForeign(t *testing.T, b *Bench) {
 	s.wantInt(0, "SELECT SUM(fence) FROM {jobs} WHERE name IN ('a', 'b')")
 }
 
-// The next batch is looked at if all of the first was refused and there may be more, and the third is not.
+// The next batch is read if all of the first was refused and there may be more, and the third is not.
 func claimBeyond(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	got, err := s.decide(run("a", due(1), false), run("b", due(1), false), run("c", due(1), false))
@@ -270,7 +270,7 @@ func claimBeyond(t *testing.T, b *Bench) {
 		{1, 2, []string{"a", "b", "c"}, "", "ab", true},
 		{1, 2, []string{"a", "b"}, "", "ab", true},
 		{1, 2, []string{"a"}, "b", "a", true},
-		{2, 1, []string{"a"}, "b", "a", true}, // what was taken is told, and not looked behind
+		{2, 1, []string{"a"}, "b", "a", true}, // what was taken is returned, and nothing behind it is read
 		{3, 2, []string{"a", "b", "c"}, "", "abc", false},
 		{4, 1, []string{"a", "b", "c"}, "", "abc", false},
 		{4, 1, []string{"b"}, "ac", "b", false},
@@ -317,7 +317,7 @@ func claimSkip(t *testing.T, b *Bench) {
 	}
 }
 
-// Claimers that hold no lock take every task once, and each knows its own.
+// Replicas that claim without a lock take every task once, and each gets its own.
 func claimOnce(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	const claimers, tasks = 16, 200
@@ -371,11 +371,11 @@ func claimOnce(t *testing.T, b *Bench) {
 	s.wantInt(0, "SELECT COUNT(*) FROM {tasks}")
 }
 
-// A candidate that somebody claimed and handed back since it was read carries another token: it is
-// left out, and the answer has what the rows say.
+// A candidate that was claimed and handed back since it was read carries another token: it is
+// left out, and the answer has what is in the rows.
 func claimStolen(t *testing.T, b *Bench) {
 	if b.Dialect == store.SQLite {
-		return // there, nobody writes between the statements of a claim
+		return // there, no other process writes between the statements of a claim
 	}
 	s := newScene(t, b)
 	made := s.enqueue("work", 4)
@@ -458,7 +458,7 @@ func readyPools(t *testing.T, b *Bench) {
 }
 
 // A task becomes ready when it is due, however many are ready, and once: one that another replica has
-// made ready meanwhile, and that somebody has claimed, stays claimed.
+// made ready meanwhile, and that has been claimed, stays claimed.
 func promoted(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.enqueue("work", 1000) // as many as become ready at once
@@ -468,7 +468,7 @@ func promoted(t *testing.T, b *Bench) {
 	must(t, err)
 	s.want("behind those that are ready", s.task(id), "ready attempt 0 token 0 replica -: -")
 	if b.Dialect == store.SQLite {
-		return // there, nobody writes between the statements of a transaction
+		return // there, no other process writes between the statements of a transaction
 	}
 	s.DB.Exec(t, "UPDATE {tasks} SET state=1 WHERE id=?", id)
 	other, err := b.DB.Handle().BeginTx(s.ctx(), nil)
@@ -521,7 +521,7 @@ func lookScope(t *testing.T, b *Bench) {
 	}
 }
 
-// A look reads so many tasks of each priority, and goes on behind them the next time.
+// Look reads a bounded number of tasks of each priority, and goes on behind them the next time.
 func lookWindows(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	made := s.enqueue("work", 12)
@@ -563,7 +563,7 @@ func lookWindows(t *testing.T, b *Bench) {
 	check(past{7: at(11)}, ledger.Seen{Work: &ledger.Window{UpTo: at(2)}, Past: past{}})
 }
 
-// A claim takes what stands in its window.
+// A claim takes what is in its window.
 func claimWithin(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	made := s.enqueue("work", 6)

@@ -51,7 +51,7 @@ func Pools(t *testing.T, b *Bench, session string, names ...string) {
 	load(t, b, session, d)
 }
 
-// addPools: pools are known before a replica has loaded them, and give way to what one loads.
+// addPools: pools are known before a replica has loaded them, and are replaced by what a replica loads.
 func addPools(t *testing.T, b *Bench) {
 	_, err := b.Store.Enqueue(t.Context(), newTask("mail"))
 	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "no replica has loaded any pools") || !strings.Contains(err.Error(), "AddPools") {
@@ -84,7 +84,7 @@ func addPools(t *testing.T, b *Bench) {
 	}
 }
 
-// addPoolsInOtherCapitals: a pool is not there twice because somebody wrote its name otherwise. What was retired is not in the
+// addPoolsInOtherCapitals: a pool does not exist twice under names that differ in capitals. What was retired is not in the
 // way, and neither are names that a replica has loaded nevertheless.
 func addPoolsInOtherCapitals(t *testing.T, b *Bench) {
 	session := Join(t, b, "a")
@@ -189,7 +189,7 @@ func newerGoverns(t *testing.T, b *Bench) {
 	}
 }
 
-// A replica that does not govern is told, in order, what the governing configuration has otherwise. With the same definitions
+// A replica that does not govern gets, in order, what the governing configuration has otherwise. With the same definitions
 // it does not govern either.
 func toldWhatDiffers(t *testing.T, b *Bench) {
 	var old, edited ledger.Definitions
@@ -268,7 +268,7 @@ func scheduleEdits(t *testing.T, b *Bench) {
 		t.Fatalf("a job that came back fires what was due from %s on", cursor)
 	}
 
-	var waits ledger.Decision // for its slot, and will be looked at in a second
+	var waits ledger.Decision // for its slot, and is decided in a second
 	waits.Wait(past.Add(2*time.Minute), before.Add(time.Hour))
 	b.DB.Exec(t, `UPDATE {jobs} SET cursor_at = ?, next_at = ?, waiting_at = ? WHERE name = 'j'`, waits.Cursor.UnixMicro(), waits.NextAt.UnixMicro(), waits.Waiting.UnixMicro())
 	load(t, b, a, one("4a", "s3")) // an edit of something else
@@ -288,7 +288,7 @@ func scheduleEdits(t *testing.T, b *Bench) {
 	}
 }
 
-// Whatever differs from its definition is written again, whoever wrote it.
+// A row that differs from its definition is written again, whatever wrote it.
 func eachField(t *testing.T, b *Bench) {
 	a := Join(t, b, "a")
 	d := ledger.Definitions{

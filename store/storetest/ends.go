@@ -133,7 +133,7 @@ func endOfTrigger(t *testing.T, b *Bench) {
 	s.wantInt(0, "SELECT finished_at FROM {triggers} WHERE job='c'")
 }
 
-// Whoever has an old token writes nothing.
+// A stale token writes nothing.
 func staleFinish(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	other := s.second("two")
@@ -256,7 +256,7 @@ func handBack(t *testing.T, b *Bench) {
 	s.wantInt(again.StartedAt.UnixMicro(), "SELECT started_at FROM {triggers}")
 }
 
-// The owner knows that the attempt is over, so the job is not busy.
+// The owner has written that the attempt is over, so the job is not busy.
 func ownerDied(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	got, err := s.decide(run("a", due(1), true))
@@ -318,16 +318,16 @@ func lateResultOfJob(t *testing.T, b *Bench) {
 	), ledger.Late, ledger.Late)
 	s.want("trigger of a", s.trigger("a", due(1), 0), "ran failed: late: exit status 1")
 	s.want("trigger of b", s.trigger("b", due(1), 0), "ran failed: late")
-	s.want("trigger of c", s.trigger("c", due(1), 0), "lost lost: replica one died while it had the task") // of which nothing was heard
+	s.want("trigger of c", s.trigger("c", due(1), 0), "lost lost: replica one died while it had the task") // it wrote no result
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='c' AND busy_until>0")
 	s.wantInt(0, "SELECT COUNT(*) FROM {jobs} WHERE name<>'c' AND busy_until>0")
 }
 
-// Somebody changes a task's row after its owner has read it and before it writes the end: what is written is about
+// A task's row changes after its owner has read it and before it writes the end: what is written is about
 // the row as it is then.
 func endMoved(t *testing.T, b *Bench) {
 	if b.Dialect == store.SQLite {
-		return // there, nobody writes between the statements of an end
+		return // there, no other process writes between the statements of an end
 	}
 	s := newScene(t, b)
 	n := 0

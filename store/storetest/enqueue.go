@@ -91,7 +91,7 @@ func enqueueFields(t *testing.T, b *Bench) {
 	}
 }
 
-// A task says who enqueued it or asked for it as long as it is kept; whoever repeats an enqueue is not named.
+// A task names the origin of its enqueue or request as long as it is kept; that of a repeated enqueue is not recorded.
 func enqueueBy(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	must(t, func() error {

@@ -95,11 +95,11 @@ func goneAtRollback(t *testing.T, b *Bench) {
 	}
 }
 
-// oldSnapshot: the caller's transaction has read before somebody else used the key.
+// oldSnapshot: the caller's transaction has read before another one used the key.
 func oldSnapshot(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	if b.Dialect == "sqlite" {
-		return // a transaction that has read cannot write there after somebody else wrote; that is the caller's error
+		return // a transaction that has read cannot write there after another one wrote; that is the caller's error
 	}
 	tx := begin(t, b)
 	var n int
@@ -121,7 +121,7 @@ func notATransaction(t *testing.T, b *Bench) {
 	}
 }
 
-// readOnlyTx: to try again would not help who began a transaction that only reads.
+// readOnlyTx: a caller that began a transaction that only reads cannot retry it with success.
 func readOnlyTx(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	conn, err := b.DB.Handle().Conn(t.Context())
@@ -251,7 +251,7 @@ func hundredTxWithOneKey(t *testing.T, b *Bench) {
 	}
 }
 
-// hundredTxThatRollBack: all but one of those who want the key roll back.
+// hundredTxThatRollBack: all but one of the transactions that add the key roll back.
 func hundredTxThatRollBack(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	b.DB.Handle().SetMaxOpenConns(20)

@@ -50,7 +50,7 @@ func unmetDueTimes(t *testing.T, b *Bench) {
 	for at := int64(10); at <= 50; at += 10 {
 		ran("failing", at, jobs.StateFailed)
 	}
-	// Another job's row of the same name as a pool's stands alone.
+	// The row of a job with the name of a pool is independent of the pool's.
 	b.DB.Exec(t, `INSERT INTO {standings} (kind, name, failing, last_success_at, last_end_at) VALUES ('pool', 'fine', 1, 1, 1)`)
 	succeeded(t, b, "fine", second(51))
 	ran("fine", 50, jobs.StateSucceeded)
@@ -103,7 +103,7 @@ func firstUnmet(t *testing.T, b *Bench) {
 	load(t, b, Join(t, b, "a"), d)
 	for _, first := range []jobs.Trigger{
 		{Outcome: jobs.Ran, Result: jobs.StateFailed},
-		{Outcome: jobs.Ran, Result: jobs.StateFailed, Reason: "suspended"}, // the task's own word
+		{Outcome: jobs.Ran, Result: jobs.StateFailed, Reason: "suspended"}, // the task's own reason
 		{Outcome: jobs.Skipped, Reason: "still running"},
 		{},
 	} {

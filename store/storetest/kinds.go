@@ -25,7 +25,7 @@ var kindCases = []Case{
 	{"Kinds/Any", runAny},
 }
 
-// withKinds is a configuration whose pool work has these kinds, all with one handler; of the other pools nothing is said.
+// withKinds is a configuration whose pool work has these kinds, all with one handler; the other pools have no kinds.
 func withKinds(kinds ...string) ledger.Definitions {
 	d := definitions()
 	d.Pools[2].Kinds = map[string]string{}
@@ -117,17 +117,17 @@ func enqueueKinds(t *testing.T, b *Bench) {
 	s.die()
 	s.accepts(false, "work", "fax")
 	newer.die()
-	s.accepts(true, "work", "mail", "sms") // nobody lives: what governed last
+	s.accepts(true, "work", "mail", "sms") // no live replica: what governed last
 	s.accepts(false, "work", "fax")
 
-	// An older program does not say what it has.
+	// An older program does not write its kinds.
 	older := s.second("three")
 	older.load(withKinds("fax"))
 	b.DB.Exec(t, "DELETE FROM {kinds} WHERE config>0")
 	s.accepts(true, "work", "whatever")
 	older.die()
 
-	// It is told from those who have none.
+	// It differs from a program that has none.
 	d := withKinds()
 	for i := range d.Pools {
 		d.Pools[i].Kinds = map[string]string{}
@@ -151,7 +151,7 @@ func refusedKinds(t *testing.T, b *Bench) {
 	}
 }
 
-// A task that exists under its idempotency key is answered, whoever lives now.
+// A task that exists under its idempotency key is answered, whichever replicas are live now.
 func enqueueKnownKey(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.load(withKinds("fax"))
@@ -237,7 +237,7 @@ func addPoolKinds(t *testing.T, b *Bench) {
 	s.accepts(false, "work", "fax") // what a replica has loaded stays as it is
 	s.accepts(true, "work", "mail")
 
-	// A pool that was retired is declared anew: what a replica had in it before is no more.
+	// A retired pool is declared again: the kinds that a replica had in it before no longer count.
 	d := withKinds("mail")
 	d.Pools = d.Pools[:2]
 	s.load(d)
@@ -245,7 +245,7 @@ func addPoolKinds(t *testing.T, b *Bench) {
 	s.accepts(true, "work", "fax")
 	s.accepts(false, "work", "mail")
 
-	// Who has joined and not loaded yet can run nothing: what was declared since is still without a replica.
+	// A replica that has joined and not loaded yet can run nothing: what was declared since is still without a replica.
 	add("some", "fax")
 	s.accepts(true, "some", "fax")
 	waits := func(when string) {
@@ -269,7 +269,7 @@ func addPoolKinds(t *testing.T, b *Bench) {
 	waits("beside one that has not loaded")
 }
 
-// What is due and waits for nobody is told by pool and kind.
+// Due tasks that no replica may claim are reported by pool and kind.
 func waitForNobody(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.load(withKinds("fax", "mail"))
@@ -316,14 +316,14 @@ func waitForNobody(t *testing.T, b *Bench) {
 	d := withKinds()
 	d.Pools = d.Pools[:2]
 	second.load(d)
-	check("work", []string{}, ledger.Unrunnable{Tasks: 5}) // nobody has the pool
+	check("work", []string{}, ledger.Unrunnable{Tasks: 5}) // no replica has the pool
 	d = withKinds("", "fax", "mail", "old")
 	d.Pools[1].Kinds = map[string]string{}
 	second.load(d)
 	check("work", []string{"", "fax", "mail", "old"})
 	check("default", []string{}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "x", Tasks: 1}) // and not the job's
 
-	// Each pool is asked about its own tasks, and about those that wait, and are of no job.
+	// Each pool counts its own tasks alone, and those that wait and are of no job.
 	d = withKinds("mail")
 	d.Pools[1].Kinds = map[string]string{}
 	second.load(d)
@@ -336,7 +336,7 @@ func waitForNobody(t *testing.T, b *Bench) {
 
 	second.die()
 	check("default", []string{}, ledger.Unrunnable{Tasks: 1})
-	check("work", []string{"mail"}, ledger.Unrunnable{Tasks: 1}) // nobody lives: what governed last
+	check("work", []string{"mail"}, ledger.Unrunnable{Tasks: 1}) // no live replica: what governed last
 
 	// The program of a replica that does not say what it has may have all of it.
 	older := s.second("older")
@@ -350,7 +350,7 @@ func waitForNobody(t *testing.T, b *Bench) {
 	check("work", []string{})
 }
 
-// waits reports what can be run in the pool work, and what waits there for nobody.
+// waits checks what can be run in the pool work, and which tasks there no replica may claim.
 func (s *scene) waits(when string, kinds []string, want ...string) {
 	s.t.Helper()
 	all, err := s.Store.PoolStatuses(s.ctx())
@@ -393,8 +393,8 @@ func runBesideDraining(t *testing.T, b *Bench) {
 	s.accepts(false, "work", "whatever")
 }
 
-// A pool of which nothing is said runs any kind, also beside a replica that says it otherwise, and while a definition
-// governs that is gone.
+// A pool without declared kinds runs any kind, also beside a replica that declares some, and while a definition
+// governs without a live replica.
 func runAny(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.load(withKinds("fax"))
@@ -409,7 +409,7 @@ func runAny(t *testing.T, b *Bench) {
 	gone.die()
 	s.accepts(true, "work", "whatever")
 
-	// The newest one drains, beside one with its definition, and one that says it otherwise and came in between.
+	// The newest one drains, beside one with its definition, and one with another definition that came in between.
 	other, newest := s.second("four"), s.second("five")
 	other.load(withKinds("fax"))
 	newest.load(definitions())
@@ -417,8 +417,8 @@ func runAny(t *testing.T, b *Bench) {
 	s.waits("while the newest one drains", nil)
 }
 
-// An older replica beside a newer one is told by what the pool goes, claims by that what it has in the same way, and
-// counts as one who can run that.
+// An older replica beside a newer one gets the definition that governs the pool, claims the kinds that it has in the same way, and
+// counts as one that can run those.
 func claimBeside(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	own := withKinds("fax", "mail", "telex")
@@ -478,7 +478,7 @@ func claimBeside(t *testing.T, b *Bench) {
 		t.Errorf("by its own definition again: %v, %v", ids(claimed), err)
 	}
 
-	// A program that knows no kinds defines the pool: what is kept of them is of before.
+	// A program without kinds defines the pool: the kinds that are kept are stale.
 	third := s.second("three")
 	third.load(withKinds("mail"))
 	s.DB.Exec(t, "DELETE FROM {kinds} WHERE config=(SELECT config FROM {sessions} WHERE id=?)", third.session)
@@ -500,7 +500,7 @@ func claimBeside(t *testing.T, b *Bench) {
 		}
 	}
 
-	// Nobody lives, and what governed last was of an older program.
+	// No replica is live, and what governed last was of an older program.
 	fourth.load(withKinds("fax"))
 	s.DB.Exec(t, "UPDATE {pools} SET hash='of an older program' WHERE name='work'")
 	for _, r := range []*scene{s, third, fourth} {

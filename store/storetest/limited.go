@@ -47,7 +47,7 @@ func limitedTriggers(t *testing.T, b *Bench) {
 		}
 		s.DB.Exec(t, "DELETE FROM {tasks}")
 	}
-	// The row has a limit that the replica does not know of, though its hash is the same.
+	// The row has a limit that the replica has not loaded, though its hash is the same.
 	s.limit("default", 9)
 	request := s.opening(20, 0, 9, "a")
 	request.Pools = map[string]ledger.Share{"default": {Hash: hash, Room: 9}}
@@ -123,7 +123,7 @@ func limitedPoolIsBusy(t *testing.T, b *Bench) {
 	}
 }
 
-// max_running is exact over those who claim and those who decide at the same time.
+// max_running is exact over replicas that claim and replicas that decide at the same time.
 func limitedTogether(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	const limit, rounds = 3, 30

@@ -8,7 +8,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// listened: replicas on a Store are told of the pools of what it has enqueued or retried, once it is committed, until they stop to listen.
+// listened: replicas on a Store are notified of the pools of what it has enqueued or retried, once it is committed, until they
+// stop listening.
 func listened(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p", "q")
 	var told []string

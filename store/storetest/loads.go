@@ -52,7 +52,7 @@ func loadsBesideWork(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE hash='edited'")
 }
 
-// loadsAtOnce: whoever has the highest number wins, in whatever order they write.
+// loadsAtOnce: the session with the highest number governs, in whatever order they write.
 func loadsAtOnce(t *testing.T, b *Bench) {
 	const replicas = 6
 	stores := []interface {

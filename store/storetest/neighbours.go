@@ -33,7 +33,7 @@ func (s *scene) ledgerRow(job string, at time.Time, seq int) string {
 		", finished ", s.DB.Int(s.t, "SELECT finished_at"+row, job, at.UnixMicro(), seq))
 }
 
-// Each step of a task is a step of the trigger that it was born of, and of no other: not of the same job's other
+// Each step of a task is a step of the trigger that it came from, and of no other: not of the same job's other
 // due times, of another job's due time, of a manual run, of a trigger that has another task or has ended.
 func triggerNeighbours(t *testing.T, b *Bench) {
 	s := newScene(t, b)
@@ -192,7 +192,7 @@ func maxRunningNeighbours(t *testing.T, b *Bench) {
 	}
 }
 
-// A configuration is loaded for a session that lives, and its number counts alone.
+// A configuration is loaded for a live session, and its number counts alone.
 func loadNeighbours(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	other := s.second("two")
@@ -221,7 +221,7 @@ func poolNeighbours(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE name='again' AND hash=? AND config>0 AND max_running=0 AND max_attempts=11", hash)
 }
 
-// What is done to a session is done to no other, and to none that is dead.
+// A change of a session changes no other, and no dead one.
 func sessionNeighbours(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	two, three := s.second("two"), s.second("three")

@@ -22,7 +22,7 @@ var notifyCases = []Case{
 	{"Notify/Together", notifyTogether},
 }
 
-// withNotifications adds the pool that somebody is told by.
+// withNotifications adds the pool of notifications.
 func withNotifications(t *testing.T, b *Bench) *scene {
 	t.Helper()
 	s := newScene(t, b)
@@ -38,7 +38,7 @@ func (s *scene) notify(n ledger.Notify) ledger.Notified {
 	return done
 }
 
-// told makes a task of each event.
+// told routes each event to a task.
 func told(_ time.Time, e ledger.Event) ledger.Route {
 	return ledger.Route{Task: &jobs.NewTask{
 		Pool: naming.NotificationsPool, Kind: "hook", Payload: e.Event, IdempotencyKey: string(e.Event) + "/" + e.TaskID,
@@ -111,7 +111,7 @@ func notifyRoutes(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT COUNT(*) FROM {idempotency}")
 }
 
-// Events that stay do not stand before those behind them.
+// Events that stay do not block those behind them.
 func notifyPages(t *testing.T, b *Bench) {
 	s := withNotifications(t, b)
 	for n := range 5 {
@@ -132,7 +132,7 @@ func notifyPages(t *testing.T, b *Bench) {
 	s.wantInt(4, "SELECT COUNT(*) FROM {events}")
 }
 
-// An event that comes back, as from a backup, is not told again while its task is kept.
+// An event that comes back, as from a backup, is not delivered again while its task is kept.
 func notifyOnce(t *testing.T, b *Bench) {
 	s := withNotifications(t, b)
 	task := s.runJob("a", 1, jobs.StateFailed)
@@ -147,7 +147,7 @@ func notifyOnce(t *testing.T, b *Bench) {
 	s.wantEmpty("events")
 }
 
-// Replicas that look at once make one task of each event.
+// Replicas that poll at the same time make one task of each event.
 func notifyTogether(t *testing.T, b *Bench) {
 	s := withNotifications(t, b)
 	other := s.second("two")

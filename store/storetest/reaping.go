@@ -86,7 +86,7 @@ func reapRetries(t *testing.T, b *Bench) {
 	s.wantInt(2, "SELECT COUNT(*) FROM {attempts} WHERE reason_code='replica_died'")
 }
 
-// Nobody wants it any more, so it does not run again.
+// Its cancellation was requested, so it does not run again.
 func reapCancelled(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	other := s.second("two")
@@ -132,7 +132,7 @@ func reapBusy(t *testing.T, b *Bench) {
 	}
 }
 
-// A claim that commits after its session was declared dead is found by the standing query.
+// A claim that commits after its session was declared dead is found by the next Reap.
 func claimAfterDeath(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	other := s.second("two")
@@ -141,7 +141,7 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	must(t, err)
 	pending := got.Opened[0].ID
 	die := s.die
-	if b.Dialect == store.SQLite { // there, nobody dies between the statements of a claim
+	if b.Dialect == store.SQLite { // there, no session ends between the statements of a claim
 		die = func() {}
 	}
 	c := s.claiming("work", 1)
@@ -168,7 +168,7 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	if d := cmp.Diff(want, lost); d != "" {
 		t.Error(d)
 	}
-	// Nor is a session needed whose row is gone.
+	// The session's row need not exist either.
 	other.claim("default", 1)
 	s.DB.Exec(t, "DELETE FROM {sessions} WHERE id=?", other.session)
 	if reaped := other.reap(); len(reaped) != 1 || reaped[0].Task.ID != pending || reaped[0].Replica != "two" {
@@ -176,11 +176,11 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	}
 }
 
-// A beat of the dead that is on its way moves may_run_until while the task is being reaped: the job is busy
+// A beat of the dead session that is still in progress moves may_run_until while the task is being reaped: the job is busy
 // until then, and what runs again waits until then.
 func reapExtended(t *testing.T, b *Bench) {
 	if b.Dialect == store.SQLite {
-		return // there, nobody writes between the statements of a reaper
+		return // there, no other process writes between the statements of Reap
 	}
 	s := newScene(t, b)
 	other := s.second("two")
@@ -275,7 +275,7 @@ func reapLimit(t *testing.T, b *Bench) {
 	}
 }
 
-// Reapers beside each other, and the dead owner, which is not dead at all: each task ends once.
+// Several replicas reap at the same time, and the owner that was declared dead still runs: each task ends once.
 func reapTogether(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	got, err := s.decide(run("a", due(1), true), run("b", due(1), true), run("c", due(1), true))

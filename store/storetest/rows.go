@@ -180,7 +180,7 @@ func decidedRows(t *testing.T, b *Bench) {
 		"kind": "job", "name": "c", "failing": 1, "last_success_at": 0, "last_end_at": got.Now,
 	})
 
-	// A task that says nothing but its error ends the trigger with the first line of that.
+	// A task with an error and no reason ends the trigger with the first line of the error.
 	s.finish(ledger.Result{
 		TaskID: claimed, Token: 1, Verdict: ledger.Ended, State: jobs.StateFailed, Error: " no room \nleft on the disk",
 	})

@@ -49,7 +49,7 @@ func definitions() ledger.Definitions {
 	return d
 }
 
-// newScene has one replica, called one. Every job's cursor stands at due(0).
+// newScene has one replica, called one. Every job's cursor is at due(0).
 func newScene(t *testing.T, b *Bench) *scene {
 	t.Helper()
 	s := &scene{Bench: b, t: t, replica: "one"}
@@ -92,7 +92,7 @@ func (s *scene) die() {
 
 func asIs(database time.Time) (time.Time, error) { return database, nil }
 
-// decide is a Decide call of this replica whose decisions do not look at what the rows say.
+// decide is a Decide call of this replica with decisions that ignore the rows.
 func (s *scene) decide(decisions ...ledger.Decision) (decided, error) {
 	return decidedOf(s.Store.Decide(s.ctx(), s.deciding(func([]ledger.JobState) []ledger.Decision { return decisions })))
 }
@@ -107,7 +107,7 @@ func (s *scene) deciding(decide func([]ledger.JobState) []ledger.Decision) ledge
 	}
 }
 
-// run opens a task for job's due time and moves the cursor there. claim: it is born running.
+// run opens a task for job's due time and moves the cursor there. claim: it begins as running.
 func run(job string, at time.Time, claim bool) ledger.Decision {
 	id := newID()
 	if claim {

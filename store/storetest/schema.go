@@ -35,7 +35,7 @@ func namespace(t *testing.T, b *Bench) {
 	}
 }
 
-// A database from which the row is gone that orders all who join, load or assert lets none of them go on.
+// A database without the row that orders all that join, load or assert refuses all three.
 func noCounter(t *testing.T, b *Bench) {
 	session := Join(t, b, "a")
 	b.DB.Exec(t, "DELETE FROM {meta} WHERE name='config_counter'")

@@ -169,7 +169,7 @@ func deadProcessIsEvicted(t *testing.T, b *Bench) {
 	}
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	next.LockService = "another" // nobody is left who would have to agree
+	next.LockService = "another" // no live session is left that would have to agree
 	if _, err := b.Store.Join(t.Context(), next); err != nil {
 		t.Fatalf("the process is gone, and Join says %v", err)
 	}
@@ -177,7 +177,7 @@ func deadProcessIsEvicted(t *testing.T, b *Bench) {
 		t.Fatalf("the predecessor's beat: %v", err)
 	}
 
-	// Those that live stay, whoever is evicted beside them.
+	// Live sessions stay, whichever are evicted beside them.
 	living := next
 	living.Replica, living.Host = "b", "elsewhere"
 	beside, err := b.Store.Join(t.Context(), living)
@@ -201,7 +201,7 @@ func startOf(t *testing.T, pid int) int64 {
 	return start
 }
 
-// othersAreNotEvicted: this machine knows nothing about the processes of another one, of another
+// othersAreNotEvicted: this machine cannot check the processes of another one, of another
 // boot, or of another container.
 func othersAreNotEvicted(t *testing.T, b *Bench) {
 	gone := process.ID{Boot: process.Self().Boot, PID: 1 << 30, Start: 5}

@@ -88,7 +88,7 @@ func standingOfJob(t *testing.T, b *Bench) {
 	}
 	s.want("events", s.events(), "failed job a")
 
-	s.runJob("b", 1, jobs.StateSucceeded) // another job says nothing about a
+	s.runJob("b", 1, jobs.StateSucceeded) // another job changes nothing for a
 	s.runJob("a", 3, jobs.StateFailed)
 	fixed := s.runJob("a", 4, jobs.StateSucceeded)
 	s.runJob("a", 5, jobs.StateSucceeded)
@@ -263,7 +263,7 @@ func mixedBatch(t *testing.T, b *Bench) {
 	}
 }
 
-// Nobody is notified of notifications.
+// Notifications make no notifications.
 func endsOfNotifications(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.DB.Exec(t, "UPDATE {pools} SET name=? WHERE name='work'", naming.NotificationsPool)
@@ -296,7 +296,7 @@ func recoverTogether(t *testing.T, b *Bench) {
 	}
 }
 
-// A job and a pool of one name stand each for itself, and the end of one says nothing about those beside it.
+// A job and a pool of one name have a standing each, and the end of one changes no other.
 func standingNeighbours(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	b.DB.Exec(t, "UPDATE {pools} SET name='a' WHERE name='work'")

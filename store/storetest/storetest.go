@@ -1,7 +1,7 @@
 // Package storetest is what every store must do. Each case gets a database of its own.
 //
-// Most cases are the contract: they speak to the store through its methods, and look at the rows
-// behind its back. The others are about SQL, and about what only people ask for.
+// Most cases are the contract: they call the methods of the store, and check the rows
+// directly. The others are about SQL, and about methods for users alone.
 package storetest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// Store is what the contract is about: what a replica needs, and what users ask of it.
+// Store is what the contract is about: the methods for replicas, and those for users.
 type Store interface {
 	ledger.Store
 
@@ -54,7 +54,7 @@ func sqlOf(st Store) (*store.Store, bool) {
 
 // Bench is an empty, migrated database.
 type Bench struct {
-	Dialect store.Dialect // a store that lets nobody write between its reads and its writes is SQLite's kind
+	Dialect store.Dialect // a store that allows no other write between its reads and its writes is SQLite's kind
 	Store   Store
 	// Open makes another store on the same database, as another process would. It is closed with
 	// the test.
@@ -82,7 +82,7 @@ type Case struct {
 	Test func(t *testing.T, b *Bench)
 }
 
-// Contract is what every store must do, also one that knows no SQL; each file of this package has a list.
+// Contract is what every store must do, also one without SQL; each file of this package has a list.
 var Contract = slices.Concat(
 	sessionCases,
 	definitionCases,

@@ -120,7 +120,7 @@ func sweepRetiredJobs(t *testing.T, b *Bench) {
 	d := definitions()
 	d.Jobs = d.Jobs[:1]
 	load(t, b, s.session, d)
-	sweeps := 1 // one task each; jobs of which nothing waits are in nobody's way
+	sweeps := 1 // one task each; jobs without pending tasks are not in the way
 	for s.sweep(jobs.Retention{}, 1) {
 		sweeps++
 	}
@@ -137,11 +137,11 @@ func sweepRetiredJobs(t *testing.T, b *Bench) {
 	s.wantInt(3, "SELECT COUNT(*) FROM {tasks}")
 }
 
-// A job that comes back while its tasks are about to be cancelled keeps them, and one that somebody works on
-// holds up nothing about others.
+// A job that comes back while its tasks are about to be cancelled keeps them, and one that is locked
+// does not hold up others.
 func sweepRetiredLocks(t *testing.T, b *Bench) {
 	if b.Dialect == store.SQLite {
-		return // there, nobody writes between the statements of a sweep
+		return // there, no other process writes between the statements of a sweep
 	}
 	s := newScene(t, b)
 	_, err := s.decide(run("a", due(1), false), run("c", due(1), false))

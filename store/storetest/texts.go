@@ -95,7 +95,7 @@ func manyLongTexts(t *testing.T, b *Bench) {
 	s.wantInt(n/2, "SELECT COUNT(*) FROM {attempts}")
 }
 
-// Texts of programs are bytes: each row keeps its own as it is, and what is not there stays away.
+// Texts of programs are bytes: each row keeps its own as it is, and what is missing stays missing.
 func binaryTexts(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.enqueue("work", 4)

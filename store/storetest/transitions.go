@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// life is a task, and what its owner knows of it.
+// life is a task, and its owner's data about it.
 type life struct {
 	owner, other *scene
 	id           string
@@ -52,7 +52,7 @@ func (l *life) result(v ledger.Verdict, state jobs.State) {
 	must(l.owner.t, err)
 }
 
-// die reaps what the owner has, whose session is dead from then on.
+// die reaps the tasks of the owner, whose session is dead from then on.
 func (l *life) die() {
 	l.owner.die()
 	l.other.reap()

@@ -105,7 +105,7 @@ func decideStates(t *testing.T, b *Bench) {
 	}
 }
 
-// A decider that comes late, with an old idea of the cursor, opens nothing a second time and moves
+// A replica that decides late, with a stale cursor, opens nothing a second time and moves
 // no cursor back. The ledger's key is what stops it.
 func lateDecider(t *testing.T, b *Bench) {
 	s := newScene(t, b)
@@ -128,7 +128,7 @@ func lateDecider(t *testing.T, b *Bench) {
 	s.wantInt(0, "SELECT fence FROM {jobs} WHERE name='a'")
 }
 
-// Deciders that all have the same idea of what is due decide each due time once.
+// Replicas that all decide the same due times decide each once.
 func decidersTogether(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	scenes := make([]*scene, 8)
@@ -165,7 +165,7 @@ func decidersTogether(t *testing.T, b *Bench) {
 	s.wantInt(times, "SELECT fence FROM {jobs} WHERE name='a'")
 }
 
-// Two deciders beside each other, one for an early and one for a later due time: whoever comes
+// Two replicas decide at the same time, one an early and one a later due time: the one that comes
 // second must see the first one's open task. The lock on the job's row is what shows it.
 func forbid(t *testing.T, b *Bench) {
 	s := newScene(t, b)
@@ -247,7 +247,7 @@ func retryOfJob(t *testing.T, b *Bench) {
 	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
 }
 
-// What the decider leaves open is filled in, and its own task stays as it was; the answer is what the rows say.
+// What a decision leaves open is filled in, and its own task stays as it was; the answer is what is in the rows.
 func filledIn(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	plain, later := &jobs.Task{ID: admit(newID(), due(2))}, &jobs.Task{
@@ -308,7 +308,7 @@ func filledIn(t *testing.T, b *Bench) {
 			AND reason=? AND decided_at=? AND started_at=? AND finished_at=0`, want.Job, want.At.UnixMicro(), want.Seq, string(want.Cause), want.By, want.Count,
 			want.Replica, want.TaskID, want.Reason, want.DecidedAt.UnixMicro(), max(want.StartedAt.UnixMicro(), 0))
 	}
-	s.wantInt(noon, "SELECT cursor_at FROM {jobs} WHERE name='a'") // of which the decision said nothing
+	s.wantInt(noon, "SELECT cursor_at FROM {jobs} WHERE name='a'") // not part of the decision
 	s.wantInt(noon+minute, "SELECT next_at FROM {jobs} WHERE name='c'")
 	s.wantInt(noon+minute, "SELECT next_at FROM {jobs} WHERE name='a'")
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE id=? AND rank_order=-7", later.ID)
@@ -377,10 +377,10 @@ func guard(t *testing.T, b *Bench) {
 		_, err := decidedOf(me.Store.Decide(ctx, request))
 		return err
 	})
-	if b.Dialect == store.SQLite { // there, nobody decides beside another one anyway
+	if b.Dialect == store.SQLite { // there, decisions never overlap
 		return
 	}
-	// For another stripe nobody waits.
+	// No transaction waits for another stripe.
 	apart := "c"
 	for n := 0; ledger.Stripe(apart) == ledger.Stripe("a"); n++ {
 		apart = "c" + strconv.Itoa(n)
@@ -405,7 +405,7 @@ func guard(t *testing.T, b *Bench) {
 	must(t, err)
 }
 
-// Who looks after what others left is asked about what is still due, and about nothing else.
+// A replica that decides what others left gets what is still due, and nothing else.
 func overdueOnly(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	b.DB.Exec(t, "UPDATE {jobs} SET next_at=? WHERE name='a'", time.Now().Add(24*time.Hour).UnixMicro())
@@ -427,7 +427,7 @@ func overdueOnly(t *testing.T, b *Bench) {
 	s.want("asked about", strings.Join(asked, " "), "b")
 }
 
-// In a pool that is paused, or not as the decider has it, nothing is running from the start.
+// In a pool that is paused, or not as the deciding replica has it, nothing is running from the start.
 func heldBack(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	for n, set := range []string{"max_running=1", "max_running=0, paused=1", "paused=0, hash='newer'", "hash=''", "hash='hash'", "paused=NULL"} {
@@ -469,7 +469,7 @@ func manyTwice(t *testing.T, b *Bench) {
 	s.wantInt(n, "SELECT COUNT(*) FROM {triggers}")
 }
 
-// byHand is a run of job that somebody asked for, born running.
+// byHand is a manual run of job that begins as running.
 func byHand(job string, n int, why string, free bool) ledger.Decision {
 	var code reason.Code
 	if why != "" {
@@ -481,7 +481,7 @@ func byHand(job string, n int, why string, free bool) ledger.Decision {
 	}}}
 }
 
-// states are the locked rows as a decider sees them.
+// states are the locked rows as Decide gets them.
 func (s *scene) states() map[string]ledger.JobState {
 	s.t.Helper()
 	all := map[string]ledger.JobState{}
@@ -495,7 +495,7 @@ func (s *scene) states() map[string]ledger.JobState {
 	return all
 }
 
-// A job that is busy with a lost attempt says which task that is, unless its result has come since; one that is not says none.
+// A job that is busy with a lost attempt names the task, unless its result has come since; one that is not names none.
 func lostAttempt(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	other := s.second("two")
@@ -556,9 +556,9 @@ func lostAttempt(t *testing.T, b *Bench) {
 	}
 }
 
-// The lost attempts of a time when a job allowed several at once: it is busy until the last of them must have ended, and says
-// all of them that may be running, the latest loss first. A late result takes its own attempt away and no other; who knows
-// that they have ended speaks of all of them.
+// The lost attempts of a time when a job allowed several at once: it is busy until the last of them must have ended, and names
+// all of them that may be running, the latest loss first. A late result removes its own attempt and no other; a decision that
+// they have ended names all of them.
 func lostAttempts(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	other, third := s.second("two"), s.second("three")
@@ -607,7 +607,7 @@ func lostAttempts(t *testing.T, b *Bench) {
 	ended(last)
 	says("after all late results", "a", 0)
 
-	// A program that knows no may_run_until has freed the job.
+	// A program without may_run_until has freed the job.
 	lose("a", 4, 3*time.Hour)
 	freed := lose("a", 5, 2*time.Hour)
 	s.DB.Exec(t, "UPDATE {jobs} SET busy_until=0 WHERE name='a'")
@@ -615,7 +615,7 @@ func lostAttempts(t *testing.T, b *Bench) {
 	says("after a late result, when it had been freed", "a", 0)
 	s.DB.Exec(t, "UPDATE {done} SET may_run_until=1 WHERE job='a'")
 
-	// What such a program has lost is not known, and nor is how long it may run.
+	// The attempts that such a program recorded as lost are unknown, and so is how long they may run.
 	known := lose("a", 6, time.Hour)
 	s.DB.Exec(t, "UPDATE {jobs} SET fence=?, busy_until=? WHERE name='a'", known.Token+1, now.Add(2*time.Hour).UnixMicro())
 	ended(known)
@@ -685,7 +685,7 @@ func forcedTexts(t *testing.T, b *Bench) {
 	}
 }
 
-// What a decision gave up that was not written, because somebody had decided before, stays as it was.
+// What a decision gave up that was not written, because another one was written before, stays as it was.
 func askedAgain(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	other := s.second("two")
@@ -708,7 +708,7 @@ func askedAgain(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT COUNT(*) FROM {done} WHERE job='a' AND may_run_until>0")
 }
 
-// A run that is forced frees its job of the lost attempt, and its row says so for good, beside what its end adds.
+// A forced run frees its job of the lost attempt, and its row keeps that reason, beside what its end adds.
 func forced(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	other := s.second("two")
