@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
-// admission is by what a transaction makes tasks running here, with what this replica knows of these pools now: the
-// transaction may be repeated, so it looks at nothing that changes.
+// admission says which tasks a transaction may make running on this replica. It holds what the replica knows of these
+// pools at this moment: the transaction may be repeated, so it reads nothing that changes.
 func (s *executor) admission(ses *membership.Session, pools map[string]plan.Governing, room map[string]int) ledger.Admission {
 	shares := map[string]ledger.Share{}
 	for name, g := range pools {
@@ -25,16 +25,16 @@ func (s *executor) admission(ses *membership.Session, pools map[string]plan.Gove
 	}
 }
 
-// reservation is the workers that are taken for tasks which a transaction of triggers may make running here.
+// reservation is the workers that are reserved for tasks which a transaction of triggers may make running here.
 type reservation struct {
 	s       *executor
 	session *membership.Session
 	workers map[string]int // by pool
-	ended   func()         // the transaction is no claim any more
+	ended   func()         // the transaction has ended
 }
 
-// reserve takes a free worker for a run of each of these jobs that this replica can run, as far as there are any. Call
-// start or release when it is known what the transaction did.
+// reserve takes one free worker for a run of each of these jobs that this replica can run, while workers are free. Call
+// start or release when the result of the transaction is known.
 func (s *executor) reserve(names []string) *reservation {
 	r := &reservation{s: s, session: s.member.Session(), workers: map[string]int{}, ended: s.register.claim()}
 	for _, name := range names {
@@ -46,7 +46,7 @@ func (s *executor) reserve(names []string) *reservation {
 	return r
 }
 
-// admission is by what the transaction makes tasks running here.
+// admission says which tasks the transaction may make running on the reserved workers.
 func (r *reservation) admission() ledger.Admission {
 	pools := map[string]plan.Governing{}
 	for name := range r.workers {
@@ -55,7 +55,7 @@ func (r *reservation) admission() ledger.Admission {
 	return r.s.admission(r.session, pools, r.workers)
 }
 
-// start starts the tasks that are running with the workers that were taken, and gives the other workers back.
+// start starts the tasks that became running on the reserved workers, and releases the other workers.
 func (r *reservation) start(ctx context.Context, decided ledger.Decided) {
 	for _, t := range decided.Started {
 		r.workers[t.Task.Pool]--
@@ -67,7 +67,7 @@ func (r *reservation) start(ctx context.Context, decided ledger.Decided) {
 	}
 }
 
-// release gives the workers back.
+// release frees the reserved workers.
 func (r *reservation) release() {
 	for pool, n := range r.workers {
 		r.s.slots.give(pool, n)

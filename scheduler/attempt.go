@@ -27,17 +27,17 @@ const (
 	stopTimeout
 	stopCancelled
 	stopDrained
-	stopExpired // somebody else may start in its place from now on
+	stopExpired // another replica may start the task from now on
 )
 
-// code is what the ledger says of it.
+// code is the reason that the ledger records.
 func (s stopped) code() reason.Code {
 	return [...]reason.Code{
 		stopTimeout: reason.Timeout, stopCancelled: reason.Cancelled, stopDrained: reason.Drained, stopExpired: reason.SessionExpired,
 	}[s]
 }
 
-// attempt is one execution that is under way here.
+// attempt is one execution that is under way on this replica.
 type attempt struct {
 	task    jobs.Task
 	session string
@@ -45,14 +45,14 @@ type attempt struct {
 	bound   *bound.Bound // what the handler knows of its deadline
 
 	// Of sayDeaf alone:
-	told  time.Time // when it was seen to be told to stop
-	sayAt time.Time // when people are told that it goes on
+	told  time.Time // when it was first found to be told to stop
+	sayAt time.Time // when the log says that it goes on
 
 	// Of its context, see begin:
 	cancel  context.CancelCauseFunc
 	cause   func() error       // why it is done
 	timeout *jobs.Stop         // the cause if it is done by its deadline
-	kill    context.CancelFunc // tells the handler that its time is over
+	kill    context.CancelFunc // tells the handler to end at once
 
 	mu       sync.Mutex
 	mayRun   time.Time // database time; zero: as long as the session is trusted
@@ -61,11 +61,11 @@ type attempt struct {
 	killBy   time.Time // zero: the handler's own grace period holds
 	stopKill func()    // stops the timer that kills; nil: there is none
 	over     bool      // the handler has returned
-	orphaned bool      // its session is dead: others may have started in its place
+	orphaned bool      // its session has expired: another replica may have started the task
 }
 
-// begin makes the context that the handler gets. Its deadline is the timeout: a bound that renewals move is none that
-// can be told beforehand. Call end once the handler is over.
+// begin makes the context of the handler. Its deadline is the timeout: a bound that heartbeats move cannot be stated in
+// advance. Call end when the handler has returned.
 func (a *attempt) begin(ctx context.Context) (_ context.Context, end func()) {
 	killed, kill := context.WithCancel(context.Background())
 	a.kill = kill
@@ -85,8 +85,8 @@ func (a *attempt) begin(ctx context.Context) (_ context.Context, end func()) {
 	}
 }
 
-// stop tells the attempt to stop; killBy zero leaves it its own grace period. The first call says
-// why, unless the timeout was sooner; later ones can only make it end sooner.
+// stop tells the attempt to stop; with a zero killBy its own grace period holds. The first call sets the reason, unless the
+// timeout was earlier; later calls can only make it end earlier.
 func (a *attempt) stop(why stopped, reason string, killBy time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,8 +107,8 @@ func (a *attempt) stop(why stopped, reason string, killBy time.Time) {
 	}
 }
 
-// grace is how long the handler may take to end once it was told to. StopGrace is the handler's code: if it panics,
-// that is said, and usual holds.
+// grace is how long the handler may take to end after it was told to stop. StopGrace is code of the handler: if it
+// panics, the panic is logged, and usual holds.
 func (a *attempt) grace(usual time.Duration, log *slog.Logger) (grace time.Duration) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -132,14 +132,14 @@ func (a *attempt) stoppedBy() (stopped, string) {
 	return a.why, a.reason
 }
 
-// noteTimeout makes the timeout the reason, if the context says so: that is what the handler sees. The caller holds a.mu.
+// noteTimeout makes the timeout the reason if the context was ended by it: the handler sees the same. The caller holds a.mu.
 func (a *attempt) noteTimeout() {
 	if a.timeout != nil && a.cause() == error(a.timeout) {
 		a.why, a.reason = stopTimeout, a.timeout.Reason
 	}
 }
 
-// result says what an attempt that ended with err means.
+// result is the result of an attempt whose handler returned err.
 func (a *attempt) result(err error, out []byte) ledger.Result {
 	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out}
 	if err == nil {

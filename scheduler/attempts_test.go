@@ -26,10 +26,10 @@ type function func(context.Context, jobs.Task, io.Writer) error
 
 func (f function) Run(ctx context.Context, t jobs.Task, out io.Writer) error { return f(ctx, t, out) }
 
-// Identity makes all of them one definition.
+// Identity is the same for all of them.
 func (function) Identity() string { return "function" }
 
-// observed is Metrics that writes down what it is told of attempts.
+// observed is Metrics that records what it is told of attempts.
 type observed struct {
 	unmeasured
 	mu  sync.Mutex
@@ -70,7 +70,7 @@ func claimOf(id string) claimed {
 	return claimed{task: jobs.Task{ID: id, Pool: "p", Attempt: 1, Token: 7}, session: "session", since: time.Now()}
 }
 
-// results are what waits to be recorded, by task.
+// results are the results that wait to be recorded, by task.
 func results(s *Scheduler) map[string]ledger.Result {
 	all := map[string]ledger.Result{}
 	for batch := s.work.recorder.take(); len(batch) > 0; batch = s.work.recorder.take() {
@@ -81,8 +81,8 @@ func results(s *Scheduler) map[string]ledger.Result {
 	return all
 }
 
-// An attempt outlives who started it. Its handler is told whose it is, by which key its effects are known, and until when
-// it may run. When it has ended, it is not known here any more, and its worker is free.
+// An attempt outlives the context that started it. Its handler is told the owner, the key of its effects, and until when
+// it may run. When it has ended, the replica forgets it, and its worker is free.
 func TestWhatAHandlerIsGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got jobs.Task
@@ -134,7 +134,7 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 	})
 }
 
-// What is about to run here is known from the moment on when it is started.
+// A task that is about to run here is known from its start on.
 func TestWhatIsStartedIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
@@ -226,8 +226,8 @@ func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
 	}
 }
 
-// Shortly before the end of its session's trust a replica starts what may run for longer in any case. What would be told to
-// stop at once goes back, and is not lost.
+// Shortly before the end of its session's trust a replica starts only tasks that may run for longer in any case. Tasks that
+// would be told to stop at once are handed back, and are not lost.
 func TestWhatWouldBeToldToStopIsNotStarted(t *testing.T) {
 	for what, c := range map[string]struct {
 		trust, mayRun time.Duration // besides the last grace; mayRun 0: no longer than the session is trusted
@@ -258,8 +258,8 @@ func TestWhatWouldBeToldToStopIsNotStarted(t *testing.T) {
 	}
 }
 
-// While a pool's work is left to others nothing of it is claimed, ahead of its workers neither, and what was being claimed
-// goes back at once. Once that is over it is claimed as before.
+// While a pool's work is left to others nothing of it is claimed, also not ahead, and tasks of a claim under way are handed
+// back at once. After that it is claimed as before.
 func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { return nil }), nil)
@@ -287,8 +287,8 @@ func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 	})
 }
 
-// What finds no room goes back with all that is queued behind it, and the pool is left to others for a while. What could
-// be started ends that, and keeps its queue.
+// A task that finds no room is handed back with all that is queued behind it, and the pool is left to others for a while. A
+// task that could be started ends that, and keeps its queue.
 func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 	for what, c := range map[string]struct {
 		err  error
@@ -335,17 +335,17 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 	}
 }
 
-// An attempt that starts while its session is renewed is told of the new time, too.
+// An attempt that starts while its session is renewed is told the new time, too.
 func TestAnAttemptThatStartsDuringARenewalIsTold(t *testing.T) {
 	var left time.Duration
 	s := executing(t, function(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
 		left = bound.Of(ctx).Left()
 		return nil
 	}), nil)
-	s.work.register.mu.Lock() // it stands before it is known to those that renew
+	s.work.register.mu.Lock() // it waits here before the renewal can find it
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.work.execute(context.Background(), claimOf("1")) }()
-	time.Sleep(50 * time.Millisecond) // if it is not there yet it sees the new session from the beginning
+	time.Sleep(50 * time.Millisecond) // if it is not there yet it gets the new session from the start
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(2 * time.Hour)})
 	s.work.register.mu.Unlock()
 	<-ended
@@ -384,7 +384,7 @@ func TestADrainLeavesAHandlerItsOwnGrace(t *testing.T) {
 	}
 }
 
-// More than there are workers is claimed where attempts are short. One that did not start says nothing about that.
+// Where attempts are short, more tasks are claimed than there are workers. A task that did not start does not count for that.
 func TestWorkIsClaimedAheadWhereAttemptsAreShort(t *testing.T) {
 	for what, c := range map[string]struct {
 		takes time.Duration

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// mutes is a store that answers no question of a replica before that gives it up, and refuses to expire.
+// mutes is a store that answers no call of a replica before the replica gives it up, and refuses to expire.
 type mutes struct{ ledger.Store }
 
 var errRights = errors.New("no right to write that")
@@ -23,7 +23,7 @@ func (mutes) Upcoming(ctx context.Context, _ []int) ([]ledger.Upcoming, error) {
 	return nil, ctx.Err()
 }
 
-// A look at due times that this replica gives up says nothing about the store, and one that takes too long does.
+// A read of due times that this replica gives up says nothing about the store; one that takes too long does.
 func TestWhoStopsLookingSaysNothingAboutTheStore(t *testing.T) {
 	for _, stops := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,7 @@ func (mutes) Sweep(context.Context, ledger.Judge, jobs.Retention, int) (bool, er
 	return false, errRights
 }
 
-// A store that deletes nothing is seen as well.
+// A store that deletes nothing counts as away, too.
 func TestASweepThatFailsIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := replicaOn(t, mutes{&memstore.Store{Database: memstore.New()}}, blocked{})

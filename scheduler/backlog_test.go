@@ -27,7 +27,7 @@ func (r *recorder) fill() {
 	}
 }
 
-// While the store is away and the backlog is full, attempts end when others may start in their place.
+// While the store is away and the backlog is full, attempts end when other replicas may start in their place.
 func TestExpireDoesNotWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := recording(t, newPicky(away), 0)
@@ -105,7 +105,7 @@ func TestDrainDoesNotWaitForRoom(t *testing.T) {
 	}
 }
 
-// What waits for a worker goes back as the drain begins, and not when what runs has ended.
+// Tasks that wait for a worker are handed back as the drain begins, and not when what runs has ended.
 func TestDrainHandsBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPicky(nil)

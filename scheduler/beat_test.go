@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
-// entering is a store that notes what joins.
+// entering is a store that notes which replicas join.
 type entering struct {
 	*picky
 	member ledger.Member
@@ -28,7 +28,7 @@ func (e *entering) Join(_ context.Context, m ledger.Member) (string, error) {
 
 func (*entering) Beat(context.Context, string) (time.Time, error) { return time.Now(), nil }
 
-// A replica says of itself what the others judge it by.
+// A replica reports of itself what its peers need to expire it.
 func TestWhatAReplicaJoinsWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &entering{picky: newPicky(nil)}
@@ -73,7 +73,7 @@ func (e *extending) Extend(_ context.Context, _ string, moves []ledger.Extension
 	return ours, e.stuck
 }
 
-// With each beat the handlers learn until when they may run, and attempts that have passed a due time of their job may
+// With each heartbeat the handlers learn until when they may run, and attempts that have passed a due time of their job may
 // run until the next one, if the row is still theirs. All others keep the time that they have.
 func TestWhichAttemptsMayRunLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

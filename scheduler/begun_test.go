@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
-// What was claimed under a session that is trusted no more, or under an earlier one, goes back, however long the job grants
-// it: its row may be another replica's by now.
+// A task that was claimed under a session that is not trusted any more, or under an earlier one, is handed back, however
+// long the job grants it: its row may be another replica's by now.
 func TestWhatMayBeAnothersIsNotStarted(t *testing.T) {
 	for what, c := range map[string]struct {
 		session string
@@ -44,7 +44,7 @@ func TestWhatMayBeAnothersIsNotStarted(t *testing.T) {
 	}
 }
 
-// beats is a context within which the session is renewed as soon as something is derived from it.
+// beats is a context within which the session is renewed when something is derived from it.
 type beats struct {
 	context.Context
 	renew func()
@@ -55,7 +55,7 @@ func (b beats) Done() <-chan struct{} {
 	return b.Context.Done()
 }
 
-// A beat that comes while an attempt begins is no beat too late: the handler is told of it.
+// A heartbeat that comes while an attempt begins is not too late: the handler is told of it.
 func TestAnAttemptIsToldOfABeatBesideItsBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left, toStart time.Duration

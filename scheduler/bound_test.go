@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// Who ends an attempt from outside of this process knows when: the bound moves with the beats, and
+// A part that ends an attempt from outside of this process knows when to: the bound moves with the heartbeats, and
 // with nothing else.
 func TestTheBoundMovesWithTheBeats(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestTheBoundMovesWithTheBeats(t *testing.T) {
 		t.Error("the time to start it moved, too")
 	}
 	cut.cut.Store(true)
-	time.Sleep(ttl / 10) // a beat that was under way
+	time.Sleep(ttl / 10) // a heartbeat that was under way
 	_, moved := bound.Until()
 	await.Until(t, "its time is over", func() bool { return bound.Left() <= 0 })
 	select {
@@ -114,12 +114,12 @@ func TestAnAttemptThatIsLost(t *testing.T) {
 	}
 }
 
-// elsewhere is a store that others may share, on other machines.
+// elsewhere is a store that replicas on other machines may share.
 type elsewhere struct{ ledger.Store }
 
 func (elsewhere) Local() bool { return false }
 
-// Where all replicas are on one machine, its sleep ends nothing: they sleep, too.
+// Where all replicas are on one machine, its sleep ends no session: all of them sleep, too.
 func TestSleepEndsNothingWhereAllSleep(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -16,10 +16,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// contended is a store where somebody else always has the rows of all jobs but the last, and each call takes its time.
+// contended is a store where another transaction always holds the rows of all jobs but the last, and each call takes its time.
 type contended struct {
 	ledger.Store
-	overdue int // decisions about what was left for too long
+	overdue int // decisions about overdue jobs
 	started int // by the first decision about several jobs; -1: there was none
 	then    func()
 }
@@ -67,7 +67,7 @@ func runFor(t *testing.T, s *Scheduler, d time.Duration) {
 	}
 }
 
-// What is busy is decided right after what is free, and not left to those who look for what is overdue.
+// Busy jobs are decided right after those that are free, and not left to the loops that look for overdue ones.
 func TestWhatIsBusyIsDecidedNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &contended{}
@@ -91,7 +91,7 @@ func TestWhatIsBusyIsDecidedNext(t *testing.T) {
 	})
 }
 
-// A worker is for whichever job is free, and not kept for one that is busy.
+// A worker is for any job that is free, and not kept for one that is busy.
 func TestNoWorkerWaitsForWhatIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &contended{}
@@ -102,7 +102,7 @@ func TestNoWorkerWaitsForWhatIsBusy(t *testing.T) {
 	})
 }
 
-// A replica that may not start anything any more decides nothing more, and does not forget what is left.
+// A replica that may not start anything any more decides nothing more, and does not forget the jobs that are left.
 func TestWhoIsNotTrustedDecidesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &contended{}
@@ -143,8 +143,8 @@ func (s *turns) Claim(_ context.Context, c ledger.Claim) (ledger.Claimed, error)
 	return ledger.Claimed{}, nil
 }
 
-// Where the store is the lock service, claims take turns, but those after one that took longer than a lock is
-// waited for. A pool that is limited over all replicas needs its turn.
+// Where the store is the lock service, claims take turns. A claim after one that took longer than a replica waits for
+// a lock takes none, unless the pool is limited over all replicas.
 func TestClaimsTakeTurnsWhileTurnsAreShort(t *testing.T) {
 	for limit, want := range map[int][]bool{0: {true, true, false, true}, 1: {true, true, true, true}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// given is a handler that shows what it is given, and ends when it is told how.
+// given is a handler that passes on its task, and ends when it is told how.
 type given struct {
 	tasks chan jobs.Task
 	end   chan error
@@ -32,7 +32,7 @@ func (g given) Run(_ context.Context, t jobs.Task, _ io.Writer) error {
 	return <-g.end
 }
 
-// Identity makes all of them one definition.
+// Identity is the same for all of them.
 func (given) Identity() string { return "given" }
 
 // now returns the task that has begun, without letting time pass; none: its id is empty.
@@ -52,8 +52,8 @@ func (g given) finish(err error) {
 	synctest.Wait()
 }
 
-// A run by hand starts at once, here, and the ledger says what it is and who asked for it. While it runs, another one
-// is recorded as skipped, and who asks is told why and what to do.
+// A manual run starts at once, here, and the ledger says what it is and its caller. While it runs, another one
+// is recorded as skipped, and the error says why and what to do.
 func TestARunByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &memstore.Store{Database: memstore.New()}
@@ -111,7 +111,7 @@ func triggersOf(st *memstore.Store) map[int64]memstore.Trigger {
 	return all
 }
 
-// Without room here a run by hand waits, for a worker of this replica or for another replica.
+// Without room here a manual run waits for a worker of this replica or for another replica.
 func TestARunByHandWithoutRoom(t *testing.T) {
 	for what, other := range map[string]bool{"it starts here as soon as a worker is free": false, "another replica takes it": true} {
 		t.Run(what, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestARunByHandWithoutRoom(t *testing.T) {
 type undecided struct {
 	*memstore.Store
 	err   error
-	hangs bool // until its caller has had enough
+	hangs bool // until its caller gives up
 }
 
 func (u *undecided) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
@@ -167,7 +167,7 @@ func (u *undecided) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided
 	return u.Store.Decide(ctx, d)
 }
 
-// noLocks is a lock service that is there and has no key for anybody.
+// noLocks is a lock service that answers and grants no key.
 type noLocks struct{}
 
 func (noLocks) TryAcquire(_ context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
@@ -176,7 +176,7 @@ func (noLocks) TryAcquire(_ context.Context, requests ...locks.Request) ([]locks
 
 func (noLocks) Release(context.Context, ...*locks.Lease) error { return nil }
 
-// What is asked for by hand and cannot be done is refused with the reason. Nothing is recorded or started then, and
+// A manual run that cannot be done is refused with the reason. Nothing is recorded or started then, and
 // the replica's only worker is free for the next one.
 func TestWhatByHandIsRefused(t *testing.T) {
 	unwell := errors.New("unwell")
@@ -251,7 +251,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 				}
 				st.err = nil
 				s.work.locks.Failed(nil)
-				time.Sleep(s.work.opt.SessionTTL) // it beats
+				time.Sleep(s.work.opt.SessionTTL) // it sends heartbeats
 				if _, task, err := s.RunJob(t.Context(), "j", "ann", ""); err != nil || task.State != jobs.StateRunning || h.now().ID != task.ID {
 					t.Errorf("a run after that: %v, %+v", err, task)
 				}
@@ -268,7 +268,7 @@ func (ended) TaskRow(_ context.Context, id string) (jobs.Task, error) {
 	return jobs.Task{ID: id, Job: "j", State: jobs.StateSucceeded}, nil
 }
 
-// Nothing is run by hand while the session is not trusted.
+// No manual run starts while the session is not trusted.
 func TestNothingIsRunByHandWithoutATrustedSession(t *testing.T) {
 	s, err := newOn(ended{newPicky(nil)}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: blocked{}}}}, Options{ID: "a"})
 	if err != nil {
@@ -284,7 +284,7 @@ func TestNothingIsRunByHandWithoutATrustedSession(t *testing.T) {
 	}
 }
 
-// A job that the newer configuration does not have any more is not run by hand.
+// A job that the newer configuration does not have any more has no manual runs.
 func TestARetiredJobIsNotRunByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()
@@ -328,15 +328,15 @@ func TestANewerConfigurationGovernsRunsByHand(t *testing.T) {
 		if _, task, err := newer.RunJob(t.Context(), "j", "ann", ""); err != nil || string(task.Payload) != "2" || h.now().ID != task.ID {
 			t.Errorf("a run by the newer one: %v, %+v", err, task)
 		}
-		// What is retried is what failed, with the payload of then.
+		// The retry has the payload of the task that failed.
 		if task, err := newer.RetryTask(t.Context(), first.ID, "ann", ""); err != nil || string(task.Payload) != "1" || string(h.now().Payload) != "1" {
 			t.Errorf("a retry by the newer one: %v, %+v", err, task)
 		}
 	})
 }
 
-// The end of the asker's context changes nothing about what has begun, which ends within 10 s; who is gone before gets
-// nothing begun.
+// The end of the caller's context cancels nothing that has begun, which ends within 10 s; a context that has ended before
+// begins nothing.
 func TestWhoAsksByHandAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &undecided{Store: &memstore.Store{Database: memstore.New()}}

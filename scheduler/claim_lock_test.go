@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
-// scripted is a lock service that answers as it is told, if it is, and notes what it was asked for.
+// scripted is a lock service with given answers, which notes what it was asked for.
 type scripted struct {
 	Locks
 	answer func(ctx context.Context) ([]locks.Attempt, error)
@@ -30,8 +30,8 @@ func (s *scripted) TryAcquire(ctx context.Context, requests ...locks.Request) ([
 }
 
 // A claim waits for the pool's lock no longer than busyLimit, however the lock service answers; then the pool's row
-// decides alone. A service that fails is away, and is not asked again for the same claim; one that is slow is not away for
-// that. A replica that is to wait for its lock service claims nothing without an answer of it, and one that is told to
+// decides alone. A service that fails is away, and is not asked again for the same claim; a slow one is not away for
+// that. A replica that must wait for its lock service claims nothing without its answer, and a replica that is told to
 // stop claims nothing more.
 func TestAClaimAndThePoolsLock(t *testing.T) {
 	busy := []locks.Attempt{{Err: locks.ErrBusy}}
@@ -165,7 +165,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 	}
 }
 
-// A claim that was sent comes to its end when the replica is told to stop, and gives the lock back.
+// A claim that was sent ends when the replica is told to stop, and releases the lock.
 func TestAClaimThatWasSentGivesItsLockBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()

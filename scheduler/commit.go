@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// lookLeast lies between two looks at a job.
+	// lookLeast is the shortest time between two looks at a job.
 	lookLeast = 5 * time.Millisecond
-	// afterFailure is when jobs are looked at again that the store could not decide.
+	// afterFailure is the time until jobs that the store could not decide are looked at again.
 	afterFailure = time.Second
-	// decideRows is how many due times one transaction opens before it leaves other jobs to the next one: after an
-	// outage a single job may have thousands, and a transaction must come to its end in time.
+	// decideRows is how many due times one transaction opens; jobs beyond that are left to the next one. After an
+	// outage a single job may have thousands, and a transaction must end in time.
 	decideRows = 5000
 )
 
-// decide decides the due times of these jobs, and starts what it may. What others are writing waits in line
-// after what is free.
+// decide decides the due times of these jobs, and starts what may start. Jobs whose rows another transaction holds are
+// decided after those that are free.
 func (s *triggers) decide(ctx context.Context, names []string) {
 	for {
 		_, names = s.decideFree(ctx, names, false)
@@ -35,20 +35,20 @@ func (s *triggers) decide(ctx context.Context, names []string) {
 func (s *triggers) lookAgain(names []string) {
 	at := s.clock.Now().Add(afterFailure)
 	for _, name := range names {
-		s.upcoming.set(name, at, true) // a due time may wait
+		s.upcoming.set(name, at, true) // a due time may wait for the slot
 	}
 }
 
 // next is when to look at a job that was decided.
 type next struct {
 	at    time.Time
-	waits bool // a due time, for the slot
+	waits bool // a due time waits for the slot
 }
 
-// decideFree is one transaction, and returns how many rows it wrote. Nothing was decided about the rest: others were
-// writing those jobs or, with overdue, have decided what was due, or there was too much.
+// decideFree runs one transaction, and returns how many rows it wrote. Nothing was decided about the rest: another
+// transaction held the rows of those jobs or, with overdue, had decided what was due, or the transaction was full.
 func (s *triggers) decideFree(ctx context.Context, names []string, overdue bool) (rows int, rest []string) {
-	// Not cut short by a drain: what was decided is to be done.
+	// A drain does not cancel it: what was decided must be started or released.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	defer s.upcoming.deciding(names)()
@@ -58,7 +58,7 @@ func (s *triggers) decideFree(ctx context.Context, names []string, overdue bool)
 	var nexts map[string]next
 	var foreign []string
 	request := s.request(names, taken)
-	request.Overdue, request.Guard = overdue, request.Guard && !overdue // lock or no lock
+	request.Overdue, request.Guard = overdue, request.Guard && !overdue // overdue jobs are decided with or without the lock
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		d := rules{
 			plan: s.plan, replica: s.replica, now: now, newID: ids.get,
@@ -109,7 +109,7 @@ func (s *triggers) decideFree(ctx context.Context, names []string, overdue bool)
 	return rows, append(rest, decided.Busy...)
 }
 
-// write has the store decide, and starts what is running with the workers that were taken for that.
+// write has the store decide, and starts what became running on the reserved workers.
 func (s *triggers) write(ctx context.Context, request ledger.Decide, taken *reservation) (ledger.Decided, error) {
 	decided, err := s.store.Decide(ctx, request)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *triggers) write(ctx context.Context, request ledger.Decide, taken *rese
 	return decided, nil
 }
 
-// request is what every deciding transaction of this replica has in common.
+// request is what all deciding transactions of this replica have in common.
 func (s *triggers) request(names []string, taken *reservation) ledger.Decide {
 	return ledger.Decide{
 		Admission: taken.admission(), Jobs: names, Guard: !s.locks.Used(), Now: s.clock.Check,

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// owing is a store whose jobs have an hour of due times behind them.
+// owing is a store whose jobs have an hour of due times that are not decided.
 type owing struct {
 	ledger.Store
 	s       *Scheduler
@@ -39,7 +39,7 @@ func (o *owing) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, erro
 	return ledger.Decided{Now: now, Decisions: decisions}, nil
 }
 
-// What an outage has left of many jobs is not decided in one transaction, which would not come to its end.
+// The due times of many jobs after an outage are not decided in one transaction, which would not end in time.
 func TestManyDueTimesAreDecidedInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many, each = 6, 3600

@@ -22,8 +22,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// Each thing that keeps a replica from starting new work is one condition that is not ready and says why; it is ready
-// again when that is over. What only needs saying is ready.
+// Each condition that keeps a replica from starting new work is not ready and says why; it is ready
+// again when that is over. A condition that is only a note is ready.
 func TestWhyAReplicaStartsNothing(t *testing.T) {
 	gone := errors.New("gone away")
 	ahead := func(s *Scheduler, by time.Duration) { s.work.clock.Observe(boottime.Now(), time.Now().Add(by)) }
@@ -106,7 +106,7 @@ func trusting(s *Scheduler) {
 	}
 }
 
-// What a replica says of itself before it has joined, and while it works.
+// The vitals of a replica before it has joined, and while it works.
 func TestWhatAReplicaSaysOfItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newGiven()
@@ -144,7 +144,7 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 	})
 }
 
-// What a replica takes for its lock service.
+// Which values a replica accepts as its lock service.
 func TestWhatTheLockServiceIs(t *testing.T) {
 	for what, c := range map[string]struct {
 		locks   Locks
@@ -170,7 +170,7 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 	}
 }
 
-// What came of a claim, for metrics.
+// The results of claims, for metrics.
 func TestWhatCameOfAClaim(t *testing.T) {
 	tasks := []ledger.Started{{Task: jobs.Task{ID: "1"}}}
 	for _, c := range []struct {

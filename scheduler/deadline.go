@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// Who may stop an attempt, and until when it may run, is decided in this file.
+// This file decides what may stop an attempt, and until when the attempt may run.
 //
 //	stopped by       when                                                the attempt
 //	its timeout      its context's deadline, see attempt.begin           has failed, and is retried by policy
@@ -18,19 +18,19 @@ import (
 //	a drain          the drain timeout is over, or a second signal came  is lost, and on_lost decides
 //	its deadline     another replica may start in its place              is lost, and on_lost decides
 //
-// The deadline is the later one of the end of the session's trust window, which each heartbeat moves ahead, and of
-// may_run_until of its row, which extend moves ahead. An attempt is told to stop the last grace before it, and to end at
+// The deadline is the later one of two times: the end of the session's trust window, which each heartbeat moves ahead, and
+// may_run_until of the row, which extend moves ahead. An attempt is told to stop the last grace before its deadline, and to
+// end at once killMargin before it.
 // once killMargin before it.
 
 const (
 	expireEvery = 250 * time.Millisecond
 	lastGrace   = 2 * time.Second
-	// killMargin is how much before the time by which it must be gone a handler is told to end at once.
+	// killMargin is how long before the time by which it must have ended a handler is told to end at once.
 	killMargin = 100 * time.Millisecond
 )
 
-// deadline is when another replica may start in the attempt's place: the last of its bounds; zero if
-// it has none.
+// deadline is when another replica may start the task: the latest of the attempt's bounds; zero if it has none.
 func (a *attempt) deadline(ses *membership.Session, c *membership.Clock) (end boottime.Instant) {
 	for _, b := range a.bounds(ses, c) {
 		if end.IsZero() || b.Until() > end.Until() {
@@ -40,8 +40,8 @@ func (a *attempt) deadline(ses *membership.Session, c *membership.Clock) (end bo
 	return end
 }
 
-// bounds are the end of the session's trust window, and of what the row grants. Which of them is
-// later may change: they are on different clocks where the machine's sleep does not end a session.
+// bounds are the end of the session's trust window, and may_run_until of the row. Which of them is later may change:
+// they are on different clocks where a sleep of the machine does not end a session.
 func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) (bounds []boottime.Instant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,8 +54,8 @@ func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) (bounds [
 	return bounds
 }
 
-// mayBegin reports whether new work may be taken: what begins has more time than the last grace, at the beginning of which an
-// attempt is told to end. With less left, as right after an outage of the store, the next beat comes first.
+// mayBegin reports whether new work may be taken: an attempt that begins has more time than the last grace, at the start of
+// which it is told to stop. With less time left, as right after an outage of the store, the next heartbeat comes first.
 func (s *executor) mayBegin() bool {
 	ses := s.member.Session()
 	return ses.Trusted() && ses.Trust.Until() > s.lastGrace()
@@ -66,7 +66,7 @@ func (s *executor) lastGrace() time.Duration {
 	return min(s.opt.StopGrace, lastGrace, s.opt.SessionTTL/5)
 }
 
-// tell tells the handlers of these attempts until when they may run now.
+// tell tells the handlers of these attempts their present deadlines.
 func (s *executor) tell(attempts []*attempt) {
 	ses := s.member.Session()
 	for _, a := range attempts {
@@ -74,14 +74,14 @@ func (s *executor) tell(attempts []*attempt) {
 	}
 }
 
-// renewed tells the attempts of a session that was renewed, and moves may_run_until of those that are due for that.
+// renewed tells the attempts their new deadlines after a heartbeat, and moves may_run_until of those that are due for it.
 func (s *executor) renewed(ctx context.Context) {
 	s.tell(s.register.attempts())
 	s.extend(ctx)
 }
 
-// extend moves may_run_until of those attempts ahead that have passed a due time of their job
-// while they ran: no other replica starts in their place before the next one.
+// extend moves may_run_until ahead for the attempts that have passed a due time of their job while they ran: no other
+// replica starts the task before the next due time.
 func (s *executor) extend(ctx context.Context) {
 	now, ses := s.clock.Now(), s.member.Session()
 	var moves []ledger.Extension
@@ -111,13 +111,14 @@ func (s *executor) extend(ctx context.Context) {
 	s.tell(moved)
 }
 
-// expire stops attempts whose deadline comes near, until ctx is done. Once the replica is told to
-// stop at once, it stops all of them. What goes on after it was told to stop is logged. Claimed tasks that wait for a worker too long go back.
+// expire stops attempts whose deadline is near, until ctx is done. When the replica is told to stop at once, it stops all
+// of them. It logs attempts that go on after they were told to stop, and hands back claimed tasks that have waited too long
+// for a worker.
 func (s *executor) expire(ctx context.Context) {
 	halted := s.halted
 	for wake.Wait(ctx, expireEvery, halted) {
 		if s.halting() {
-			halted = nil // it has woken us
+			halted = nil // it is closed: do not wait for it again
 			s.stopAll(time.Now().Add(haltGrace))
 		}
 		for _, f := range s.feeders {
@@ -130,7 +131,7 @@ func (s *executor) expire(ctx context.Context) {
 	}
 }
 
-// stopBefore tells an attempt to stop that has no more time left than so much.
+// stopBefore tells an attempt to stop if no more than left remains until its deadline.
 func (s *executor) stopBefore(a *attempt, left time.Duration) {
 	end := a.deadline(s.member.Session(), s.clock)
 	if end.IsZero() || end.Until() <= left {
@@ -138,7 +139,7 @@ func (s *executor) stopBefore(a *attempt, left time.Duration) {
 	}
 }
 
-// stopOnTime stops an attempt that has just started at its deadline, if that may come before expire looks at it.
+// stopOnTime stops an attempt that has just started at its deadline, if that may pass before expire looks at it.
 func (s *executor) stopOnTime(a *attempt) (forget func()) {
 	left := a.deadline(s.member.Session(), s.clock).Until()
 	if left > expireEvery {
@@ -154,8 +155,8 @@ func killTime(end boottime.Instant) time.Time {
 	return end.Time()
 }
 
-// stopAll stops everything that runs, for a drain, and returns the longest grace period among it; killBy
-// zero leaves it that.
+// stopAll tells everything that runs to stop, for a drain, and returns the longest grace period among it; with a zero
+// killBy the grace periods hold.
 func (s *executor) stopAll(killBy time.Time) (grace time.Duration) {
 	for _, a := range s.register.attempts() {
 		a.stop(stopDrained, "drained", killBy)
@@ -164,10 +165,10 @@ func (s *executor) stopAll(killBy time.Time) (grace time.Duration) {
 	return grace
 }
 
-// stopCancelled stops an attempt whose cancellation somebody asked for.
+// stopCancelled stops an attempt whose task is cancelled.
 func (a *attempt) stopCancelled(reason string) { a.stop(stopCancelled, reason, time.Time{}) }
 
-// sessionDied marks the attempts of a session that was declared dead: its trust window is no bound of theirs.
+// sessionDied marks the attempts of a session that has expired: its trust window no longer bounds them.
 func (s *executor) sessionDied(session string) {
 	for _, a := range s.register.attempts() {
 		if a.session == session {

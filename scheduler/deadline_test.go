@@ -42,7 +42,7 @@ func (l *looks) Run(ctx context.Context, task jobs.Task, _ io.Writer) error {
 	return ctx.Err()
 }
 
-// The deadline of a handler's context is its timeout. It has passed then; a stop that was sooner cancels it.
+// The deadline of a handler's context is its timeout. An earlier stop cancels the context.
 func TestTheDeadlineOfAContextIsTheTimeout(t *testing.T) {
 	const timeout = 30 * time.Minute // of pools
 	for what, c := range map[string]struct {

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// deafMargin is how long beyond its grace period an attempt that was told to stop may go on before people are told.
+	// deafMargin is how long after the end of its grace period an attempt may go on before it is logged.
 	deafMargin = 5 * time.Second
-	// deafEvery is how often they are told again.
+	// deafEvery is how often it is logged again.
 	deafEvery = time.Minute
 )
 
-// sayDeaf tells people, now and then, of an attempt that goes on after it was told to stop: nothing can end a Go
-// function that does not heed its context, and it keeps its worker and its slot.
+// sayDeaf logs an attempt that goes on after it was told to stop: nothing can end a Go function that ignores its
+// context, and the attempt keeps its worker and its slot.
 func (s *executor) sayDeaf(a *attempt) {
 	why, reason := a.stoppedBy()
 	if why == notStopped {
@@ -33,7 +33,7 @@ func (s *executor) sayDeaf(a *attempt) {
 		"reason", reason, "told", now.Sub(a.told).Round(time.Second).String()+" ago")
 }
 
-// name says for people what an attempt is of.
+// name is the attempt's task, job, kind and pool, for messages.
 func (a *attempt) name() string {
 	parts := []string{"task " + a.task.ID}
 	if a.task.Job != "" {

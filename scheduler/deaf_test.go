@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
-// lingering is a handler that returns some time after its context is done, and may say how long that takes.
+// lingering is a handler that returns some time after its context is done, and may have a grace period of its own.
 type lingering struct {
 	takes, grace time.Duration
 }
@@ -31,8 +31,8 @@ func (l lingering) StopGrace() time.Duration { return l.grace }
 
 func (lingering) Describe() string { return "lingering" }
 
-// An attempt that goes on after it was told to stop is logged once its grace period and a moment are over, and then
-// once a minute: with what it is of, and why and when it was told.
+// An attempt that goes on after it was told to stop is logged once its grace period and deafMargin are over, and then
+// once a minute: with its task, why it was told to stop, and when.
 func TestWhatGoesOnAfterItWasToldToStopIsLogged(t *testing.T) {
 	const grace = 20 * time.Second
 	line := func(reason, told string) string {
@@ -73,7 +73,7 @@ func TestWhatGoesOnAfterItWasToldToStopIsLogged(t *testing.T) {
 	}
 }
 
-// What is said of an attempt names the job or the kind, and the pool.
+// The name of an attempt has the job or the kind, and the pool.
 func TestTheNameOfAnAttempt(t *testing.T) {
 	for want, task := range map[string]jobs.Task{
 		"task 1 of job j of pool p":  {ID: "1", Job: "j", Pool: "p"},

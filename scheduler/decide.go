@@ -10,11 +10,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
-// freshLimit bounds how many due times within the grace one decision opens or skips. What lies
-// beyond is decided by the next one: the cursor says how far this one came.
+// freshLimit bounds how many due times within the grace one decision opens or skips. The next decision covers those
+// beyond: the cursor says how far this one came.
 const freshLimit = 1000
 
-// rules decide due times. They hold no state: the store may ask it again with newer rows.
+// rules decide due times. They hold no state: the store may call decide again with newer rows.
 type rules struct {
 	plan    *plan.Plan
 	replica string
@@ -31,7 +31,7 @@ type rules struct {
 func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 	j, known := d.plan.Jobs[state.Name]
 	if !known || j.Hash != state.Hash {
-		return dec, false // governed by a configuration that this replica does not have
+		return dec, false // a configuration that this replica does not have governs the job
 	}
 	dec.Job = state.Name
 	if j.Times == nil {
@@ -72,8 +72,8 @@ func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 	return dec, true
 }
 
-// span is what is due: first those that do not run any more, then those that the catch-up policy
-// and the grace let run, in order.
+// span is what is due: first the due times that no longer run, then those that the catch-up policy and the grace let
+// run, in order.
 type span struct {
 	passed stretch
 	runs   []time.Time
@@ -92,8 +92,8 @@ func (s span) last() time.Time {
 	return s.passed.last
 }
 
-// due splits the due times of (cursor, now]. It walks through those that run, and only counts the
-// others: an outage of weeks costs no more than one of minutes.
+// due splits the due times of (cursor, now]. It walks through those that run, and only counts the others: an outage of
+// weeks costs no more than one of minutes.
 func (d rules) due(j *plan.Job, cursor time.Time) span {
 	lateUntil := d.now.Add(-j.CatchUp.Grace - time.Nanosecond)
 	fresh, _ := j.Times.Between(later(cursor, lateUntil), d.now, freshLimit)
@@ -157,7 +157,7 @@ func causeOf(late bool) jobs.Cause {
 	return jobs.CauseSchedule
 }
 
-// miss is the rows of due times that came too late: those beyond the window, and the others.
+// miss is the rows of due times that were decided too late: those beyond the window, and the others.
 func (d rules) miss(j *plan.Job, passed stretch) (rows []ledger.Opening) {
 	if passed.count == 0 {
 		return nil
@@ -198,7 +198,7 @@ func (d rules) pass(j *plan.Job, r stretch, o jobs.Outcome, code reason.Code, wh
 	return ledger.Opening{Trigger: t}
 }
 
-// open makes t's task.
+// open makes the task of trigger t.
 func (d rules) open(j *plan.Job, t jobs.Trigger, n int) ledger.Opening {
 	id := d.newID(j.Name, n)
 	t.Count, t.TaskID, t.Replica = 1, id, d.replica

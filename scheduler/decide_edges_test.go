@@ -32,7 +32,7 @@ func decides(t *testing.T, j jobs.Job, cursor string, taken bool) (ledger.Decisi
 	}.decide(state)
 }
 
-// What holds for due times that lie at a limit.
+// Decisions about due times that lie at a limit.
 func TestDecideAtItsEdges(t *testing.T) {
 	second := jobs.Job{Schedule: "* * * * * *", CatchUp: jobs.CatchUp{Grace: 2 * time.Second}}
 	minute := jobs.Job{Schedule: "0 * * * * *", CatchUp: jobs.CatchUp{Grace: 2 * time.Second}}
@@ -76,7 +76,7 @@ func TestDecideAtItsEdges(t *testing.T) {
 	}
 }
 
-// A due time that does not run says why, which due times it stands for, and who decided that.
+// The row of a due time that does not run has the reason, the due times it stands for, and the replica that decided it.
 func TestWhatIsSaidOfWhatDoesNotRun(t *testing.T) {
 	at := replicatest.Time
 	minute := func(p jobs.CatchUpPolicy, window time.Duration, limit int) jobs.Job {
@@ -122,7 +122,7 @@ func TestWhatIsSaidOfWhatDoesNotRun(t *testing.T) {
 	}
 }
 
-// A task that a due time opens is as its job says, and the row names it.
+// A task that a due time opens has the settings of its job, and the row names it.
 func TestWhatADueTimeOpens(t *testing.T) {
 	p, err := plan.New(jobs.Set{
 		Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": replicatest.Nothing{}}}},

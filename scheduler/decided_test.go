@@ -31,7 +31,7 @@ func rowsOf(s *Scheduler, upTo time.Time, names ...string) (states []ledger.JobS
 	return states
 }
 
-// When a job is looked at next: at its next due time, decided now or not; soon if that has passed already; not at all
+// When a job is looked at next: at its next due time, decided now or not; soon if that has passed already; never
 // if there is none, or if a newer configuration governs it; and in a second if the store could not decide.
 func TestWhenAJobIsLookedAtNext(t *testing.T) {
 	minute := jobs.Job{Schedule: "* * * * *", Handler: blocked{}}
@@ -110,7 +110,7 @@ func TestAJobWithoutDueTimesIsForgotten(t *testing.T) {
 	})
 }
 
-// What a store that repeats its transaction asked for first is as if it had not been: the rows may be others by then.
+// A transaction that the store repeats leaves nothing of its first try: the rows may have changed by then.
 func TestOnlyTheLastTryOfADecisionCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b", "c")
@@ -155,9 +155,9 @@ func TestWhatATransactionLeavesToTheNext(t *testing.T) {
 	})
 }
 
-// Where the store is the lock service, a decision locks the stripes of its jobs, but one about what is overdue does
-// not: that is done lock or no lock. With a lock service no row is locked for it. Both say which pools they know, so
-// that nothing is born running in one that a newer configuration has otherwise.
+// Where the store is the lock service, a decision locks the stripes of its jobs, but a decision about overdue jobs does
+// not. With a lock service no row is locked for it. Both name the pools that they know, so
+// that nothing becomes running in a pool that a newer configuration has otherwise.
 func TestWhatADecisionAsksFor(t *testing.T) {
 	for _, c := range []struct{ own, overdue, guard bool }{{true, false, true}, {true, true, false}, {false, false, false}, {false, true, false}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,8 +181,8 @@ func TestWhatADecisionAsksFor(t *testing.T) {
 	}
 }
 
-// What is born running starts at once, on a worker that was kept for it, and may run until the row says so. Workers
-// that were kept for nothing are free again, and pools where something was born waiting are told.
+// A task that becomes running starts at once, on a worker that was reserved for it, and may run until the row says so.
+// Workers that were not needed are free again, and pools with a new pending task are woken.
 func TestWhatIsBornRunningStartsHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := blocked{make(chan struct{}, 10), make(chan struct{})}
@@ -233,7 +233,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 }
 
 // A trigger that started nothing is logged with its outcome, and one that is to run is not; that a newer configuration
-// governs a job is said once.
+// governs a job is logged once.
 func TestWhatIsLoggedOfDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b")
@@ -272,7 +272,7 @@ func (c cutShort) Decide(ctx context.Context, _ ledger.Decide) (ledger.Decided, 
 	return ledger.Decided{Started: []ledger.Started{{Task: c.task}}}, ctx.Err()
 }
 
-// A decision that is under way as a drain begins comes to its end, and what it started runs.
+// A decision that is under way as a drain begins is completed, and what it started runs.
 func TestADrainCutsNoDecisionShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := firing(t, "a")
@@ -298,7 +298,7 @@ type decisions struct {
 
 func (d *decisions) Decided(t jobs.Trigger) { d.jobs = append(d.jobs, t.Job) }
 
-// A worker is taken for each job that this replica can run, as far as there are any.
+// A worker is reserved for each job that this replica can run, while there are free ones.
 func TestWorkersAreTakenForWhatCanRun(t *testing.T) {
 	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{
 		"small": {Workers: 2}, "large": {Workers: 10}, "limited": {Workers: 10, MaxRunning: 5},
@@ -337,7 +337,7 @@ func TestWorkersAreTakenForWhatCanRun(t *testing.T) {
 	}
 }
 
-// repeating is a store whose transaction meets a deadlock: it asks what to write twice. Meanwhile something happens.
+// repeating is a store whose transaction meets a deadlock: it calls Decide twice. Meanwhile something happens.
 type repeating struct {
 	ledger.Store
 	states    []ledger.JobState
@@ -361,8 +361,7 @@ func (r *repeating) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, 
 	return ledger.Decided{}, nil
 }
 
-// A transaction that is repeated writes the same: what a pool's feeder learns meanwhile counts from the next one on, and
-// is told to the store with it.
+// A transaction that is repeated writes the same: what a pool's feeder learns meanwhile counts from the next transaction on.
 func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 	for how, decide := range map[string]func(*Scheduler){
 		"due":     func(s *Scheduler) { s.triggers.decideFree(t.Context(), []string{"j"}, false) },
@@ -401,8 +400,8 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 	}
 }
 
-// While a replica drains, or waits for the lock service, it does not go on with what others had in hand, and keeps it
-// in mind.
+// While a replica drains, or waits for the lock service, it does not decide again the jobs that were busy, and keeps them
+// for later.
 func TestWhatIsBusyIsLeftByWhoStops(t *testing.T) {
 	for what, c := range map[string]struct {
 		stop  func(s *Scheduler, cancel func())
@@ -440,7 +439,7 @@ func TestWhatIsBusyIsLeftByWhoStops(t *testing.T) {
 	}
 }
 
-// The due times of known jobs are read, and what is due already is decided at once.
+// The due times of known jobs are read, and those that are due already are decided at once.
 func TestDueTimesThatAreReadAreDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b")

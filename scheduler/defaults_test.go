@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
-// What is left zero has the default that its field names, and what is given stays.
+// An option that is zero has the default that its field names; any other value stays.
 func TestDefaultsOfOptions(t *testing.T) {
 	const hour, days = time.Hour, 24 * time.Hour
 	got, err := Options{}.withDefaults()
@@ -62,7 +62,7 @@ func TestDefaultsOfOptions(t *testing.T) {
 	}
 }
 
-// Locks that exclude within one process alone are named with that process, and the machine that it is on.
+// Locks that exclude within one process only are named with that process, and its machine.
 func TestLocksInMemoryAreNamedWithTheirProcess(t *testing.T) {
 	self := process.Self()
 	machine := self.Boot
@@ -76,7 +76,7 @@ func TestLocksInMemoryAreNamedWithTheirProcess(t *testing.T) {
 	}
 }
 
-// shared is a lock service that all processes have in common.
+// shared is a lock service that all processes share.
 type shared struct{ noLocks }
 
 func (shared) Caps() locks.Caps { return locks.Caps{Name: "redis"} }

@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// haltGrace is what work gets to end by itself when the replica is told to stop at once.
+	// haltGrace is how long work may take to end by itself when the replica is told to stop at once.
 	haltGrace = time.Second
-	// drainMargin is how long beyond its grace period work is waited for, before and after it is told
+	// drainMargin is how long after its grace period the drain waits for work, before and after the work is told
 	// to end at once.
 	drainMargin = 2 * time.Second
 )
 
-// drain ends the replica's work: what is claimed and not started goes back, what runs may finish
-// within the drain timeout, the rest is stopped; such an attempt is lost, reason "drained", and
-// on_lost decides at once. The error names work that did not stop.
+// drain ends the replica's work: what is claimed and not started is handed back, what runs may finish within the drain
+// timeout, the rest is stopped; such an attempt is lost, reason "drained", and on_lost decides at once. The error names
+// work that did not stop.
 func (s *executor) drain() error {
 	for _, f := range s.feeders {
 		f.handBackQueue()
@@ -61,7 +61,7 @@ func (s *executor) halting() bool {
 	}
 }
 
-// finish waits for done, at most d, and not at all once the replica is told to stop at once.
+// finish waits for done, at most d, and no longer once the replica is told to stop at once.
 func (s *executor) finish(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -80,7 +80,7 @@ func TestDrainStopsWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// deaf is a command that ignores SIGTERM, and notes its number and the signal in files.
+// deaf is a command that ignores SIGTERM, and writes its number and the signal to files.
 type deaf struct {
 	jobs.Handler
 	dir string
@@ -217,7 +217,7 @@ func TestHaltDoesNotWaitForTheStore(t *testing.T) {
 	}
 }
 
-// Whatever the replica waits for, a halt leaves work a second.
+// Whatever the replica waits for, a halt leaves work one second.
 func TestHaltEndsWorkAtOnce(t *testing.T) {
 	t.Parallel()
 	const long = time.Hour
@@ -270,7 +270,7 @@ func TestHaltEndsWorkAtOnce(t *testing.T) {
 	}
 }
 
-// Nobody can end a function that does not listen, but after a halt nobody waits for it either.
+// Nothing can end a function that ignores its context, but after a halt the replica does not wait for it.
 func TestHaltGivesUpOnTheDeaf(t *testing.T) {
 	t.Parallel()
 	for moment, drainTimeout := range map[string]time.Duration{"drain timeout": time.Hour, "grace period": 10 * time.Millisecond} {
@@ -322,7 +322,7 @@ func TestAHaltBeforeRunEndsIt(t *testing.T) {
 	}
 }
 
-// What was claimed and has not started when the replica is told to stop at once goes back.
+// A task that was claimed and has not started when the replica is told to stop at once is handed back.
 func TestNothingStartsAfterAHalt(t *testing.T) {
 	st := sqlite(t).open(t)
 	ran := &starts{}

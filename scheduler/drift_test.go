@@ -11,7 +11,7 @@ import (
 )
 
 // Two configurations on one store: the older replica says in how many jobs they differ, though none
-// of them is due and whoever's stripe they are in; and no longer once it is alone.
+// of them is due and whatever stripe they are in; and no longer once it is alone.
 func TestTheOlderConfigurationSaysWhereItDiffers(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
@@ -40,8 +40,8 @@ func TestTheOlderConfigurationSaysWhereItDiffers(t *testing.T) {
 	await.Until(t, "the older one governs again", func() bool { return drift(older) == "" })
 }
 
-// Jobs that have the handler of their pool run what the newest configuration says of the pool, also those
-// whose due times an older replica looks after.
+// Jobs that have the handler of their pool run by the newest configuration of the pool, also those
+// whose due times an older replica decides.
 func TestTheOlderConfigurationRunsNoHandlerOfTheirPool(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
@@ -67,10 +67,10 @@ func TestTheOlderConfigurationRunsNoHandlerOfTheirPool(t *testing.T) {
 	}
 }
 
-// surrounded is middleware that says nothing of itself, nor of what it surrounds.
+// surrounded is middleware without an identity of its own or of its handler.
 func surrounded(next jobs.Handler) jobs.Handler { return jobs.HandlerFunc(next.Run) }
 
-// described is a handler that says of itself what it does.
+// described is a handler with an identity.
 func described(does string) jobs.Handler { return saying{&starts{}, does} }
 
 type saying struct {

@@ -29,7 +29,7 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	db, _ := sql.Open("sqlite", ":memory:") // yours; store.New needs no more than a handle
-	db.SetMaxOpenConns(1)                   // each connection would have a memory of its own
+	db.SetMaxOpenConns(1)                   // each connection would open another database
 	defer db.Close()
 
 	st, err := store.New(db, store.SQLite, store.Options{})
@@ -47,7 +47,7 @@ func Example() {
 		Pools: map[string]jobs.Pool{"mail": {Workers: 20, MaxRunning: 100, Kinds: map[string]jobs.Handler{"welcome": jobs.Func(sendWelcome)}}},
 		Jobs:  map[string]jobs.Job{"digest": {Schedule: "0 8 * * MON-FRI", Timezone: "Europe/London", Handler: jobs.Func(sendDigest)}},
 	}
-	if err := st.AddPools(ctx, work.Pools); err != nil { // so that nobody has to wait for the first replica
+	if err := st.AddPools(ctx, work.Pools); err != nil { // so that tasks need not wait for the first replica
 		fmt.Println(err)
 		return
 	}
@@ -65,7 +65,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		// What else the transaction does stands or falls with the task.
+		// The task is committed or rolled back with the rest of the transaction.
 		_, err = st.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "mail", Kind: "welcome", Payload: Welcome{user}, IdempotencyKey: fmt.Sprint("welcome-", user)})
 		if err != nil {
 			fmt.Println(err)

@@ -13,9 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// start executes c on a slot of its pool that the caller has taken, and after it what else is
-// queued in the pool, until the queue is empty; then it gives the slot back. Attempts outlive ctx:
-// they end by themselves, or are stopped one by one.
+// start executes c on a slot of its pool that the caller has taken, and then what is queued in the pool, until the queue is
+// empty; then it frees the slot. Attempts outlive ctx: they end by themselves, or are stopped one by one.
 func (s *executor) start(ctx context.Context, c claimed) {
 	ctx = context.WithoutCancel(ctx)
 	pool := c.task.Pool
@@ -28,8 +27,8 @@ func (s *executor) start(ctx context.Context, c claimed) {
 	s.slots.give(pool, 1)
 }
 
-// work executes c and what else is queued in its pool. A handler that ends its goroutine ends this
-// one too, so another one takes over what is queued then.
+// work executes c and then what is queued in its pool. A handler that ends its goroutine ends this one, too; then another
+// goroutine takes over the queue.
 func (s *executor) work(ctx context.Context, c claimed) {
 	pool := c.task.Pool
 	defer func() {
@@ -50,13 +49,13 @@ func (s *executor) handBack(c claimed) {
 	s.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
 }
 
-// execute is the one path that every attempt takes: a last look at the session, the handler with
-// context and deadline, the result.
+// execute is the one path of every attempt: it checks the session, calls the handler with its context and deadline, and
+// records the result.
 func (s *executor) execute(ctx context.Context, c claimed) {
 	w, ok := s.plan.Execution(c.task)
 	ses := s.member.Session()
 	if !ok || ses.ID != c.session || !ses.Trusted() || s.halting() {
-		// A replica that wakes late starts nothing: its row may be another's by now. Nor does one
+		// A replica that wakes late starts nothing: another one may have the row by now. Nor does a replica
 		// that is told to stop at once.
 		s.handBack(c)
 		return
@@ -74,7 +73,7 @@ func (s *executor) execute(ctx context.Context, c claimed) {
 	ctx = bound.With(ctx, a.bound)
 	s.register.run(a)
 	if s.member.Session() != ses {
-		s.tell([]*attempt{a}) // what was renewed meanwhile
+		s.tell([]*attempt{a}) // a deadline that a heartbeat has moved meanwhile
 	}
 	defer s.stopOnTime(a)()
 	out := newOutput(s.opt.OutputLimit)
@@ -95,7 +94,8 @@ func (s *executor) execute(ctx context.Context, c claimed) {
 	err = run(ctx, w.Handler, t, out)
 }
 
-// foundRoom notes whether an attempt could be started. If not for want of room, what is queued behind it goes back, too.
+// foundRoom notes whether an attempt could be started. If there was no room for it, what is queued behind it is handed
+// back, too.
 func (s *executor) foundRoom(pool string, r ledger.Result, err error) {
 	switch {
 	case r.Verdict != ledger.HandBack:

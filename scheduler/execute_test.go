@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
-// The tasks follow each other on the one worker of their pool, so each needs what the one before
-// it had. The second lot is claimed at once and nothing is claimed after it: only the queue has it.
+// The tasks run one after the other on the only worker of their pool, so each needs what the one before
+// had. The second batch is claimed at once and nothing is claimed after it: only the queue has it.
 func TestAHandlerThatEndsItsGoroutineFailsOnlyItsAttempt(t *testing.T) {
 	st := sqlite(t).open(t)
 	h := does(func(_ context.Context, _ jobs.Task, out io.Writer) error {

@@ -45,15 +45,15 @@ type executor struct {
 	recorder *recorder
 	attempts gate
 	halt     sync.Once
-	halted   chan struct{} // closed when everything is to stop at once
+	halted   chan struct{} // closed when everything must stop at once
 
 	metUnknown      atomic.Bool   // a task that this replica has no handler for
 	nudgePoll       chan struct{} // look at the pools now
-	nudgeTend       chan struct{} // look at own and orphaned rows now
-	nudgeUnrunnable chan struct{} // look at what waits for nobody now
+	nudgeTend       chan struct{} // look at own rows and at those of expired sessions now
+	nudgeUnrunnable chan struct{} // look at tasks that no live replica can run now
 }
 
-// newExecutor makes the work of a replica. None of its loops run.
+// newExecutor makes the work of a replica. It starts no loop.
 func newExecutor(st ledger.Tasks, m *membership.Member, lk *membership.LockService, p *plan.Plan, o workOptions, on executorHooks) *executor {
 	e := &executor{
 		store: st, opt: o, on: on, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Metrics,
@@ -69,7 +69,7 @@ func newExecutor(st ledger.Tasks, m *membership.Member, lk *membership.LockServi
 	return e
 }
 
-// member is what work needs of the replica's membership; *membership.Member is one.
+// member is what an executor needs of the replica's membership; *membership.Member is one.
 type member interface {
 	Session() *membership.Session
 	Draining() bool
@@ -93,21 +93,21 @@ func (s *executor) feed(ctx context.Context) {
 	all.Wait()
 }
 
-// haltNow has everything that runs stop at once.
+// haltNow stops everything that runs at once.
 func (s *executor) haltNow() { s.halt.Do(func() { close(s.halted) }) }
 
-// look has the pools and the running rows looked at now.
+// look makes the loops read the pools and the running rows now.
 func (s *executor) look() {
 	wake.Send(s.nudgeTend)
 	wake.Send(s.nudgePoll)
 }
 
-// enter holds up the end of a drain until leave; false once one has begun.
+// enter keeps a drain from ending until leave; it returns false once a drain has begun.
 func (s *executor) enter() bool { return s.attempts.enter() }
 
 func (s *executor) leave() { s.attempts.leave() }
 
-// goBy has each pool's feeder go by the definition that governs: the own one but for others.
+// goBy gives each pool's feeder the definition that governs: that in others, else this replica's own.
 func (s *executor) goBy(others []ledger.OtherPool) {
 	rows := map[string]ledger.OtherPool{}
 	for _, row := range others {
@@ -122,7 +122,7 @@ func (s *executor) goBy(others []ledger.OtherPool) {
 	}
 }
 
-// Wake says that tasks were enqueued in these pools. Without it they are noticed one poll later.
+// Wake says that tasks were enqueued in these pools. Without it the next poll finds them.
 func (s *executor) Wake(pools ...string) {
 	for _, name := range pools {
 		s.wakeFeeder(name)

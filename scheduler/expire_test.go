@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// begun is a handler that says that it has begun, and ends when it is told to.
+// begun is a handler that reports its start, and ends when it is told to.
 type begun chan struct{}
 
 func (b begun) Run(ctx context.Context, _ jobs.Task, _ io.Writer) error {
@@ -24,8 +24,8 @@ func (b begun) Run(ctx context.Context, _ jobs.Task, _ io.Writer) error {
 
 func (begun) Describe() string { return "begun" }
 
-// An attempt with a short grace that starts a moment before others may start in its place has ended by then, although nobody
-// looks at the attempts so often; but not if its time was moved meanwhile.
+// An attempt with a short grace that starts a moment before its deadline has ended by then, although expire does not
+// look at the attempts so often; but not if its deadline was moved meanwhile.
 func TestWhoStartsInTheLastMomentIsStoppedOnTime(t *testing.T) {
 	const left = killMargin / 2
 	for what, moves := range map[string]bool{"its time ends": false, "its time is moved": true} {

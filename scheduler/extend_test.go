@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// late is a store whose answer comes when the attempt that it is about has made room for the next one.
+// late is a store whose answer comes when the attempt that it is about has ended and the next one has begun.
 type late struct {
 	ledger.Store
 	meanwhile func()
@@ -29,7 +29,7 @@ func (s late) Extend(_ context.Context, _ string, moves []ledger.Extension) ([]b
 	return ours, nil
 }
 
-// What was written for one attempt moves the time of no other one of the same task.
+// An extension that was written for one attempt moves the deadline of no other attempt of the same task.
 func TestExtendMovesTheAttemptThatItAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, next := range []bool{false, true} {

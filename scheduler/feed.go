@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// busyLimit is how long work waits behind a busy pool lock: its holder may be dead or stuck.
+	// busyLimit is how long work waits behind a busy pool lock: its holder may have ended or hang.
 	busyLimit = 250 * time.Millisecond
-	// claimBatch bounds one claim.
+	// claimBatch is how many tasks one claim takes at most.
 	claimBatch = 500
-	// aheadFor is how much work to claim beyond the free workers: what they do in this time. Work
-	// whose attempts take longer is left to other replicas until a worker is free.
+	// aheadFor is how much work to claim beyond the free workers: what they do in this time. With longer attempts, work is
+	// left to other replicas until a worker is free.
 	aheadFor = 50 * time.Millisecond
 	// queuedFor is how long a claimed task may wait for a worker before it is handed back.
 	queuedFor = time.Second
@@ -64,11 +64,17 @@ func (f *feeder) run(ctx context.Context) {
 	}
 }
 
-// claim takes one batch and starts it; false when there is nothing more to do until the next wake.
+// claim claims one batch and starts it; false when there is nothing to do until the next wake.
+//
+//  1. start queued tasks on workers that became free
+//  2. if tasks are wanted and work may begin: find out which tasks to claim (look)
+//  3. try for the pool's lock, for at most busyLimit
+//  4. claim, and remember the tasks that this replica cannot run
+//  5. queue the tasks and start those that have a worker, then release the lock
 func (f *feeder) claim(ctx context.Context) bool {
 	s := f.s
 	if s.register.queued(f.pool.Name) > 0 {
-		f.startQueued(ctx) // a slot has come free elsewhere
+		f.startQueued(ctx) // a slot was freed elsewhere
 	}
 	ses := s.member.Session()
 	want := f.wanted()
@@ -90,7 +96,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		return false
 	}
 	inTurn := !s.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
-	// Not cut short by a drain: a claim that is forgotten is lost work.
+	// A drain does not cancel it: the tasks of a claim with no answer would stay running.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	name := f.pool.Name
 	got, err := s.store.Claim(cctx, ledger.Claim{
@@ -105,14 +111,14 @@ func (f *feeder) claim(ctx context.Context) bool {
 		outdated := errors.Is(err, ledger.ErrOutdated)
 		f.back(asked, outdated)
 		if outdated {
-			s.on.outdated() // it learns by what to go
+			s.on.outdated() // govern learns which definition holds
 		}
 		s.member.StoreFailed(err)
 		return false
 	}
 	learned := f.skip(asked, got.Foreign)
 	f.back(asked, !learned && len(got.Tasks) == 0 && len(got.Foreign) > 0)
-	f.push(ctx, ses, got) // before the lock is given back: its service may hang
+	f.push(ctx, ses, got) // before the lock is released: its service may hang
 	unlock()
 	if again := got.More && (learned || len(got.Tasks) > 0); again || scope.Within == nil {
 		return again
@@ -121,8 +127,8 @@ func (f *feeder) claim(ctx context.Context) bool {
 	return len(got.Tasks) > 0
 }
 
-// wanted is how many tasks to claim: as many as there are free workers, and some ahead. It is none while the pool's work
-// is left to others: what is claimed ahead would wait here for nothing.
+// wanted is how many tasks to claim: one for each free worker, and some ahead. It is 0 while the pool's work
+// is left to others: tasks claimed ahead would only wait here.
 func (f *feeder) wanted() int {
 	free := f.s.slots.room(f.pool.Name)
 	if f.s.room.shut(f.pool.Name) {
@@ -133,8 +139,8 @@ func (f *feeder) wanted() int {
 	return max(0, min(free+f.ahead()-f.s.register.queued(f.pool.Name), claimBatch))
 }
 
-// lock tries for the pool's claim lock. It waits for a busy one no longer than busyLimit, then the
-// row decides alone; so it does while the lock service is away, unless the replica is to wait.
+// lock tries for the pool's claim lock. It waits for a busy one at most busyLimit; then the row decides alone. The row
+// decides alone, too, while the lock service is away, unless the replica must wait for it.
 func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 	s := f.s
 	nothing := func() {}
@@ -146,12 +152,12 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 		attempts, err := s.locks.Try(lctx, locks.Request{Key: "sys/pool/" + f.pool.Name, Meta: s.opt.ID})
 		slow := lctx.Err() != nil && ctx.Err() == nil
 		cancel()
-		if err == nil && attempts[0].Lease != nil { // however late it came: nobody else would give it back
+		if err == nil && attempts[0].Lease != nil { // also when it came late: nothing else would release it
 			s.locks.Failed(nil)
 			return func() { f.unlock(ctx, attempts[0].Lease) }, nil
 		}
 		if slow && !s.locks.Required {
-			return nothing, nil // whether the service is down is for balance to find out
+			return nothing, nil // balance finds out whether the service is down
 		}
 		if s.locks.Failed(err) {
 			if s.locks.Required || ctx.Err() != nil {
@@ -172,10 +178,10 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	_ = f.s.locks.Release(ctx, lease) // one that is lost frees itself, and correctness does not rest on it
+	_ = f.s.locks.Release(ctx, lease) // a lost lease ends by itself, and correctness does not depend on it
 }
 
-// push queues what was claimed and starts as much of it as there are workers.
+// push queues what was claimed and starts as many tasks of it as there are workers.
 func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.Claimed) {
 	f.mu.Lock()
 	f.more = got.More && len(got.Tasks) > 0
@@ -186,8 +192,8 @@ func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.C
 	f.startQueued(ctx)
 }
 
-// startQueued starts as much of the queue as there are workers; for the rest, slots wakes the feeder when one is free. While
-// the pool's work is left to others all of it goes back: it was claimed as a start found no room.
+// startQueued starts as many queued tasks as there are workers; for the rest, slots wakes the feeder when one is free. While
+// the pool's work is left to others all of them are handed back: they were claimed while a start found no room.
 func (f *feeder) startQueued(ctx context.Context) {
 	if f.s.room.shut(f.pool.Name) {
 		f.handBackQueue()
@@ -203,8 +209,8 @@ func (f *feeder) startQueued(ctx context.Context) {
 	}
 }
 
-// ahead is how many tasks to claim beyond the free workers. In limited pools a claimed task takes a
-// place from other replicas, so there it is none. The caller holds f.mu.
+// ahead is how many tasks to claim beyond the free workers. In limited pools it is 0: a claimed task takes a place from
+// other replicas. The caller holds f.mu.
 func (f *feeder) ahead() int {
 	if f.governs.MaxRunning > 0 || f.took == 0 {
 		return 0
@@ -212,7 +218,7 @@ func (f *feeder) ahead() int {
 	return min(f.pool.Workers*int(aheadFor/f.took), claimBatch)
 }
 
-// ended takes into account how long an attempt took.
+// ended adds the duration of an attempt to the average.
 func (f *feeder) ended(took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -237,7 +243,7 @@ func (f *feeder) next() (claimed, bool) {
 // handBackQueue hands back all that is claimed and not started.
 func (f *feeder) handBackQueue() { f.handBackOverdue(0) }
 
-// handBackOverdue hands back what has waited for a worker for so long: the workers got slower than they were.
+// handBackOverdue hands back the tasks that have waited so long for a worker: the workers have become slower.
 func (f *feeder) handBackOverdue(waited time.Duration) {
 	for _, c := range f.s.register.unqueue(f.pool.Name, waited) {
 		f.s.handBack(c)

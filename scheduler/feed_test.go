@@ -32,7 +32,7 @@ func (*strangers) Look(context.Context, string, ledger.Look) (ledger.Seen, error
 	return ledger.Seen{Work: &ledger.Window{}}, nil
 }
 
-// A claim that got nothing, and can learn nothing, is not followed by another one before somebody wakes it.
+// A claim that got nothing, and can learn nothing, is not followed by another one before the feeder is woken.
 func TestClaimsForNothingEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &strangers{Store: &memstore.Store{Database: memstore.New()}}
@@ -72,7 +72,7 @@ func (s *oneTask) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
 	return ledger.Claimed{Tasks: []ledger.Started{{Task: jobs.Task{ID: "t", Pool: "p", Token: 1}}}}, nil
 }
 
-// What is claimed starts as soon as any worker is free, whoever it worked for before.
+// A claimed task starts as soon as any worker is free, whatever pool that worked for before.
 func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &oneTask{Store: &memstore.Store{Database: memstore.New()}}
@@ -99,8 +99,8 @@ func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
 	})
 }
 
-// tardy is a lock service whose answers reach this process after it has stopped waiting for them, as they do
-// when the process gets no processor meanwhile.
+// tardy is a lock service whose answers reach this process after it has stopped waiting for them, as happens
+// when the process gets no processor time meanwhile.
 type tardy struct{ Locks }
 
 func (l tardy) TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
@@ -109,7 +109,7 @@ func (l tardy) TryAcquire(ctx context.Context, requests ...locks.Request) ([]loc
 	return got, err
 }
 
-// A claim lock that was granted too late is given back as any other is. Else it would stay taken for as long as
+// A claim lock that was granted too late is released like any other. Else it would stay held for as long as
 // this replica lives, and each claim of all replicas would wait for it.
 func TestAClaimLockThatCameLateIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -143,8 +143,8 @@ func (outdating) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
 	return ledger.Claimed{}, ledger.ErrOutdated
 }
 
-// A replica whose claim is refused for another definition of the pool asks by what to go, and claims nothing in a pool
-// that no configuration has.
+// A replica whose claim is refused for another definition of the pool asks which definition governs, and claims nothing in
+// a pool that no configuration has.
 func TestARefusedClaimAsksWhatGoverns(t *testing.T) {
 	s := replicaOn(t, outdating{&memstore.Store{Database: memstore.New()}}, blocked{})
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})

@@ -22,7 +22,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// answers is a store that gives these answers to looks and claims, and notes what it was asked.
+// answers is a store that gives these answers to looks and claims, and notes the calls.
 type answers struct {
 	ledger.Store
 	all   []any // ledger.Claimed, ledger.Seen or an error; then there is nothing
@@ -120,13 +120,13 @@ func claims(t *testing.T, f *feeder, want bool) {
 	f.s.register.unqueue("p", 0)
 }
 
-// held has all workers of the pool busy, and room for what is claimed ahead.
+// held makes all workers of the pool busy, and leaves room for tasks claimed ahead.
 func held(f *feeder) {
 	f.s.slots.take("p", 4)
 	f.took = time.Millisecond
 }
 
-// What a session claimed that is replaced before the answer comes is not started under the next one: it is handed back.
+// A task that was claimed under a session that is replaced before the answer comes is handed back, and not started.
 func TestWhatAnEarlierSessionClaimedIsHandedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, st := fed(t, took(2, false))
@@ -150,7 +150,7 @@ func TestWhatAnEarlierSessionClaimedIsHandedBack(t *testing.T) {
 	})
 }
 
-// A feeder that was woken claims on while there is more, without being woken again, and not once it is told to end.
+// A feeder that was woken claims while there is more, without being woken again, and not once it is told to end.
 func TestAFeederGoesOnWhileThereIsMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, st := fed(t, took(1, true), took(1, true), took(1, false), took(1, true), took(1, true), took(1, true))
@@ -169,7 +169,7 @@ func TestAFeederGoesOnWhileThereIsMore(t *testing.T) {
 	})
 }
 
-// A claim that failed is not repeated before somebody wakes the feeder, though there is more and workers are free.
+// A claim that failed is not repeated before the feeder is woken, though there is more and workers are free.
 func TestAClaimThatFailsIsNotRepeated(t *testing.T) {
 	f, st := fed(t, took(1, true), jobs.ErrUnavailable)
 	held(f)
@@ -185,7 +185,7 @@ func TestAClaimThatFailsIsNotRepeated(t *testing.T) {
 	st.check(t, "twice", "claim", "claim")
 }
 
-// What is in a claim, and what it leads to.
+// The fields of a claim, and its consequences.
 func TestWhatAFeederClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, st := fed(t)
@@ -296,7 +296,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 	})
 }
 
-// A feeder with tasks in its pool that it cannot run looks first, claims where that found work for as long as there is
+// A feeder with tasks in its pool that it cannot run looks first, claims where the look found work while there is
 // some, and looks again then, or when lookFor is over.
 func TestAFeederLooksBeforeItClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -352,7 +352,7 @@ func TestAFeederLooksBeforeItClaims(t *testing.T) {
 	})
 }
 
-// What is claimed ahead is what the workers do within aheadFor, no more than a batch, and nothing in a pool with a limit.
+// As much is claimed ahead as the workers do within aheadFor, no more than a batch, and nothing in a pool with a limit.
 func TestHowMuchIsClaimed(t *testing.T) {
 	f, _ := fed(t)
 	check := func(what string, want int) {
@@ -400,7 +400,7 @@ func refill(f *feeder, n int) {
 	}
 }
 
-// The queue of a feeder is first in, first out; who finds it low has more claimed, if there is more.
+// The queue of a feeder is first in, first out; a worker that finds it low has more claimed, if there is more.
 func TestWhatIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := fed(t)
@@ -500,7 +500,7 @@ func TestHowLongAPoolIsLeftAlone(t *testing.T) {
 	})
 }
 
-// What cannot be run is learned once; a job beside others, a kind for all kinds.
+// Tasks that cannot be run are learned once: job by job, or one kind for all kinds.
 func TestWhatIsLearned(t *testing.T) {
 	f, _ := fed(t)
 	job, other, kind := jobs.Task{Job: "a", Kind: "k"}, jobs.Task{Job: "b"}, jobs.Task{Kind: "k"}

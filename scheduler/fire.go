@@ -18,15 +18,15 @@ import (
 const (
 	// overdueAfter is how long a due time is left to the owner of its stripe.
 	overdueAfter = 250 * time.Millisecond
-	// overdueEvery is how often each replica looks for what an owner left.
+	// overdueEvery is how often each replica looks for due times that the owner of a stripe left.
 	overdueEvery = 500 * time.Millisecond
 	// decideBatch is how many jobs one transaction decides.
 	decideBatch = 500
-	// helpBatch is how many overdue ones it takes at once, as long as others take some, too.
+	// helpBatch is how many overdue jobs it takes at once while other replicas take some, too.
 	helpBatch = 100
 )
 
-// triggers is the due times of a replica: it looks after stripes of the jobs, decides what is due, and has it executed.
+// triggers is the due times of a replica: it owns stripes of the jobs, decides what is due, and has it executed.
 type triggers struct {
 	store   triggerStore
 	replica string // id of this one
@@ -43,7 +43,7 @@ type triggers struct {
 	foreign  foreign
 
 	storeID       string // the store's Namespace, empty until it is known; of balance alone
-	metOtherStore bool   // that said so; of balance alone
+	metOtherStore bool   // it was logged; of balance alone
 
 	nudgeBalance chan struct{} // look at the stripes now
 	nudgeFire    chan struct{} // look at due times now
@@ -54,7 +54,7 @@ type triggerMetrics interface {
 	Decided(t jobs.Trigger)
 }
 
-// triggerStore is what it needs of the store.
+// triggerStore is what triggers need of the store.
 type triggerStore interface {
 	ledger.Triggers
 	Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error)
@@ -64,7 +64,7 @@ type triggerStore interface {
 	Namespace(ctx context.Context) (string, error)
 }
 
-// newTriggers makes those of a replica, none of which are known yet.
+// newTriggers makes the triggers of a replica. No due time is known yet.
 func newTriggers(st triggerStore, replica string, m *membership.Member, lk *membership.LockService, p *plan.Plan, log *slog.Logger, metrics triggerMetrics, w *executor) *triggers {
 	return &triggers{
 		store: st, replica: replica, member: m, log: log, clock: m.Clock(), locks: lk, plan: p, metrics: metrics, work: w,
@@ -75,9 +75,14 @@ func newTriggers(st triggerStore, replica string, m *membership.Member, lk *memb
 // live notes which replicas take part.
 func (s *triggers) live(replicas []string) { s.stripes.take(s.replica, replicas, s.member.Draining()) }
 
-// fire decides due times until ctx is done: those of the own stripes when they come, and those of
-// any stripe that are overdue, lock or no lock. So a dead, stuck or half-connected owner delays a
-// trigger by less than a second.
+// fire decides due times until ctx is done: those of the own stripes when they are due, and those of
+// any stripe that are overdue, with or without the lock. So an owner that has ended, hangs or reaches only one of its
+// services delays a trigger by less than a second.
+//
+//  1. wait for the next due time of the own stripes, or for the next look for overdue jobs
+//  2. while no work may begin, wait again
+//  3. decide what is due in the own stripes
+//  4. each overdueEvery, decide what is overdue in any stripe
 func (s *triggers) fire(ctx context.Context) {
 	var looked time.Time
 	for ctx.Err() == nil {
@@ -106,8 +111,8 @@ func (s *triggers) fire(ctx context.Context) {
 	}
 }
 
-// dueHere is what is due of the own stripes. What is due of others is theirs, and forgotten; one of them may be
-// an own one again before the stripes are balanced next.
+// dueHere is what is due of the own stripes. Due times of other stripes are forgotten; such a stripe may become an own
+// one before the stripes are balanced next.
 func (s *triggers) dueHere() []string {
 	mine := s.owned()
 	return s.upcoming.take(s.clock.Now(), decideBatch, func(job string) bool {
@@ -120,12 +125,12 @@ func (s *triggers) dueHere() []string {
 	})
 }
 
-// overdue decides what is due for longer than overdueAfter, whoever should have. The next in line
-// for a stripe comes first, the others a little later; each takes a few at random, and goes on as
-// long as it finds something. So an owner that has much to do is helped, not blocked.
+// overdue decides what has been due for longer than overdueAfter, in every stripe. The replica that ranks next
+// for a stripe decides first, the others a little later; each takes a few jobs at random, and goes on while
+// it finds some. So an owner with much work is helped, not blocked.
 func (s *triggers) overdue(ctx context.Context) (again bool) {
 	now := s.clock.Now()
-	limit := decideBatch + s.foreign.count() // which may all stand before the others
+	limit := decideBatch + s.foreign.count() // all of these may come before the others
 	rows, err := s.store.Overdue(ctx, now.Add(-overdueAfter), limit)
 	if err != nil {
 		s.member.StoreFailed(err)
@@ -149,15 +154,15 @@ func (s *triggers) overdue(ctx context.Context) (again bool) {
 		again = again || len(busy) > 0 // to ask whether they are still due is cheap
 		switch {
 		case written == 0:
-			return false // somebody else is at it
+			return false // another replica decides them
 		case written >= len(batch):
-			size = decideBatch // nobody else is
+			size = decideBatch // no other replica does
 		}
 	}
 	return again
 }
 
-// patience is how long this replica leaves due times of a stripe to those before it.
+// patience is how long this replica leaves due times of a stripe to the replicas that rank before it.
 func (s *triggers) patience(stripe int) time.Duration {
 	s.stripes.mu.Lock()
 	live := s.stripes.live

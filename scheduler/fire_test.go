@@ -20,17 +20,17 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// timed is a store that notes when it is asked to decide what, and what is overdue.
+// timed is a store that notes its calls about decisions and overdue jobs.
 type timed struct {
 	ledger.Store
-	rows func(n int) []ledger.Upcoming // that are overdue, at the n-th look
+	rows func(n int) []ledger.Upcoming // overdue jobs, at the n-th look
 	does func(d ledger.Decide) (ledger.Decided, error)
 
 	mu     sync.Mutex
 	began  time.Time
 	calls  []call
 	looks  []time.Duration
-	before []time.Time // what was due at or before this was asked for
+	before []time.Time // the last moment that each look asked for
 	limits []int
 }
 
@@ -75,7 +75,7 @@ func (s *timed) looked() int {
 	return len(s.looks)
 }
 
-// writes is what a decision answers that writes a row for each of the first n jobs.
+// writes is the answer to a decision that writes a row for each of the first n jobs.
 func writes(d ledger.Decide, n int) ledger.Decided {
 	var done ledger.Decided
 	for _, name := range d.Jobs[:min(n, len(d.Jobs))] {
@@ -113,8 +113,8 @@ func fires(t *testing.T, s *Scheduler) (stop func()) {
 	return stop
 }
 
-// A due time is decided when it comes, whenever that was learned, and once; nothing is decided without one. What is
-// overdue is looked for each 500 ms, and all the while.
+// A due time is decided when it comes, whenever it became known, and once; nothing is decided without one. The replica
+// looks for overdue jobs each 500 ms, all the time.
 func TestADueTimeIsDecidedWhenItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b", "c")
@@ -126,7 +126,7 @@ func TestADueTimeIsDecidedWhenItComes(t *testing.T) {
 		s.triggers.upcoming.set("b", in(3200*time.Millisecond), false)
 		stop := fires(t, s)
 		time.Sleep(2250 * time.Millisecond)
-		s.triggers.upcoming.set("c", in(2300*time.Millisecond), false) // a moment after the look for what is overdue
+		s.triggers.upcoming.set("c", in(2300*time.Millisecond), false) // a moment after the look for overdue jobs
 		wake.Send(s.triggers.nudgeFire)
 		time.Sleep(7750*time.Millisecond + time.Nanosecond)
 		stop()
@@ -213,7 +213,7 @@ func TestWhatBecomesDueAsAReplicaStops(t *testing.T) {
 	})
 }
 
-// What is due of the own stripes is taken. What is due of those of others is left to them, and read again in case it
+// Due times of the own stripes are taken. Those of other stripes are left to their owners, and read again in case a stripe
 // becomes an own one.
 func TestOnlyOwnStripesAreDueHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -246,8 +246,8 @@ func TestOnlyOwnStripesAreDueHere(t *testing.T) {
 	})
 }
 
-// The owner of a stripe is helped after 250 ms, the next in line comes 250 ms later, and all others 250 ms after that.
-// Jobs that this replica does not know, or a newer configuration governs, are left alone.
+// A due time is overdue after 250 ms: then the owner of its stripe and the next in rank decide it, and 250 ms later all
+// others. Jobs that this replica does not know, or that a newer configuration governs, are left alone.
 func TestWhoHelpsWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		live := []string{"a", "b", "c", "d"}
@@ -293,8 +293,8 @@ func TestWhoHelpsWhen(t *testing.T) {
 	})
 }
 
-// Help comes in small batches at random as long as others help, too, in large ones when nothing else does, and ends
-// when there is nothing left to do.
+// Overdue jobs are decided in small random batches while other replicas decide some, too, else in large ones, until
+// nothing is left.
 func TestHowMuchHelpThereIs(t *testing.T) {
 	for what, c := range map[string]struct {
 		overdue int
@@ -358,7 +358,7 @@ func TestHowMuchHelpThereIs(t *testing.T) {
 	}
 }
 
-// As long as there may be more, a replica goes on at once, and does not wait half a second for the next look.
+// While there may be more overdue jobs, a replica goes on at once, and does not wait half a second for the next look.
 func TestHelpGoesOnAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a")
@@ -379,7 +379,7 @@ func TestHelpGoesOnAtOnce(t *testing.T) {
 	})
 }
 
-// A store that does not say what is overdue is away, and nothing is decided.
+// A store that does not list overdue jobs is away, and nothing is decided.
 func TestAStoreThatDoesNotSayWhatIsOverdue(t *testing.T) {
 	s, st := firing(t, "a")
 	s.triggers.store = noOverdue{st}

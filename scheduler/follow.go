@@ -7,11 +7,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// goBy has the feeder claim as g says, and forget which jobs could not be run: they may be ours again.
+// goBy has the feeder claim as g says, and forget which jobs could not be run: this replica may govern them again.
 func (f *feeder) goBy(g plan.Governing) {
 	f.mu.Lock()
 	other := f.governs.Hash != g.Hash
-	if !f.governs.Equal(g) || len(f.skipJobs) > 0 { // else the place behind what was passed holds
+	if !f.governs.Equal(g) || len(f.skipJobs) > 0 { // else the position behind the passed tasks holds
 		f.governs = g
 		f.forget()
 	}
@@ -21,15 +21,15 @@ func (f *feeder) goBy(g plan.Governing) {
 	}
 }
 
-// governed is by what the feeder goes now.
+// governed is the definition that the feeder follows now.
 func (f *feeder) governed() plan.Governing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.governs
 }
 
-// Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler: not if a newer
-// configuration governs and has it otherwise, as far as this replica has learned of it, nor while it drains.
+// Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler. It does not if a newer
+// configuration governs and has the handler otherwise, as far as this replica has learned, nor while it drains.
 func (s *executor) Runs(pool, kind string) bool {
 	f, known := s.feeders[pool]
 	if !known || s.member.Draining() {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// loses runs job j by hand on s, has its session declared dead, and returns the task once it is lost. Its handler goes on.
+// loses starts a manual run of j on s, has its session expired, and returns the task once it is lost. Its handler goes on.
 func loses(t *testing.T, s *Scheduler, st *memstore.Store, h given) jobs.Task {
 	t.Helper()
 	_, task, err := s.RunJob(t.Context(), "j", "ann", "")
@@ -26,7 +26,7 @@ func loses(t *testing.T, s *Scheduler, st *memstore.Store, h given) jobs.Task {
 	return task
 }
 
-// isLost has the session of s declared dead, until its task is lost.
+// isLost has the session of s expired, until its task is lost.
 func isLost(t *testing.T, s *Scheduler, st *memstore.Store, task jobs.Task) {
 	t.Helper()
 	session := s.work.member.Session().ID
@@ -48,9 +48,9 @@ func isLost(t *testing.T, s *Scheduler, st *memstore.Store, task jobs.Task) {
 	}
 }
 
-// A lost attempt keeps its job from being run by hand until it must have ended, however often that is asked for. With
-// force, which names it as the refusal did, the job runs over it, and the ledger and the log say so; but not over another one,
-// nor over a task that a replica knows of.
+// A lost attempt keeps its job from manual runs until it must have ended, however often they are asked for. With
+// force, which names it as the refusal did, the job runs over it, and the ledger and the log say so; but not over another
+// lost attempt, nor over a task that a replica runs.
 func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 	for how, command := range map[string]string{"run": "scheduler jobs run j --force=", "retry": "scheduler tasks retry %s --force="} {
 		t.Run(how, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 						t.Errorf("beside what runs, forced %q: %v", force, err)
 					}
 				}
-				h.finish(nil) // either of them; both are told alike
+				h.finish(nil) // either of them; both have the same handler
 				h.finish(nil)
 				trigger, task, err = again(lost.ID)
 				if err != nil || trigger.Reason != "" || trigger.ReasonCode != "" || h.now().ID != task.ID {
@@ -118,7 +118,7 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 	}
 }
 
-// A force that was said over one lost attempt starts nothing over another that was lost meanwhile: that one is named.
+// A force that names one lost attempt starts nothing over another that was lost meanwhile: the refusal names that one.
 func TestForceIsForOneLostAttempt(t *testing.T) {
 	for _, how := range []string{"run", "retry"} {
 		t.Run(how, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestForceIsForOneLostAttempt(t *testing.T) {
 				if got := said(""); got != first.ID {
 					t.Fatalf("named is %s", got)
 				}
-				// Before that is said, somebody else does, and that run is lost, too.
+				// Before the force arrives, another caller forces a run, and that run is lost, too.
 				second, err := again(first.ID)
 				if err != nil || h.now().ID != second.ID {
 					t.Fatal(err)
@@ -164,8 +164,8 @@ func TestForceIsForOneLostAttempt(t *testing.T) {
 	}
 }
 
-// A job that allows several runs is run beside a lost attempt without force, and that says nothing about the attempt: the
-// job is still busy once it allows one alone.
+// A job that allows several runs is run beside a lost attempt without force, and that changes nothing about the attempt: the
+// job is still busy once it allows one run only.
 func TestARunBesideALostAttemptDoesNotFreeTheJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()

@@ -14,9 +14,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// A job whose attempt was lost may not be run again until that attempt must have ended: the refusal says until when, whose
-// it is, and what to do. Who knows that it has ended may force a run by naming it, which says so; and nobody may force one over a
-// task that runs.
+// A job whose attempt was lost may not be run again until that attempt must have ended: the refusal says until when, which
+// run it is, and what to do. A caller may force a run by naming the lost attempt, which is recorded; a task that runs is
+// never forced aside.
 func TestForcedRuns(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"run", "retry"} {
@@ -60,7 +60,7 @@ func TestForcedRuns(t *testing.T) {
 			if next.task.ID != task.ID || next.task.Token <= lost.task.Token {
 				t.Errorf("the forced run got %+v after %+v", next.task, lost.task)
 			}
-			for _, force := range []string{"", lost.task.ID, task.ID} { // nobody may force what a replica knows of aside
+			for _, force := range []string{"", lost.task.ID, task.ID} { // a task that a replica runs is not forced aside
 				if _, _, err := b.RunJob(t.Context(), "j", "ann", force); !errors.Is(err, jobs.ErrConflict) ||
 					!strings.Contains(err.Error(), "(task "+task.ID+") has been running on replica b since ") || !strings.HasSuffix(err.Error(), "or cancel it first: scheduler tasks cancel "+task.ID) {
 					t.Errorf("beside it, forced %q: %v", force, err)
@@ -84,7 +84,7 @@ func TestForcedRuns(t *testing.T) {
 					t.Errorf("its reason is %q", why)
 				}
 			}
-			// The word holds for that attempt: the job is free.
+			// The force was for that attempt: the job is free.
 			var third jobs.Trigger
 			await.Until(t, "the job runs again", func() bool {
 				third, _, err = b.RunJob(t.Context(), "j", "ann", lost.task.ID)

@@ -7,8 +7,8 @@ import (
 )
 
 // foreign is the jobs that a newer configuration governs and has otherwise, or that only one of the
-// two has: this replica leaves them alone until it governs again. Of pools it is what to tell people; their feeders
-// know what they leave alone.
+// two has: this replica leaves them alone until it governs again. Its pools are for messages only; each feeder
+// knows what it leaves to others.
 type foreign struct {
 	mu    sync.Mutex
 	round int // how often they were set
@@ -16,14 +16,14 @@ type foreign struct {
 	pools []string
 }
 
-// asked is to be called before the store is asked for what add may then be told.
+// asked returns the round for add. Call it before the store is asked.
 func (f *foreign) asked() (round int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.round
 }
 
-// add reports whether that is news. What was asked for before they were set last is none.
+// add adds a job, and reports whether it is new. An answer of an earlier round than the last set adds nothing.
 func (f *foreign) add(asked int, job string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,7 +50,7 @@ func (f *foreign) count() int {
 	return len(f.jobs)
 }
 
-// setPools says which pools have tasks that are left to others, and reports whether that is news.
+// setPools says which pools have tasks that are left to others, and reports whether that is new.
 func (f *foreign) setPools(left []string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +65,7 @@ func (f *foreign) leftPools() []string {
 	return f.pools
 }
 
-// set makes them these, and reports whether that is news.
+// set replaces the jobs, and reports whether they changed.
 func (f *foreign) set(jobs []string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -35,7 +35,7 @@ func (c *crowded) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, er
 	return ledger.Decided{}, nil
 }
 
-// However many jobs another replica keeps for itself and does not decide: those behind them are helped.
+// However many jobs another replica governs and does not decide: the overdue jobs behind them are decided.
 func TestForeignJobsDoNotHideOthers(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	st := &crowded{picky: newPicky(nil)}
@@ -73,7 +73,7 @@ func (renewed) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, error
 	return ledger.Decided{Decisions: d.Decide(time.Now(), states)}, nil
 }
 
-// Of several jobs that one decision finds to be another replica's each one is left to it, and said once.
+// Of several jobs that one decision finds to be another replica's each one is left to it, and logged once.
 func TestEveryForeignJobIsLeftAlone(t *testing.T) {
 	names, set := []string{"a", "b", "c"}, jobs.Set{Jobs: map[string]jobs.Job{}}
 	var want []string
@@ -101,7 +101,7 @@ func TestEveryForeignJobIsLeftAlone(t *testing.T) {
 	}
 }
 
-// What was asked before the configuration that governs was read says nothing after it.
+// An answer to a question from before the governing configuration was read changes nothing after it.
 func TestForeignIsForgottenInOrder(t *testing.T) {
 	var f foreign
 	asked := f.asked()

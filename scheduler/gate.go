@@ -2,11 +2,11 @@ package scheduler
 
 import "sync"
 
-// gate counts attempts, and what is about to make some; it lets nobody in once it is closed.
+// gate counts attempts, and calls that are about to make some; once closed, it admits no more.
 type gate struct {
 	mu     sync.Mutex
 	inside int
-	empty  chan struct{} // not nil once the gate is closed; closed when the last one has left
+	empty  chan struct{} // not nil once the gate is closed; closed when nothing is inside
 }
 
 func (g *gate) enter() bool {
@@ -26,7 +26,7 @@ func (g *gate) leave() {
 	g.check()
 }
 
-// close lets nobody in any more; the answer is closed when nobody is inside.
+// close admits no more; the channel that it returns is closed when nothing is inside.
 func (g *gate) close() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// governAgain is when a replica that does not govern asks again where it differs: the newer one may
-// still have been writing its definitions. While there is a difference it asks ten times as seldom.
+// governAgain is how soon a replica that does not govern asks again where its configuration differs: the newer replica may
+// still be writing its definitions. While there is a difference it asks a tenth as often.
 const governAgain = 3 * time.Second
 
 // definitions is what the store keeps of the plan, and the time that edits are made by.
@@ -31,8 +31,8 @@ func (s *Scheduler) load(ctx context.Context) error {
 	return nil
 }
 
-// govern asserts this replica's configuration if it is the newest among the living, whenever that
-// may have changed, until ctx is done; otherwise it learns where it differs.
+// govern asserts this replica's configuration if it is the newest among the live replicas, whenever that may have changed,
+// until ctx is done; otherwise it learns where its configuration differs.
 func (s *Scheduler) govern(ctx context.Context) {
 	again := time.NewTimer(time.Hour)
 	defer again.Stop()
@@ -74,7 +74,7 @@ func (s *Scheduler) govern(ctx context.Context) {
 	}
 }
 
-// goBy has each pool go by the definition that governs, and returns what of the pools is left to others.
+// goBy gives each pool the definition that governs, and returns which work of the pools is left to others.
 func (s *Scheduler) goBy(others []ledger.OtherPool) (left []string) {
 	for _, row := range others {
 		if what := s.plan.Left(row); what != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// asserting is a store that answers who governs as it is told.
+// asserting is a store with given answers about which configuration governs.
 type asserting struct {
 	*memstore.Store
 	answer func(n int) (ledger.Assertion, error) // to the n-th question, from 0
@@ -40,7 +40,7 @@ func (a *asserting) when() []int {
 	return slices.Clone(a.asked)
 }
 
-// A replica asks again soon what a newer one may still be writing, seldom while they differ, each second while
+// A replica asks again soon while a newer one may still be writing, seldom while they differ, each second while
 // the store is away, and not at all once it governs or nothing differs.
 func TestGoverningIsAskedAgain(t *testing.T) {
 	differ := func(names ...string) ledger.Assertion { return ledger.Assertion{Jobs: names} }
@@ -84,8 +84,8 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 	}
 }
 
-// What a replica leaves to a newer configuration is said once, as long as it stays the same: jobs and pools apart, ten
-// of each by name. When they are its own again nothing needs saying. It asks again soon after each change, seldom while
+// What a replica leaves to a newer configuration is logged once, while it stays the same: jobs and pools apart, ten
+// of each by name. When they are its own again nothing is logged. It asks again soon after each change, seldom while
 // something is left.
 func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 	const jobsSay, poolsSay = "another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
@@ -186,8 +186,8 @@ func (r *rereading) Upcoming(_ context.Context, stripes []int) ([]ledger.Upcomin
 	return nil, nil
 }
 
-// Whenever it was settled who governs, a replica reads the due times of its stripes anew, since an edit may have moved
-// them, and asks again for the jobs that it left alone. A store that does not settle it is away.
+// After each assertion a replica reads the due times of its stripes again, since an edit may have moved
+// them, and asks again for the jobs that it left alone. A store whose assertion fails is away.
 func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -220,8 +220,8 @@ func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 	}
 }
 
-// A replica takes the kinds of a pool for which it has a handler and by which it goes: all of its own configuration while that
-// governs, else what the newer one has in the same way, and none while it drains.
+// A replica takes the kinds of a pool for which it has a handler that the governing configuration allows: all of its own
+// configuration while that governs, else those that are the same in the newer one, and none while it drains.
 func TestWhatAReplicaRuns(t *testing.T) {
 	s, err := newOn(newPicky(nil), nil, jobs.Set{Pools: map[string]jobs.Pool{
 		"mail": {Kinds: map[string]jobs.Handler{"welcome": blocked{}, "fax": blocked{}}},
@@ -260,7 +260,7 @@ func TestWhatAReplicaRuns(t *testing.T) {
 	}
 }
 
-// Edits are made by the time that decisions are made by: not at all while no clock is believed.
+// Edits are made by the time that decisions are made by: none while no clock is believed.
 func TestDefinitionsNeedAClock(t *testing.T) {
 	s := replicaOn(t, newPicky(nil), blocked{})
 	if err := s.members.Join(t.Context()); err != nil {

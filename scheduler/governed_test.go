@@ -17,13 +17,14 @@ func officePool() jobs.Pool {
 	return jobs.Pool{Handler: replicatest.Named("bare"), Kinds: map[string]jobs.Handler{"fax": replicatest.Named("fax"), "mail": replicatest.Named("mail")}}
 }
 
-// rowOf is the row of a pool that a newer configuration has like this.
+// rowOf is the row of such a pool in a newer configuration.
 func rowOf(name string, p jobs.Pool) ledger.OtherPool {
 	return ledger.OtherPool{Name: name, Hash: p.Hash(), MaxRunning: p.MaxRunning, Kinds: p.HandlerHashes()}
 }
 
-// Among what a claim meets, a replica takes the tasks of kinds that it has as the pool is governed, and of jobs that it
-// has as the task says, if they have a handler of their own or the pool's is the same. In a retired pool there are none.
+// Among the candidates of a claim, a replica takes the tasks of kinds that are the same in the governing definition, and of
+// jobs that are the same as the task says, if they have a handler of their own or the pool's is the same. In a retired pool
+// there are none.
 func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 	s, err := newOn(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{
 		Pools: map[string]jobs.Pool{"p": officePool()},
@@ -69,8 +70,8 @@ func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 	}
 }
 
-// A feeder that learns by what its pool is governed asks anew for what it left alone, and claims at once if it is
-// governed otherwise. What it has passed stays passed while nothing changes.
+// A feeder that learns the governing definition of its pool asks again for what it left alone, and claims at once if
+// the definition changed. What it has passed stays passed while nothing changes.
 func TestWhatAFeederLearnsOfItsPool(t *testing.T) {
 	f, _ := fed(t)
 	newer := officePool()
@@ -112,8 +113,8 @@ func TestWhatAFeederLearnsOfItsPool(t *testing.T) {
 	}
 }
 
-// Where the newer configuration has fewer of a pool's kinds in the same way, a feeder asks for those alone; with all of
-// them it asks for any task, as one that it does not know is news.
+// Where the newer configuration shares only some of a pool's kinds, a feeder asks for those alone; with all of
+// them it asks for any task, as one that it does not know must be met.
 func TestWhichKindsAFeederAsksFor(t *testing.T) {
 	p, err := plan.New(jobs.Set{Pools: map[string]jobs.Pool{"p": officePool()}}, nil)
 	if err != nil {

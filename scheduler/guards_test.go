@@ -90,7 +90,7 @@ func TestWhenTheLockServiceIsDown(t *testing.T) {
 }
 
 // The database's clock is stepped by an hour while everything runs: nothing fires early, no session
-// dies, and what is due comes once.
+// expires, and each due time is decided once.
 func TestTheDatabaseClockStepsByAnHour(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
@@ -113,7 +113,7 @@ func TestTheDatabaseClockStepsByAnHour(t *testing.T) {
 			session := peers(t, each)[0].Session
 			each.by.Store(int64(step))
 			await.Until(t, "readiness says so", func() bool { return !r.Health()[2].Ready })
-			each.by.Store(0) // the administrator sets it right again
+			each.by.Store(0) // the clock is corrected
 			before := ran.count()
 			await.Until(t, "it goes on", func() bool { return ran.count() >= before+2 && r.Health()[2].Ready })
 			early.Range(func(at, ahead any) bool {
@@ -155,7 +155,7 @@ func TestAnOlderReplicaLeavesWhatANewerFileChanged(t *testing.T) {
 	await.Until(t, "the newer one runs it", func() bool { return newer.count() >= 1 })
 	had := older.count()
 	await.Until(t, "the newer one runs it again", func() bool { return newer.count() >= 4 })
-	if n := older.count(); n > had+1 { // one may have been on its way
+	if n := older.count(); n > had+1 { // one may have been under way
 		t.Errorf("the older replica went on: %d more", n-had)
 	}
 	if err := b.drain(); err != nil {
@@ -195,7 +195,7 @@ func TestReplicasThatCannotExcludeEachOtherAreRefused(t *testing.T) {
 	}
 }
 
-// A second Run says so at once, while the first one works and after it, and changes nothing.
+// A second Run returns an error at once, while the first one works and after it, and changes nothing.
 func TestRunIsCalledOnce(t *testing.T) {
 	st := sqlite(t).open(t)
 	s, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{ID: "a"})
@@ -229,7 +229,7 @@ func TestRunIsCalledOnce(t *testing.T) {
 	}
 }
 
-// A replica of an older file that was declared dead and comes back is no newer for that.
+// A replica of an older file whose session expired is no newer after it joins again.
 func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
@@ -260,7 +260,7 @@ func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
 	}
 }
 
-// After a power cut nobody is left to declare a replica dead: its successor with the same id does.
+// After a power cut no replica is left to expire a session: the successor with the same id does.
 func TestASilentPredecessorIsOutlived(t *testing.T) {
 	t.Parallel()
 	st := sqlite(t).open(t)

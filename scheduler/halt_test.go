@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
-// What runs is left alone as long as it has time, and once the replica is told to stop at once it has a second, also
-// before a drain gets to it.
+// Attempts are left alone while they have time, and once the replica is told to stop at once they have a second, also
+// before a drain stops them.
 func TestWhatIsToldToStopAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := replicaOn(t, newPicky(nil), blocked{})
@@ -55,7 +55,7 @@ func TestWhatIsToldToStopAtOnce(t *testing.T) {
 	})
 }
 
-// Before its time is over, what runs has its grace period to end by itself, but no more than two seconds or a fifth of
+// Before its deadline an attempt has its grace period to end by itself, but no more than two seconds or a fifth of
 // the session ttl.
 func TestHowLongBeforeItsTimeIsOverWorkIsTold(t *testing.T) {
 	const second = time.Second
@@ -84,7 +84,7 @@ func TestHowLongBeforeItsTimeIsOverWorkIsTold(t *testing.T) {
 	}
 }
 
-// A replica that drains gives its stripes up at once, and not when its work has ended: others are to look after them.
+// A replica that drains releases its stripes at once, and not when its work has ended: other replicas decide them.
 func TestADrainGivesItsStripesUpAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()

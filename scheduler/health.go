@@ -12,7 +12,7 @@ import (
 // Loaded reports whether the definitions of this replica are in the store. Once they are, they stay.
 func (s *Scheduler) Loaded() bool { return s.members.Loaded() }
 
-// Health says, thing by thing, whether this replica starts new work, and why not.
+// Health says, condition by condition, whether this replica starts new work, and why not.
 func (s *Scheduler) Health() []wire.Condition {
 	store, clock, draining := s.members.Conditions()
 	conf := wire.Condition{Name: "configuration", Ready: true, Detail: s.drift()}
@@ -23,7 +23,7 @@ func (s *Scheduler) Health() []wire.Condition {
 	return all
 }
 
-// drift says what is left to replicas with a newer configuration; "": nothing.
+// drift says what is left to replicas with a newer configuration; "" if nothing is.
 func (s *Scheduler) drift() string {
 	var what []string
 	if n := s.triggers.foreign.count(); n > 0 {
@@ -38,7 +38,7 @@ func (s *Scheduler) drift() string {
 	return "a newer configuration governs " + strings.Join(what, ", and ")
 }
 
-// Vitals says how this replica stands, without asking anybody.
+// Vitals is the state of this replica, without a call of the store or the lock service.
 func (s *Scheduler) Vitals() ledger.Vitals {
 	v := s.members.Vitals()
 	v.Ready, v.Backend, v.Running = true, s.work.locks.Name(), s.work.register.attemptsByPool()

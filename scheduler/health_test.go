@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// A replica that has not joined runs nothing by hand, and says why; one that was told to stop before does not join any more.
+// A replica that has not joined starts no manual run, and says why; one that was told to stop before does not join any more.
 func TestAReplicaThatHasNotJoinedSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := newOn(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: blocked{}}}}, Options{ID: "a"})

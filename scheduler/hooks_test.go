@@ -44,9 +44,9 @@ func (b *beside) Extend(_ context.Context, _ string, moves []ledger.Extension) (
 	return make([]bool, len(moves)), nil
 }
 
-// What changes among the replicas has the other parts look: peers that come share the stripes, and are asked who governs;
-// what an expired session ran is reaped; a heartbeat extends attempts; attempts of an own session that expired have no
-// trust window any more.
+// Changes among the replicas wake the other parts: new peers get their share of the stripes, and it is asked again which
+// configuration governs; tasks of an expired session are reaped; a heartbeat extends attempts; attempts of an own session
+// that expired have no trust window any more.
 func TestWhatFollowsFromMembership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &beside{picky: newPicky(nil)}

@@ -2,8 +2,8 @@ package scheduler
 
 import "github.com/google/uuid"
 
-// taskIDs makes ids for the tasks that a decision opens, the same ones each time the store asks
-// again: so an unknown COMMIT can be settled by them.
+// taskIDs makes ids for the tasks that a decision opens. They are the same each time the store asks, so an unknown COMMIT
+// can be settled by them.
 type taskIDs map[taskID]string
 
 type taskID struct {

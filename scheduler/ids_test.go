@@ -2,7 +2,7 @@ package scheduler
 
 import "testing"
 
-// A due time that is decided again, as a COMMIT was not answered, opens the same task.
+// A due time that is decided again, as a COMMIT had no answer, opens the same task.
 func TestADueTimeHasOneTaskID(t *testing.T) {
 	ids := taskIDs{}
 	seen := map[string]taskID{}

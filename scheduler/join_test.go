@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// refusing is a store that nobody can join, or where nobody beats.
+// refusing is a store that no replica can join, or where no heartbeat is taken.
 type refusing struct {
 	*picky
 	join error
@@ -21,7 +21,7 @@ func (refusing) Beat(context.Context, string) (time.Time, error) {
 	return time.Time{}, errors.New("store: beat: access denied")
 }
 
-// What a replica ends with names each call once.
+// The error of a replica names each call once.
 func TestWhatAFailedJoinSays(t *testing.T) {
 	for want, join := range map[string]error{
 		"store: join: access denied":             errors.New("store: join: access denied"),

@@ -40,7 +40,7 @@ func (n *noting) begun(what string) []time.Time {
 	return n.at[`"`+what+`"`]
 }
 
-// The database's clock jumps ahead by an hour for a few seconds, which nobody believes: so nothing starts
+// The database's clock jumps ahead by an hour for a few seconds, which no replica believes: so nothing starts
 // early or late, and nothing is deleted.
 func TestAJumpOfTheClockThatNobodyBelieves(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// Both replicas decide due times, only the one with the labels runs them.
+// Both replicas decide due times; only the one with the labels runs the tasks.
 func TestOnlyReplicasWithTheLabelsRunAJob(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
-// A function that does not listen goes on in a program that lives on after Run. Nobody starts in its place before
-// its bound is over, as if its replica had been cut off.
+// A handler that ignores its context goes on in a program that outlives Run. Nothing starts in its place before
+// its bound, as if its replica had lost the store.
 func TestNobodyStartsBesideWorkThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)

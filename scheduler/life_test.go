@@ -22,12 +22,12 @@ import (
 type troubled struct {
 	*memstore.Store
 	join, load error
-	hangs      bool // joining and loading take until whoever asks has had enough
+	hangs      bool // joining and loading take until the caller gives up
 
 	claim    func(c ledger.Claim) // called after a claim whose answer is then lost
 	claiming atomic.Int32
 
-	slow    bool // it takes seconds to read who lives
+	slow    bool // it takes seconds to list the live replicas
 	reading atomic.Int32
 	gone    error // answers questions for the state of pools
 
@@ -94,7 +94,7 @@ func (s *troubled) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 
 func quietStore() *troubled { return &troubled{Store: &memstore.Store{Database: memstore.New()}} }
 
-// sessionsOf counts the sessions that live.
+// sessionsOf counts the live sessions.
 func sessionsOf(st *memstore.Store) (live int) {
 	st.Database.Look(func(rows memstore.Rows) {
 		for _, row := range rows.Sessions {
@@ -106,7 +106,7 @@ func sessionsOf(st *memstore.Store) (live int) {
 	return live
 }
 
-// What Run returns when it cannot begin. Who is told to stop before it has begun has no error; nothing is left in the
+// The errors of Run when it cannot begin. A stop before the start is no error; nothing is left in the
 // store, and nothing was started.
 func TestARunThatDoesNotBegin(t *testing.T) {
 	trouble := errors.New("no such table")
@@ -202,8 +202,8 @@ func TestAReplicaThatWaitsForItsLocksBegins(t *testing.T) {
 	})
 }
 
-// While a lock service that is waited for has not answered yet nothing starts: what is due is not decided, lock or no lock,
-// and who asks for a run by hand is told.
+// While a required lock service has not answered yet nothing starts: due times are not decided, with or without the lock,
+// and manual runs are refused with the reason.
 func TestNothingStartsBeforeTheLocksHaveAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := new(atomic.Int64)
@@ -226,7 +226,7 @@ func TestNothingStartsBeforeTheLocksHaveAnswered(t *testing.T) {
 	})
 }
 
-// A run by hand waits for the first answer of a lock service only where there is one that is waited for.
+// A manual run waits for the first answer of a lock service only where that is required.
 func TestARunByHandAndTheFirstAnswerOfTheLocks(t *testing.T) {
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: quick{new(atomic.Int64)}}}}
 	for _, c := range []struct {
@@ -254,7 +254,7 @@ func TestARunByHandAndTheFirstAnswerOfTheLocks(t *testing.T) {
 	}
 }
 
-// What is enqueued begins at once where the replica is woken, and a poll later else. There may be no such pool.
+// An enqueued task begins at once where the replica is woken, and a poll later otherwise. There may be no such pool.
 func TestWakeStartsWhatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
@@ -323,8 +323,8 @@ func TestWakeWithoutPoolsLooksAtEverything(t *testing.T) {
 	})
 }
 
-// Run ends after everything that it began. What was claimed without an answer when it is told to stop waits for others
-// afterwards, and nobody has to wait for the session's end.
+// Run returns after everything that it began has ended. A task whose claim had no answer when the replica is told to stop is
+// pending for others afterwards, and the session is ended.
 func TestNothingIsLeftWhenRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
@@ -365,7 +365,7 @@ func TestNothingIsLeftWhenRunEnds(t *testing.T) {
 	})
 }
 
-// The session of a replica with work that does not end is left to expire: nobody may start in its place sooner.
+// The session of a replica with work that does not end is left to expire: nothing may start in its place sooner.
 func TestASessionWithWorkIsLeftToExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
@@ -394,7 +394,7 @@ func TestASessionWithWorkIsLeftToExpire(t *testing.T) {
 	})
 }
 
-// A replica that meets nothing that it cannot run does not ask who else can; nor does one that has lost touch.
+// A replica that meets no task that it cannot run does not ask whether others can; nor does one whose session is not trusted.
 func TestWhoCanRunWhatIsAskedWhenThereIsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
@@ -422,7 +422,7 @@ func TestWhoCanRunWhatIsAskedWhenThereIsReason(t *testing.T) {
 	})
 }
 
-// A store that is away when it is asked is said to be, and asked again.
+// A store that does not answer counts as away, and is asked again.
 func TestWhoCanRunWhatIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()

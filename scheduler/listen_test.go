@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// What the program enqueues or retries on the replica's own Store begins at once, and not with the next poll. In a bubble
-// waiting alone takes time.
+// A task that the program enqueues or retries on the replica's own Store begins at once, and not with the next poll. In a
+// bubble only waiting takes time.
 func TestWhatTheProgramEnqueuesBeginsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, err := sql.Open("sqlite", ":memory:")
@@ -66,7 +66,7 @@ func TestWhatTheProgramEnqueuesBeginsAtOnce(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}); err != nil { // which is told to nobody
+		if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}); err != nil { // the replica is not woken
 			t.Error(err)
 		}
 	})

@@ -21,10 +21,10 @@ type here struct {
 
 func (h here) Local() bool { return h.local }
 
-// MachineClock is the variable of a run of the tests that goes by the machine's clocks.
+// MachineClock is the environment variable of a test run that uses the machine's clocks.
 const MachineClock = "LOCKSTEP_TEST_MACHINE_CLOCK"
 
-// OnTheMachinesClocks reports whether the test goes by them. If not, it runs the test in a process that does.
+// OnTheMachinesClocks reports whether the test uses them. If not, it runs the test in a process that does.
 func OnTheMachinesClocks(t *testing.T) bool {
 	if os.Getenv(MachineClock) != "" {
 		return true
@@ -37,7 +37,7 @@ func OnTheMachinesClocks(t *testing.T) bool {
 	return false
 }
 
-// Sessions are judged by the clock that stands still while the machine sleeps if all replicas are on it: those of a
+// Sessions are judged by the clock that stops while the machine sleeps if all replicas are on the machine: those of a
 // local store that is its own lock service.
 func TestTheClockOfSessions(t *testing.T) {
 	if !OnTheMachinesClocks(t) {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// asking is a lock service that counts what it is asked about stripes.
+// asking is a lock service that counts its calls about stripes.
 type asking struct {
 	scheduler.Locks
 	calls, granted atomic.Int64
@@ -43,7 +43,7 @@ func TestATriggerCostsNoLockCall(t *testing.T) {
 		set.Jobs[fmt.Sprint("job-", n)] = jobs.Job{Schedule: "* * * * * *", Handler: ran, Concurrency: jobs.Allow}
 	}
 	lk := &asking{Locks: locker(t, memlock.New())}
-	// Beats and looks at the peers go on all the time.
+	// Heartbeats and reads of the peers go on all the time.
 	start(t, sqlite(t).open(t), lk, set, scheduler.Options{ID: "a", SessionTTL: 2 * time.Second})
 	await.Until(t, "every stripe is held", func() bool { return lk.granted.Load() == ledger.Stripes })
 	calls, had := lk.calls.Load(), ran.count()
@@ -72,7 +72,7 @@ func TestTriggersWaitForTheLockService(t *testing.T) {
 	had := len(ledgerOf(t, st, "j"))
 	since := time.Now()
 	await.Until(t, "four due times have passed", func() bool { return time.Since(since) > 4*time.Second })
-	if more := len(ledgerOf(t, st, "j")) - had; more > 1 { // one may have been on its way
+	if more := len(ledgerOf(t, st, "j")) - had; more > 1 { // one may have been under way
 		t.Errorf("%d due times were decided although when_down is wait", more)
 	}
 	service.Start()
@@ -81,7 +81,7 @@ func TestTriggersWaitForTheLockService(t *testing.T) {
 	ran.onlyOnce(t)
 }
 
-// A lock service that hangs from the start on is found out before anything starts.
+// A lock service that hangs from the start on is noticed before anything starts.
 func TestNothingStartsBeforeTheLockServiceWasSeen(t *testing.T) {
 	t.Parallel()
 	lk := &hanging{Locks: locker(t, memlock.New())}

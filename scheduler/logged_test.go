@@ -16,12 +16,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// clinging is a store that lets nobody sign off.
+// clinging is a store that refuses to end sessions.
 type clinging struct{ *memstore.Store }
 
 func (clinging) Leave(context.Context, string) error { return errors.New("no way") }
 
-// Of a life without incidents the log has its beginning and its end, and that others could not be told of the end.
+// The log of a run without incidents has its start and its end, and a failure to end the session.
 func TestWhatIsLoggedOfALife(t *testing.T) {
 	for what, c := range map[string]struct {
 		store func(*memstore.Store) ledger.Store
@@ -57,7 +57,7 @@ func TestWhatIsLoggedOfALife(t *testing.T) {
 	}
 }
 
-// The log says what each task was that a dead replica left, and what becomes of it.
+// The log names each task that an expired replica left, and its state then.
 func TestWhatIsLoggedOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := reaping(t)

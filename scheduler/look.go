@@ -15,25 +15,25 @@ const (
 	lookMost = 1000
 	// lookFor is how long claims go on where a look found work, while tasks of a higher priority may come.
 	lookFor = pollSlow
-	// lookAgain is how long tasks that were passed, as this replica can run none of them, are left alone.
+	// lookAgain is how long passed tasks, which this replica cannot run, are left alone.
 	lookAgain = backMost
 )
 
-// lookout is where a feeder looks for what this replica can run, in a pool with tasks that it cannot. It passes
-// those in front, lookMost in each look, and looks behind them from then on, where new tasks come to stand. A
-// task may come among those that were passed (a retry does, or one that was handed back): so every lookAgain a second walk passes
-// them once more, in turn with looks at what is behind.
+// lookout is where a feeder looks for tasks that this replica can run, in a pool with tasks that it cannot. It passes
+// those in front, lookMost in each look, and from then on looks behind them, where new tasks are added. A task may also
+// come among those that were passed (a retry does, and one that was handed back): so after each lookAgain a second walk
+// passes them once more, in turn with looks at the tasks behind.
 type lookout struct {
 	work    *ledger.Window // where to claim; nil: look first
 	looked  time.Time
 	past    map[int]time.Time // by priority: passed up to this run_at
 	again   map[int]time.Time // by the second walk; nil: none is under way
-	next    time.Time         // when it begins
+	next    time.Time         // when the second walk begins
 	turn    bool              // the next look is one of the second walk
-	nothing bool              // the last look came to the end, and there is nothing to claim
+	nothing bool              // the last look reached the end, and there is nothing to claim
 }
 
-// ask is what is passed for the next look.
+// ask returns, for the next look, up to where tasks are passed.
 func (l *lookout) ask(now time.Time) map[int]time.Time {
 	if l.again == nil && len(l.past) > 0 && !now.Before(l.next) {
 		l.again, l.turn = map[int]time.Time{}, true
@@ -44,7 +44,7 @@ func (l *lookout) ask(now time.Time) map[int]time.Time {
 	return maps.Clone(l.past)
 }
 
-// tell takes the answer.
+// tell takes the answer of a look.
 func (l *lookout) tell(now time.Time, seen ledger.Seen) {
 	l.work, l.looked = seen.Work, now
 	ended := seen.Work == nil && len(seen.Past) == 0
@@ -63,8 +63,8 @@ func (l *lookout) tell(now time.Time, seen ledger.Seen) {
 	l.nothing = ended && l.again == nil
 }
 
-// look is which tasks to claim, and how the pool is governed for that; false if there is none that this replica can run.
-// asked is for skip and back.
+// look returns which tasks to claim, and the pool's definition for that; false if this replica can run none. asked is for
+// skip and back.
 func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under plan.Governing, asked int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under plan.Gover
 		cancel()
 		f.mu.Lock()
 		if asked != f.unskips {
-			wake.Send(f.wake) // the answer is to a question of before unskip
+			wake.Send(f.wake) // the answer is older than unskip
 			return scope, under, asked, false
 		}
 		if err != nil {
@@ -94,7 +94,7 @@ func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under plan.Gover
 	return scope, under, asked, scope.Within != nil
 }
 
-// lookOn has the next claim look first: there is nothing more to claim where the last look found work.
+// lookOn makes the next claim look first: nothing is left to claim where the last look found work.
 func (f *feeder) lookOn() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -105,7 +105,7 @@ func TestManyThatCannotRunHoldUpNothing(t *testing.T) {
 	})
 }
 
-// A walk of a lookout passes what there is, and begins again lookAgain later, in turn with looks behind.
+// A walk of a lookout passes the tasks that there are, and begins again lookAgain later, in turn with looks behind.
 func TestALookoutWalksAgain(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	at := func(n int64) time.Time { return time.Unix(n, 0) }

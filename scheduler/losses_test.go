@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// A task that was lost once has all its retries before it.
+// A task that was lost once still has all its retries.
 func TestLossesDoNotUseUpRetries(t *testing.T) {
 	db := sqlite(t)
 	st := db.open(t)
@@ -45,7 +45,7 @@ func TestLossesDoNotUseUpRetries(t *testing.T) {
 	}
 }
 
-// With on_lost retry a task runs again until lost_limit replicas died under it.
+// With on_lost retry a task runs again until it was lost lost_limit times.
 func TestATaskEndsAsLostWhenThreeReplicasDiedUnderIt(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
@@ -55,7 +55,7 @@ func TestATaskEndsAsLostWhenThreeReplicasDiedUnderIt(t *testing.T) {
 	j := set.Jobs["j"]
 	j.RunsOn = map[string]string{"runs": "it"}
 	set.Jobs["j"] = j
-	// The survivor runs nothing; it finds the others dead.
+	// The survivor runs nothing; it expires the sessions of the others.
 	start(t, db.open(t), nil, set, scheduler.Options{ID: "survivor", SessionTTL: 2 * time.Second})
 	cuts := map[string]*silent{}
 	var first *replica

@@ -56,14 +56,14 @@ func TestEachStatementIsLost(t *testing.T) {
 	t.Logf("%d kinds of statements, %d tasks, %d due times", len(line.lost), len(ids), len(due))
 }
 
-// line is a way to a server that loses two statements of each kind.
+// line is a connection to a server that loses two statements of each kind.
 type line struct {
 	mu    sync.Mutex
 	on    bool // it does so now
 	seen  map[string]int
 	lost  map[string]int
 	last  time.Time
-	beats int            // heartbeats, which are sent as long as anything is
+	beats int            // heartbeats, which are sent while anything is
 	at    map[string]int // how many of them came before a kind was sent last
 }
 
@@ -88,7 +88,7 @@ func newLine() *line {
 	return &line{seen: map[string]int{}, lost: map[string]int{}, at: map[string]int{}}
 }
 
-// apart is the least time between two losses: some tries get through.
+// apart is the least time between two losses: some tries succeed.
 const apart = time.Millisecond
 
 func (l *line) judge(c proxy.Command) proxy.Verdict {
@@ -149,7 +149,7 @@ func (l *line) whole() (kinds []string) {
 	return kinds
 }
 
-// What is not sent any more cannot be lost, and nobody waits for it.
+// A kind that is not sent any more cannot be lost, and is not waited for.
 func TestALineDoesNotWaitForWhatIsNotSent(t *testing.T) {
 	l := newLine()
 	l.breaks(true)

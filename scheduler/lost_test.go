@@ -66,7 +66,7 @@ func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
 	h := does(func(ctx context.Context, task jobs.Task, _ io.Writer) error {
 		began <- task.Replica
 		if task.Replica == "a" {
-			<-deaf // a handler that does not listen
+			<-deaf // a handler that ignores its context
 			return errors.New("the result of the stale hand")
 		}
 		return nil

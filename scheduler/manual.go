@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
-// RunJob is that of the Scheduler, which says what it does.
+// RunJob is Scheduler.RunJob.
 func (s *triggers) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
 	j, known := s.plan.Jobs[name]
 	if !known {
@@ -56,7 +56,7 @@ func (s *triggers) sayForced(t jobs.Task, note string) {
 	}
 }
 
-// RetryTask is that of the Scheduler, which says what it does.
+// RetryTask is Scheduler.RetryTask.
 func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
 	old, err := s.store.TaskRow(ctx, id)
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Ta
 	return task, nil
 }
 
-// openOne decides one job outside of its schedule and starts what was born running. An Opening
-// without a row and a task decides nothing; free is that of a Decision. jobs.ErrConflict: a newer configuration governs
+// openOne decides one job outside of its schedule and starts the task if it became running. An Opening
+// without a row and a task decides nothing; free is Decision.Free. jobs.ErrConflict: a newer configuration governs
 // the job.
 func (s *triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
 	ses := s.member.Session()
@@ -112,7 +112,7 @@ func (s *triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 	if !ses.Trusted() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
 	}
-	// A drain waits until what is born running here has started, or gone back.
+	// A drain waits until what becomes running here has started, or is handed back.
 	if s.member.Draining() || !s.work.enter() {
 		return ledger.Decided{}, notNow("this replica is stopping and starts nothing more; ask another one")
 	}
@@ -144,7 +144,7 @@ func (s *triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 		}
 		return []ledger.Decision{{Job: j.Name, Triggers: []ledger.Opening{o}, Free: free}}
 	}
-	// Not cut short by who asked: what was opened is to be done.
+	// The end of the caller's context does not cancel it: what was opened must be started or released.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	decided, err := s.write(ctx, request, taken)
@@ -157,7 +157,7 @@ func (s *triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 	return decided, err
 }
 
-// notNow refuses what was not begun, though the store may be there.
+// notNow refuses a call before anything was sent. It is jobs.ErrUnavailable, though the store may answer.
 type notNow string
 
 func (e notNow) Error() string { return string(e) }

@@ -68,7 +68,7 @@ func TestManualRuns(t *testing.T) {
 	_ = trigger
 }
 
-// deciding is a store that takes its time for one decision, at most until its replica leaves.
+// deciding is a store that takes long for one decision, at most until its replica leaves.
 type deciding struct {
 	ledger.Store
 	asked, cont, decided chan struct{}
@@ -90,7 +90,7 @@ func (d *deciding) Leave(ctx context.Context, session string) error {
 	return d.Store.Leave(ctx, session)
 }
 
-// A run by hand that is decided while the replica drains goes back: it was promised, and did not start.
+// A manual run that is decided while the replica drains is handed back: it is recorded, and did not start.
 func TestDrainWaitsForARunByHand(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
@@ -123,7 +123,7 @@ func TestDrainWaitsForARunByHand(t *testing.T) {
 	}
 }
 
-// hangsUp is a store whose callers go away while a COMMIT of theirs is on its way.
+// hangsUp is a store whose callers give up while a COMMIT of theirs is under way.
 type hangsUp struct {
 	ledger.Store
 	goAway func()
@@ -138,7 +138,7 @@ func (s hangsUp) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, e
 	return got, err
 }
 
-// What was opened by hand is done, though who asked for it is gone before the answer.
+// A manual run that was opened is executed, though its caller has given up before the answer.
 func TestAManualRunOutlivesWhoAskedForIt(t *testing.T) {
 	ctx, goAway := context.WithCancel(t.Context())
 	began := make(chan struct{}, 1)

@@ -132,7 +132,7 @@ func TestMetricsAreCalled(t *testing.T) {
 	}
 }
 
-// What a dead replica left is told by the one that reaps it, and its own late word by itself.
+// The replica that reaps a task of an expired session reports that; the late result is reported by the replica that had it.
 func TestMetricsAreToldOfLosses(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)

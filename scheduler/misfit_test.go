@@ -14,7 +14,7 @@ import (
 
 type receipt struct{ Order int }
 
-// A payload that does not fit its function fails the task at the first attempt, and whoever is notified of failures is told.
+// A payload that does not fit its function fails the task at the first attempt, and the failure is notified.
 func TestAPayloadThatDoesNotFitIsAFailure(t *testing.T) {
 	st := sqlite(t).open(t)
 	told := &inbox{}

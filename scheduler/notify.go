@@ -13,13 +13,13 @@ import (
 
 const (
 	notifyEvery = time.Second
-	// notifyPause lies between two rounds, however much there is to tell: who runs the jobs goes first.
+	// notifyPause lies between two rounds, however many events there are: jobs come before notifications.
 	notifyPause = 100 * time.Millisecond
 	notifyBatch = 500
 )
 
-// notify makes tasks of the events that somebody wants to be told of, whichever replica wrote them,
-// until ctx is done. The tasks are executed like all others.
+// notify makes tasks of the events that have a notification, whichever replica wrote them, until ctx is done. The tasks are
+// executed like all others.
 func (s *Scheduler) notify(ctx context.Context) {
 	for wake.Wait(ctx, notifyEvery, s.nudgeNotify) {
 		for after, more := "", true; more; {
@@ -29,7 +29,7 @@ func (s *Scheduler) notify(ctx context.Context) {
 			if errors.Is(err, jobs.ErrUnavailable) {
 				s.members.StoreFailed(err)
 				break
-			} else if err != nil { // as while a newer configuration takes the pool away
+			} else if err != nil { // such as while a newer configuration takes the pool away
 				s.log.Warn("notifications are put off", "error", err)
 				break
 			}

@@ -24,7 +24,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// inbox is a handler that keeps what it is told.
+// inbox is a handler that keeps its notifications.
 type inbox struct {
 	mu   sync.Mutex
 	told []jobs.Notification
@@ -54,7 +54,7 @@ func (b *inbox) byID() map[string]int {
 	return count
 }
 
-// wants waits until exactly these events were told, in any order, as "failed job a", and returns them.
+// wants waits until exactly these events were notified, in any order, as "failed job a", and returns them.
 func (b *inbox) wants(t *testing.T, events ...string) []jobs.Notification {
 	t.Helper()
 	await.Until(t, "all is told", func() bool { return len(b.byID()) >= len(events) })
@@ -74,7 +74,7 @@ func (b *inbox) wants(t *testing.T, events ...string) []jobs.Notification {
 	return b.told
 }
 
-// fails says no as long as it is told to.
+// fails returns an error while it is told to.
 type fails struct{ atomic.Bool }
 
 func (f *fails) Run(context.Context, jobs.Task, io.Writer) error {
@@ -151,7 +151,7 @@ func TestWhoAskedIsTold(t *testing.T) {
 	}
 }
 
-// events is how many wait to be routed; nothing is deleted or told.
+// events is how many wait to be routed; nothing is deleted or sent.
 func events(t *testing.T, st *store.Store) int {
 	t.Helper()
 	n, err := st.Sides().Replica.Notify(t.Context(), ledger.Notify{Limit: 500, Route: func(time.Time, ledger.Event) ledger.Route { return ledger.Route{Keep: true} }})
@@ -161,8 +161,8 @@ func events(t *testing.T, st *store.Store) int {
 	return n.Kept
 }
 
-// A webhook that does not answer holds up neither jobs nor pools, even in a replica with fewer workers
-// than notifications have; when it is back, everything is told, once.
+// A webhook that does not answer delays neither jobs nor pools, even in a replica with fewer workers
+// than notifications have; when it is back, each notification is sent once.
 func TestADeadWebhookDelaysNothing(t *testing.T) {
 	const tasks = 1000
 	back := make(chan struct{})
@@ -221,7 +221,7 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 		t.Errorf("%d were told by a dead webhook", n)
 	}
 	comeBack()
-	for n := 100; n <= tasks; n += 100 { // a busy machine gets its time for each
+	for n := 100; n <= tasks; n += 100 { // a busy machine has some time for each
 		await.Until(t, "everything is told", func() bool { return len(got.byID()) >= n })
 	}
 	for id, n := range got.byID() {
@@ -231,8 +231,8 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 	}
 }
 
-// A replica without the definition leaves the event to one that has it, and what is told is told
-// once, whoever looks.
+// A replica without the definition leaves the event to one that has it, and each notification is sent
+// once, whatever replica looks.
 func TestReplicasShareNotifications(t *testing.T) {
 	t.Parallel()
 	for _, db := range []database{sqlite(t), mysql(t)} {

@@ -30,9 +30,9 @@ const (
 	DownWait  WhenDown = "wait"  // nothing starts
 )
 
-// Store is where a replica keeps everything: a *store.Store.
+// Store is where a replica keeps all its data: a *store.Store.
 type Store interface {
-	Sides() ledger.Sides // of which it uses that of replicas
+	Sides() ledger.Sides // a replica uses the side of replicas
 }
 
 // Options of a replica. The zero value works; zero fields mean the defaults beside them.
@@ -40,31 +40,31 @@ type Options struct {
 	ID           string            // replica id, unique among live replicas, at most 128 bytes; default <host>-<8 hex>
 	Workers      int               // attempts at once over all pools; default 64
 	Labels       map[string]string // what runs_on of a job is compared with
-	SessionTTL   time.Duration     // a silent replica is declared dead after this; default 10s, at least 1s
-	DrainTimeout time.Duration     // how long a stopping replica lets work finish; default 25s. Run takes longer, see there
+	SessionTTL   time.Duration     // without heartbeats for this long, the session expires; default 10s, at least 1s
+	DrainTimeout time.Duration     // how long a drain lets work finish; default 25s. Run takes longer, see there
 	StopGrace    time.Duration     // how long work that was asked to stop may take, unless it says so itself; default 10s
-	MaxClockSkew time.Duration     // between database and replica, beyond it nothing is decided; default 2s
+	MaxClockSkew time.Duration     // between database and replica; beyond it nothing is decided; default 2s
 	WhenDown     WhenDown          // default store
 
-	// LockService names the lock service: all replicas of a store must agree, and one that differs
-	// from those that live is refused by Run. Name whatever makes it another one: servers, database,
-	// namespace; without a lock service, nothing else than StoreLocks. Default: StoreLocks without a lock service, else the name of its backend, with this
-	// process where the backend excludes within one process only. The default cannot tell two
-	// servers of one kind apart.
+	// LockService names the lock service. All replicas of a store must agree: Run refuses a replica whose
+	// name differs from that of the live ones. The name must tell this lock service from any other: servers, database,
+	// namespace; without a lock service, it is StoreLocks. Default: StoreLocks without a lock service, else the name of its
+	// backend, with this process where the backend excludes within one process only. The default is the same for two
+	// servers of one kind.
 	LockService string
 
 	Retention   jobs.Retention // default: triggers 30 days, succeeded 2, failed 14, output 7
 	OutputLimit int            // bytes kept of one attempt's output, half head, half tail; default 64 KiB, at most limits.Output
-	Version     string         // for people
-	Address     string         // of the replica's API, for people
+	Version     string         // shown by the page, the API and the CLI
+	Address     string         // of the replica's API; shown by the page, the API and the CLI
 	Logger      *slog.Logger
-	Metrics     Metrics // default, also for a nil pointer: nobody is told
+	Metrics     Metrics // default, also for a nil pointer: no metrics
 }
 
 // StoreLocks is the LockService of replicas whose guards are rows of the store's own database.
 const StoreLocks = "the store's own database"
 
-// lockService is what Options.LockService is by default.
+// lockService is the default of Options.LockService.
 func lockService(lk Locks) string {
 	if lk == nil {
 		return StoreLocks
@@ -87,7 +87,7 @@ func hostname() string {
 	return host
 }
 
-// checkLocks refuses a replica that was to have a lock service and would not use it.
+// checkLocks refuses options that name a lock service which the replica would not use.
 func checkLocks(lk Locks, named string) error {
 	switch {
 	case lk != nil && nilcheck.IsNil(lk):
@@ -127,7 +127,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, o.validate()
 }
 
-// validate reports all that is wrong with options that have their defaults, each with its field.
+// validate reports all that is wrong with options after their defaults are set, each with its field.
 func (o Options) validate() error {
 	var wrong []error
 	add := func(field, format string, args ...any) {
@@ -169,7 +169,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// maxID is what the store keeps of an id.
+// maxID is how many bytes of an id the store keeps.
 const maxID = 128
 
 func fill[T comparable](field *T, def T) {

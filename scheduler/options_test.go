@@ -34,8 +34,8 @@ func newLocker(t *testing.T, drv driver.Driver) *locks.Locker {
 	return lk
 }
 
-// Programs that embed the scheduler and do not name their lock service are refused beside each other
-// all the same when their locks do not exclude each other.
+// Programs that embed the scheduler and do not name their lock service cannot run on one store if their locks do
+// not exclude each other.
 func TestLockServiceOfThoseThatNameNone(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: servers.Redis(t)})
@@ -89,7 +89,7 @@ func livePeers(t *testing.T, st *store.Store) int {
 	return len(peers)
 }
 
-// member asks a replica under which name of its lock service it joins.
+// member returns the name of the lock service by which a replica joins.
 type member struct {
 	ledger.Store
 	joined chan string
@@ -107,7 +107,7 @@ func lockServiceOf(t *testing.T, lk scheduler.Locks, o scheduler.Options) string
 	return <-m.joined
 }
 
-// A lock in memory is another one in each process, whatever else they have in common.
+// A lock in memory is another one in each process, even if the processes share everything else.
 func TestLocksInMemoryOfTwoProcesses(t *testing.T) {
 	t.Parallel()
 	lk := newLocker(t, memlock.New())

@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
-// Two stores must not share the names of their locks: each would find its stripes busy, and decide what is due late, by the
-// rows alone. So the lock of a stripe says which store it is for.
+// Two stores must not share the names of their locks: the replicas of each would find stripes busy, and decide due times
+// late, by the rows alone. So the lock of a stripe says which store it is for.
 
 const ofStore = " of store "
 
@@ -24,7 +24,7 @@ func StripeHolder(meta string) (replica, store string) {
 // stripeMeta is the Meta of this replica's stripes. It is of balance alone.
 func (s *triggers) stripeMeta(ctx context.Context) string {
 	if s.storeID == "" {
-		s.storeID, _ = s.store.Namespace(ctx) // else it is asked with the next try
+		s.storeID, _ = s.store.Namespace(ctx) // the next call asks again
 	}
 	if s.storeID == "" {
 		return s.replica
@@ -32,7 +32,7 @@ func (s *triggers) stripeMeta(ctx context.Context) string {
 	return s.replica + ofStore + s.storeID
 }
 
-// meetOtherStore says once that a replica of another store holds what this one asked for.
+// meetOtherStore logs once that a replica of another store holds a stripe's lock that this one asked for.
 func (s *triggers) meetOtherStore(attempts []locks.Attempt) {
 	for _, a := range attempts {
 		if a.Holder == nil || s.metOtherStore || s.storeID == "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// Replicas of two stores whose locks have the same names keep each other waiting, and say so once. Those of one store, or
-// with a namespace each, have nothing to say.
+// Replicas of two stores whose locks have the same names make each other wait, and log that once. Replicas of one store, or
+// with a namespace each, log nothing.
 func TestStoresThatShareTheNamesOfLocks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -57,7 +57,7 @@ func TestStoresThatShareTheNamesOfLocks(t *testing.T) {
 			if c.warned {
 				await.Until(t, "one of them says so", func() bool { return said() > 0 })
 			}
-			// What is due runs all the same, time after time.
+			// Due times are decided all the same, one after the other.
 			await.Until(t, "both work", func() bool { return ran["a"].count() > 2 && (c.oneStore || ran["b"].count() > 2) })
 			if n := said(); (n > 0) != c.warned || n > 2 {
 				t.Errorf("said %d times:\n%s", n, log)

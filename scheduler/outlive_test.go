@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// outsider is a store in which somebody else has the id of whoever uses it, and always is faster.
+// outsider is a store in which another process has the id of each replica, and always is faster.
 type outsider struct {
 	ledger.Store
 	mu      sync.Mutex
@@ -41,8 +41,8 @@ func (o *outsider) dead() []string {
 	return o.expired
 }
 
-// Two newcomers wait for the same dead one. The slower of them has no right to take the faster for
-// dead because it has waited long for the first.
+// Two new replicas wait for the same expired session. The slower one must not expire the faster one
+// because it has waited long for the first.
 func TestEachSessionInTheWayIsGivenItsTime(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
@@ -60,7 +60,7 @@ func TestEachSessionInTheWayIsGivenItsTime(t *testing.T) {
 		}
 		return id
 	}
-	first := join() // and never beats again
+	first := join() // and never sends another heartbeat
 	in := &outsider{Store: db.open(t).Sides().Replica}
 	s, err := scheduler.New(ledger.Sides{Replica: in}, nil, jobs.Set{}, scheduler.Options{ID: "a", SessionTTL: ttl})
 	if err != nil {

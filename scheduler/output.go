@@ -42,7 +42,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bytes is what was kept, with a line in the middle that says how much is missing.
+// Bytes is what was kept; a line in the middle says how much is missing.
 func (o *output) Bytes() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()

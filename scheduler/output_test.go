@@ -60,7 +60,7 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-// writer is a handler that says x so many times.
+// writer is a handler that writes x so many times.
 type writer int
 
 func (n writer) Run(_ context.Context, _ jobs.Task, out io.Writer) error {
@@ -70,7 +70,7 @@ func (n writer) Run(_ context.Context, _ jobs.Task, out io.Writer) error {
 
 func (writer) Describe() string { return "writer" }
 
-// What is recorded of an attempt's output is as long as the replica's limit says.
+// The recorded output of an attempt is as long as the replica's limit allows.
 func TestOutputIsCutAtTheLimitOfTheReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPicky(nil)
@@ -88,7 +88,7 @@ func TestOutputIsCutAtTheLimitOfTheReplica(t *testing.T) {
 	})
 }
 
-// The least limit that there is keeps nothing, and counts what is left out.
+// The smallest limit keeps nothing, and counts the bytes that are left out.
 func TestOutputOfTheLeastLimit(t *testing.T) {
 	o := newOutput(1)
 	o.Write([]byte("abc"))

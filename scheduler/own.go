@@ -10,12 +10,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
-// orphans are running rows of the own session that the register does not have: claims whose answer was lost, and since
-// when they were seen.
+// orphans are running rows of the own session that the register does not have: claims whose answer was lost. The value is
+// when the row was first read.
 type orphans map[claimKey]time.Time
 
-// ownRows reads what the store says is running here: cancelled work is stopped, and what the register does not have is
-// handed back.
+// ownRows reads which tasks the store says are running here, stops those that are cancelled, and hands back those that
+// the register does not have.
 func (s *executor) ownRows(ctx context.Context, unknown orphans) {
 	ctx, cancel := context.WithTimeout(ctx, rowsCall)
 	defer cancel()
@@ -52,7 +52,8 @@ func (s *executor) ownRows(ctx context.Context, unknown orphans) {
 	s.finishUnheard(ctx, ses, back)
 }
 
-// clearRows hands back whatever the store says is running here when nothing is any more: claims whose answer was lost.
+// clearRows hands back the tasks that the store says are running here when nothing runs any more: claims whose answer was
+// lost.
 func (s *executor) clearRows(ctx context.Context) {
 	ses := s.member.Session()
 	rows, err := s.store.Own(ctx, ses.ID)
@@ -77,7 +78,7 @@ func (s *executor) finishUnheard(ctx context.Context, ses *membership.Session, b
 	}
 }
 
-// unheard hands back what was claimed, and nobody heard of it.
+// unheard hands back a task whose claim had no answer.
 func unheard(row ledger.Own) ledger.Result {
 	return ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost", Code: reason.ClaimLost}
 }

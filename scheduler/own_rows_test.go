@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// ownRowsOf is a store that lists the rows it is told to, and notes what is handed back.
+// ownRowsOf is a store that lists the rows it is told to, and notes the tasks that are handed back.
 type ownRowsOf struct {
 	*memstore.Store
 	rows []ledger.Own
@@ -56,7 +56,7 @@ func lists(t *testing.T, ids ...string) (*Scheduler, *ownRowsOf) {
 	return s, st
 }
 
-// known has the replica know a task in one of the ways that it can, until it is told to forget it.
+// known adds a task to the register in one of the states, until forget is called.
 var known = map[string]func(s *Scheduler, task jobs.Task) (forget func()){
 	"it runs": func(s *Scheduler, task jobs.Task) func() {
 		a := attemptOf(task)
@@ -84,8 +84,8 @@ func attemptOf(task jobs.Task) *attempt {
 	return a
 }
 
-// A row that this replica knows is never handed back, however long it is listed. One that it does not know goes
-// back after a third of the session ttl, counted from when it was first not known.
+// A row that the register has is never handed back, however long it is listed. A row that it does not have is handed
+// back after a third of the session ttl, counted from when it was first missing.
 func TestARowIsHandedBackOnlyWhileItIsNotKnown(t *testing.T) {
 	for how, know := range known {
 		t.Run(how, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestARowIsHandedBackOnlyWhileItIsNotKnown(t *testing.T) {
 	}
 }
 
-// The time begins anew where a row was not listed in between, or has another token; and it lasts for as long as a
+// The time starts again where a row was not listed in between, or has another token; and it lasts while a
 // transaction is under way that began before.
 func TestHowLongARowIsNotKnown(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -189,7 +189,7 @@ func TestHowLongARowIsNotKnown(t *testing.T) {
 	}
 }
 
-// A transaction that begins while the rows are read may be the one that made a row this replica's: its end is waited for.
+// A transaction that begins while the rows are read may be the one that claimed a row: its end is waited for.
 func TestARowWaitsForATransactionThatBeganWithTheRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := lists(t, "1")
@@ -215,7 +215,7 @@ func TestARowWaitsForATransactionThatBeganWithTheRead(t *testing.T) {
 	})
 }
 
-// A row that somebody wants cancelled stops the attempt of its token, and no other.
+// A row that is to be cancelled stops the attempt of its token, and no other.
 func TestACancelledRowStopsItsAttempt(t *testing.T) {
 	for _, c := range []struct {
 		cancel string
@@ -233,7 +233,7 @@ func TestACancelledRowStopsItsAttempt(t *testing.T) {
 	}
 }
 
-// A store that does not list rows, or does not take them back, is away.
+// A store that does not list rows, or does not take back tasks, is away.
 func TestAStoreThatDoesNotListRowsIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := lists(t, "1")
@@ -257,7 +257,8 @@ func TestAStoreThatDoesNotListRowsIsAway(t *testing.T) {
 	})
 }
 
-// A replica that leaves hands back what it does not know, at once, and leaves alone what runs or waits to be recorded.
+// A replica that leaves hands back the rows that it does not know, at once, and leaves alone those that run or wait to be
+// recorded.
 func TestWhoLeavesHandsBackWhatItDoesNotKnow(t *testing.T) {
 	s, st := lists(t, "runs", "about to", "result", "neither")
 	for id, how := range map[string]string{"runs": "it runs", "about to": "it is about to run", "result": "its result waits for the store"} {

@@ -83,8 +83,8 @@ func (c *counting) count() int {
 	return c.runs
 }
 
-// A row that was handed back since nobody here knew it, and is claimed again, is another claim: it is left alone
-// until that claim's answer has had its time, and is never handed back from under it.
+// A row that was handed back as the register did not have it, and is claimed again, is another claim: it is left alone
+// until the answer of that claim has had its time, and is never handed back while that claim is under way.
 func TestARowThatIsClaimedAgainIsNotHandedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &unheardOf{Store: &memstore.Store{Database: memstore.New()}, late: 4500 * time.Millisecond}

@@ -14,8 +14,8 @@ const (
 )
 
 // poll asks which pools have work and wakes their feeders, until ctx is done. It asks soon after
-// there was some, backs off while there is none, and wakes exactly when the next waiting task is due. What
-// this replica cannot run, in pools that it has or lacks, is no work.
+// it found work, backs off while there is none, and wakes exactly when the next waiting task is due. Tasks that
+// this replica cannot run, in pools that it has or lacks, are no work.
 func (s *executor) poll(ctx context.Context) {
 	wait := pollFast
 	for wake.Wait(ctx, wait, s.nudgePoll) {

@@ -37,7 +37,7 @@ func (p *askable) Ready(context.Context, ledger.Judge) ([]string, time.Time, err
 }
 
 // The poll asks each 50 ms while there is work, backs off up to half a second while there is none, and asks exactly
-// when the next task that waits is due. What this replica has no room or no pool for is no work.
+// when the next waiting task is due. Tasks that this replica has no room or no pool for are no work.
 func TestWhenThePollAsks(t *testing.T) {
 	idle := []time.Duration{50, 150, 350, 750, 1250, 1750, 2250}
 	busy := []time.Duration{}
@@ -130,7 +130,7 @@ func TestWhenThePollAsks(t *testing.T) {
 	}
 }
 
-// A pool with work that no configuration here has is looked into: perhaps no replica has it.
+// A pool with work that this configuration does not have is reported to unrunnable: perhaps no replica has it.
 func TestAPoolThatIsNotKnownIsNoted(t *testing.T) {
 	for pool, noted := range map[string]bool{"p": false, "q": true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	rowsCall  = 5 * time.Second // for one call that reads rows of this replica; what takes longer must not take the time of the others
+	rowsCall  = 5 * time.Second // for one call that reads rows of this replica; one slow call must not take the time of the others
 	reapBatch = 500
-	reapCall  = 3 * rowsCall // some twenty statements, each of which may take some hundred milliseconds
+	reapCall  = 3 * rowsCall // about twenty statements, each of which may take some hundred milliseconds
 )
 
-// tend looks after the tasks that run, each second or more often, until ctx is done: it reaps what dead replicas left running,
-// stops own work that somebody cancelled, and hands back claims whose answer was lost.
+// tend looks after the tasks that run, each second or more often, until ctx is done: it reaps the tasks of expired sessions,
+// stops own tasks that are cancelled, and hands back claims whose answer was lost.
 func (s *executor) tend(ctx context.Context) {
 	orphans := orphans{}
 	for wake.Wait(ctx, s.member.WatchEvery(), s.nudgeTend) {
@@ -24,14 +24,14 @@ func (s *executor) tend(ctx context.Context) {
 	}
 }
 
-// reap ends what the dead left running, or lets it wait for another attempt.
+// reap ends the attempts of expired sessions; a task may become pending again for another attempt.
 func (s *executor) reap(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reapCall)
 	defer cancel()
 	reaped, err := s.store.Reap(ctx, reapBatch)
 	switch {
 	case err == nil:
-	case refusal(err): // of some of them; the others are through
+	case refusal(err): // of some of them; the others are written
 		s.log.Error("the store refuses what is to become of a dead replica's tasks; it is tried again", "refusal", err)
 	default:
 		s.member.StoreFailed(err)

@@ -17,11 +17,11 @@ const (
 	recordBatch   = 256
 	recordBytes   = 4 << 20 // of errors and outputs in a batch
 	recordCall    = 5 * time.Second
-	recordBacklog = 10_000 // more than that and workers wait before they take more: the store is the bottleneck
+	recordBacklog = 10_000 // with more than that, workers wait before they take more: the store is the bottleneck
 	recordRetry   = 250 * time.Millisecond
 )
 
-// recorder writes results in batches: what comes in while one batch is written makes the next. A
+// recorder writes results in batches: results that come in while one batch is written make the next. A
 // result stays here until the store has acknowledged it, however long the store is away.
 type recorder struct {
 	s *executor
@@ -33,7 +33,7 @@ type recorder struct {
 
 	mu      sync.Mutex
 	room    sync.Cond
-	endless bool // nobody waits for room any more
+	endless bool // no caller waits for room any more
 	pending []outcome
 	ready   chan struct{}
 }
@@ -50,7 +50,7 @@ func newRecorder(s *executor) *recorder {
 	return r
 }
 
-// add hands a result over. It never waits: who hands a task back has others to look after.
+// add adds a result. It never waits: the caller may have other tasks to hand back.
 func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
 	r.s.register.record(t)
 	r.mu.Lock()
@@ -68,7 +68,7 @@ func (r *recorder) waitForRoom() {
 	}
 }
 
-// makeRoom lets everybody go on who waits for room, now and later.
+// makeRoom ends all waits for room, now and later.
 func (r *recorder) makeRoom() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,10 +76,10 @@ func (r *recorder) makeRoom() {
 	r.room.Broadcast()
 }
 
-// errTooSlow: a batch was not taken in time. A smaller one may be.
+// errTooSlow: a batch was not written in time. A smaller one may be.
 var errTooSlow = errors.New("not recorded in time")
 
-// run writes until ctx is done.
+// run writes results until ctx is done.
 func (r *recorder) run(ctx context.Context) {
 	defer r.makeRoom()
 	for {
@@ -116,9 +116,9 @@ func (r *recorder) take() []outcome {
 	return batch
 }
 
-// write returns nil once the store has acknowledged the batch: for as long as the store is away, it
+// write returns nil once the store has acknowledged the batch: while the store is away, it
 // asks again. Other errors: the store's refusal, which changes nothing; errTooSlow for several results
-// that were not taken in time; or ctx is done.
+// that were not written in time; or ctx is done.
 func (r *recorder) write(ctx context.Context, batch []outcome) error {
 	for {
 		finished, err := r.finish(ctx, batch)
@@ -153,13 +153,13 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 	ctx, cancel := context.WithTimeout(ctx, recordCall)
 	defer cancel()
 	finished, err := r.s.store.Finish(ctx, batch[0].session, results)
-	if err != nil && ctx.Err() != nil { // whatever it was that the time ran out in
+	if err != nil && ctx.Err() != nil { // any error of a call whose time is over
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return finished, err
 }
 
-// recorded tells people, and those who wait for what just became free.
+// recorded logs and counts a result, and wakes what waits for the slot that became free.
 func (s *executor) recorded(o outcome, f ledger.Finished) {
 	s.metrics.Recorded(o.task, o.result, f)
 	if f.Finish == ledger.Fenced {

@@ -89,7 +89,7 @@ func replicaOn(t *testing.T, st ledger.Store, h jobs.Handler) *Scheduler {
 	return s
 }
 
-// underWhich is a store that notes which results it was given under which session.
+// underWhich is a store that notes the session of each result.
 type underWhich struct {
 	*picky
 	under []string
@@ -103,7 +103,7 @@ func (n *underWhich) Finish(ctx context.Context, session string, results []ledge
 	return n.picky.Finish(ctx, session, results)
 }
 
-// A result is recorded under the session that its attempt was claimed under, whichever the replica has by then.
+// A result is recorded under the session that its attempt was claimed under, whatever session the replica has by then.
 func TestAResultIsRecordedUnderItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &underWhich{picky: newPicky(nil)}
@@ -160,7 +160,7 @@ func TestAResultThatIsRefusedHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// It is neither dropped nor changed, since its task would be started a second time.
+// The result is neither dropped nor changed, since its task would be started a second time.
 func TestAResultThatIsRefusedWithoutItsTextsStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = recordBatch
@@ -192,7 +192,7 @@ func TestAResultThatIsRefusedWithoutItsTextsStays(t *testing.T) {
 	})
 }
 
-// As when its rights to the tables are taken away for a while.
+// For example, its rights to the tables are taken away for a while.
 func TestAStoreThatRefusesEverythingLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 2 * recordBatch

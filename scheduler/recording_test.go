@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
-// However long the store is away, readiness says so meanwhile, and what waited is recorded whole once it is back: in one
-// call, and at the next try.
+// While the store is away readiness says so, however long, and the results that waited are recorded whole once it is back:
+// in one call, and at the next try.
 func TestResultsOutliveAnAbsenceOfTheStore(t *testing.T) {
 	for _, n := range []int{1, 100} {
 		synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestResultsOutliveAnAbsenceOfTheStore(t *testing.T) {
 	}
 }
 
-// timid is a store that takes longer than a call may, for so many times.
+// timid is a store some of whose calls take longer than a call may.
 type timid struct {
 	*picky
 	slow int
@@ -78,8 +78,8 @@ func TestASlowStoreGetsASingleResultAgain(t *testing.T) {
 	})
 }
 
-// A store that does not take a result's texts gets it without them, at once, and the reason says why: whichever text it
-// has, and however many such results there are. One without texts is not tried in vain.
+// A result whose texts the store refuses is recorded without them, at once, and the reason says why: whichever text it
+// has, and however many such results there are. A result without texts is not tried in vain.
 func TestARefusedResultIsRecordedWithoutItsTexts(t *testing.T) {
 	const refused = "recorded without error and output, which the store refused: "
 	for what, c := range map[string]struct {
@@ -151,8 +151,8 @@ func TestRefusedResultsAreTriedAgainInTime(t *testing.T) {
 	})
 }
 
-// While the store refuses whatever it is asked, readiness says so, and the log is not told of each result. One result that
-// it refuses says nothing about the store, and is told.
+// While the store refuses every call, readiness says so, and the results are not logged one by one. One result that
+// it refuses says nothing about the store, and is logged.
 func TestWhatIsSaidOfRefusals(t *testing.T) {
 	for n, ready := range map[int]bool{1: true, 2 * recordBatch: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestWhatIsSaidOfRefusals(t *testing.T) {
 	}
 }
 
-// Of a result that the store refuses the log tells whose it is, why it is refused, and what was lost of it.
+// The log names the task of a refused result, why it is refused, and what was lost of it.
 func TestWhatIsSaidOfOneRefusedResult(t *testing.T) {
 	result := ledger.Result{TaskID: "7", Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "timeout", Error: "curse", Output: []byte("out")}
 	for want, taken := range map[string]bool{
@@ -210,7 +210,7 @@ func TestWhatIsSaidOfOneRefusedResult(t *testing.T) {
 	}
 }
 
-// Slowness is not refusal: a result that the store does not take in time with another, and refuses alone, is recorded
+// Slowness is not refusal: a result that the store is too slow for together with another, and refuses alone, is recorded
 // without its texts at once, too.
 func TestASlowStoreIsNotOneThatRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -248,8 +248,8 @@ func (s oneByOne) Finish(ctx context.Context, session string, results []ledger.R
 	return s.picky.Finish(ctx, session, results)
 }
 
-// For each attempt that has ended there is a line in the log, and for a result that is refused as another replica owns
-// the task; for what was handed back there is none. Metrics is told of all of them.
+// Each attempt that has ended has a line in the log, and so has a result that is fenced; a task that was handed back has
+// none. Metrics is told of all of them.
 func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 	at := replicatest.Time("12:00:00")
 	ofJob := jobs.Task{ID: "1", Job: "j", Pool: "p", ScheduledAt: at, Attempt: 2, Token: 7}
@@ -312,7 +312,7 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 	}
 }
 
-// A retry is counted from now, by the clock of the database as the replica reckons it when it writes the result.
+// A retry is counted from now, by the clock of the database as the replica estimates it when it writes the result.
 func TestARetryIsCountedFromWhenItIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPicky(nil)

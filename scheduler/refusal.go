@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// refusedForAll is how many refusals in a row are the store's and not a result's: more than it takes
-	// to find one result in a batch.
+	// refusedForAll is how many refusals in a row mean that the store refuses all results, and not one of them: it is more
+	// than it takes to find one result in a batch.
 	refusedForAll = 12
-	// recordAgain is within what time a result is tried again that the store does not take.
+	// recordAgain is the time until a refused result is tried again.
 	recordAgain = 10 * time.Second
 )
 
-// refusal reports whether the store has said no: it answered, and not that it cannot now.
+// refusal reports whether the store refused: it answered, and the answer is not that it cannot do so now.
 func refusal(err error) bool {
 	cannot := []error{
 		jobs.ErrUnavailable, ledger.ErrSessionDead, ledger.ErrOutdated, ledger.ErrClock,
@@ -31,7 +31,7 @@ func refusal(err error) bool {
 }
 
 // record writes the batch; false once ctx is done. Of a batch that is refused, or takes too long, each
-// half is tried alone, and so on: one result that the store does not take holds up no other.
+// half is tried alone, and so on: one result that the store refuses delays no other.
 func (r *recorder) record(ctx context.Context, batch []outcome) bool {
 	err := r.write(ctx, batch)
 	switch {
@@ -50,8 +50,8 @@ func (r *recorder) record(ctx context.Context, batch []outcome) bool {
 	return r.record(ctx, batch[:half]) && r.record(ctx, batch[half:])
 }
 
-// bear counts a refusal. While the store refuses whatever it is asked, as without the rights to its
-// tables, it is not asked as often as it answers. False once ctx is done.
+// bear counts a refusal. While the store refuses every call, as without the rights to its tables, the calls
+// are spaced by a pause. False once ctx is done.
 func (r *recorder) bear(ctx context.Context, why error) bool {
 	if r.refused++; r.refused < refusedForAll {
 		return true
@@ -60,8 +60,8 @@ func (r *recorder) bear(ctx context.Context, why error) bool {
 	return wake.Wait(ctx, recordRetry, nil)
 }
 
-// recordBare writes a result that was refused without its texts, which may be why. What it says of the
-// task is never changed or dropped: that would start the task a second time. If nothing helps, the
+// recordBare writes a refused result without its texts, which may be the reason. The state that it gives the
+// task is never changed or dropped: that would start the task a second time. If the store refuses this, too, the
 // result stays here and is tried again; false once ctx is done.
 func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 	bare := o
@@ -92,7 +92,7 @@ func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 	return true
 }
 
-// putBack puts those back that were refused.
+// putBack queues the refused results again.
 func (r *recorder) putBack() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -23,7 +23,7 @@ var refuseCurses = map[store.Dialect]string{
 		IF NEW.error LIKE 'curse%' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no curses here'; END IF`,
 }
 
-// What one handler says, however long, and whatever the database has against it, keeps no other task
+// A result of one handler, however long, and whatever the reason of the database to refuse it, keeps no other task
 // from being recorded.
 func TestWhatAHandlerSaysHoldsUpNoOther(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 type refusing struct {
 	ledger.Store
 	full    atomic.Bool
-	refused atomic.Int64 // beats
+	refused atomic.Int64 // heartbeats
 }
 
 func (r *refusing) Beat(ctx context.Context, session string) (time.Time, error) {
@@ -35,8 +35,8 @@ func (r *refusing) Expire(ctx context.Context, session string, beat int64) (bool
 
 var _ ledger.Store = &refusing{}
 
-// Who gets through first, when the disk of the store has room again, does not take the others for
-// dead: all it saw of them meanwhile is that the store took nothing.
+// The first replica whose heartbeat is acknowledged, when the disk of the store has room again, does not expire the others:
+// all it saw of them meanwhile is that the store took nothing.
 func TestAStoreThatTakesNothingKillsNobody(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
@@ -63,7 +63,7 @@ func TestAStoreThatTakesNothingKillsNobody(t *testing.T) {
 	}
 }
 
-// sessions are those that live, by replica.
+// sessions are the live ones, by replica.
 func sessions(all []ledger.Peer) map[string]string {
 	by := map[string]string{}
 	for _, p := range all {

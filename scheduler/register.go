@@ -15,7 +15,7 @@ import (
 //	    └───────────│──────────┘            │
 //	                └───────────────────────┘
 //
-//	claiming    a transaction is under way that may make it ours; which tasks it claims is known when it has ended
+//	claiming    a transaction is under way that may claim it; which tasks it claims is known when it has ended
 //	queued      it is claimed, and waits for a worker
 //	running     a worker has it
 //	recording   its result, which may be that it is handed back, waits for the store's acknowledgement
@@ -28,7 +28,7 @@ type register struct {
 	tasks     map[claimKey]*taskEntry
 	queues    map[string][]claimed // by pool, in the order of the claims
 	unsettled int                  // results that are recording
-	settled   chan struct{}        // closed when there is none; nil: nobody waits for that
+	settled   chan struct{}        // closed when there is none; nil: nothing waits for that
 }
 
 // claimKey names one claim of a task.
@@ -39,7 +39,7 @@ type claimKey struct {
 
 func keyOf(t jobs.Task) claimKey { return claimKey{t.ID, t.Token} }
 
-// claimed is a task that is ours and has not been started.
+// claimed is a task that this replica has claimed and not started.
 type claimed struct {
 	task    jobs.Task
 	session string    // under which it was claimed
@@ -47,7 +47,7 @@ type claimed struct {
 	since   time.Time // when it was claimed, on this machine's clock
 }
 
-// taskState is where a claim of a task is.
+// taskState is the state of a claimed task.
 type taskState int
 
 const (
@@ -59,14 +59,14 @@ const (
 
 type taskEntry struct {
 	state   taskState
-	attempt *attempt // of a running one, from when it can be stopped
+	attempt *attempt // of a running task, once it can be stopped
 }
 
 func newRegister() *register {
 	return &register{claims: map[int]time.Time{}, tasks: map[claimKey]*taskEntry{}, queues: map[string][]claimed{}}
 }
 
-// claim notes that a transaction begins which may make tasks ours. Call ended when its tasks are queued or running.
+// claim notes the start of a transaction that may claim tasks. Call ended when its tasks are queued or running.
 func (r *register) claim() (ended func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *register) claimingSince(t time.Time) bool {
 	return false
 }
 
-// find is the state of a claim, and its attempt if it can be stopped.
+// find returns the state of a claim, and its attempt if it can be stopped.
 func (r *register) find(k claimKey) (taskState, *attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +118,7 @@ func (r *register) queued(pool string) int {
 	return len(r.queues[pool])
 }
 
-// next takes the first of so many tasks in a pool's queue, for a worker; false if there is none.
+// next takes the first of a pool's queued tasks for a worker, and says how many there were; false if there is none.
 func (r *register) next(pool string) (c claimed, of int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func (r *register) next(pool string) (c claimed, of int, ok bool) {
 	return q[0], len(q), true
 }
 
-// unqueue takes those out of a pool's queue that have waited for so long. They count as queued until they are handed back.
+// unqueue takes the tasks out of a pool's queue that have waited for so long. They count as queued until they are handed back.
 func (r *register) unqueue(pool string, waited time.Duration) []claimed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +151,7 @@ func (r *register) start(c claimed) {
 	r.enter(c.task, taskRunning)
 }
 
-// run notes the attempt at a running task.
+// run notes the attempt of a running task.
 func (r *register) run(a *attempt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +171,7 @@ func (r *register) attempts() []*attempt {
 	return all
 }
 
-// attemptsByPool counts them.
+// attemptsByPool counts the attempts of each pool.
 func (r *register) attemptsByPool() map[string]int {
 	n := map[string]int{}
 	for _, a := range r.attempts() {
@@ -197,7 +197,7 @@ func (r *register) recorded(t jobs.Task) {
 	r.settle()
 }
 
-// allRecorded is closed once every result is acknowledged. There may be no further ones.
+// allRecorded returns a channel that is closed once every result is acknowledged. No further result may come.
 func (r *register) allRecorded() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,7 +37,7 @@ func (r *register) attemptAt(task string) *attempt {
 	return nil
 }
 
-// forget is what an attempt that has ended comes to.
+// forget takes a task to the end of its states.
 func (r *register) forget(a *attempt) {
 	r.record(a.task)
 	r.recorded(a.task)
@@ -85,7 +85,7 @@ func TestTheStatesOfATask(t *testing.T) {
 	}
 }
 
-// The next claim of a task is another one: what becomes of one says nothing of the other.
+// The next claim of a task is another entry: the state of one changes nothing of the other.
 func TestAClaimHasItsToken(t *testing.T) {
 	r := newRegister()
 	first, second := jobs.Task{ID: "1", Token: 7, Pool: "p"}, jobs.Task{ID: "1", Token: 8, Pool: "p"}
@@ -132,7 +132,7 @@ func TestTheQueueOfAPool(t *testing.T) {
 	})
 }
 
-// All is recorded once the last result is acknowledged, and at once if there is none.
+// allRecorded is closed once the last result is acknowledged, and at once if there is none.
 func TestAllIsRecorded(t *testing.T) {
 	closed := func(c <-chan struct{}) bool {
 		select {

@@ -26,13 +26,13 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(scheduler.MachineClock) == "" {
-		boottime.Simulated() // in a bubble of synctest its time is all there is
+		boottime.Simulated() // in a bubble of synctest there is no other clock
 	}
 	_ = flag.Set("test.parallel", "4") // they wait more than they work
 	os.Exit(servers.Main(m))
 }
 
-// database is where the replicas of a test meet.
+// database is the store that the replicas of a test share.
 type database struct {
 	driver, dsn string
 }
@@ -107,7 +107,7 @@ type does func(ctx context.Context, t jobs.Task, out io.Writer) error
 
 func (f does) Run(ctx context.Context, t jobs.Task, out io.Writer) error { return f(ctx, t, out) }
 
-// Identity makes all of them one definition.
+// Identity is the same for all of them.
 func (does) Identity() string { return "test" }
 
 // starts counts how often each idempotency key was started.
@@ -196,8 +196,8 @@ func (s *skewed) Assert(ctx context.Context, session string, d ledger.Definition
 	return s.Store.Assert(ctx, session, d)
 }
 
-// behind is a store that shows each job's cursor as it was a few due times ago: a replica that
-// decides by what it read before the others decided.
+// behind is a store that shows each job's cursor as it was a few due times ago, as to a replica that
+// decides by rows that it read before the others decided.
 type behind struct{ ledger.Store }
 
 func (b behind) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
-// What an attempt comes to, by how it ended and why it was told to stop.
+// The result of an attempt, by how it ended and why it was told to stop.
 func TestWhatAnAttemptComesTo(t *testing.T) {
 	failed := errors.New("failed")
 	again := func(in time.Duration) ledger.Result {
@@ -93,7 +93,7 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 	}
 }
 
-// What comes when the replica takes nothing any more goes back, and its slot is free again.
+// A task that is claimed when the replica takes nothing any more is handed back, and its slot is free again.
 func TestWhatComesAfterTheLastStartGoesBack(t *testing.T) {
 	st := newPicky(nil)
 	s := replicaOn(t, st, blocked{})
@@ -108,8 +108,8 @@ func TestWhatComesAfterTheLastStartGoesBack(t *testing.T) {
 	}
 }
 
-// A replica starts nothing of a session that it does not have any more or that is not trusted, nothing that it does
-// not have a handler for, and nothing after a halt. It goes back.
+// A replica starts no task of a session that it does not have any more or that is not trusted, none that it has no
+// handler for, and none after a halt. They are handed back.
 func TestWhatIsNotStartedGoesBack(t *testing.T) {
 	for what, spoil := range map[string]func(s *Scheduler, c *claimed){
 		"nothing is wrong":   nil,
@@ -140,7 +140,7 @@ func TestWhatIsNotStartedGoesBack(t *testing.T) {
 	}
 }
 
-// A batch is results of one session, at most so many, and so much text unless it is that of one.
+// A batch has results of one session, at most so many, and at most so much text unless it is one result.
 func TestWhatGoesIntoABatch(t *testing.T) {
 	half := make([]byte, recordBytes/2)
 	for what, c := range map[string]struct {

@@ -54,7 +54,7 @@ func TestARetryByHandOfAJobsTask(t *testing.T) {
 	})
 }
 
-// A retry of a pool's task starts at once, too. One that nobody can run is refused, unless it is forced.
+// A retry of a pool's task starts at once, too. A task that no replica can run is refused, unless it is forced.
 func TestARetryByHandOfAPoolsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()
@@ -101,7 +101,7 @@ func TestARetryByHandOfAPoolsTask(t *testing.T) {
 	})
 }
 
-// What cannot be retried here is refused with the reason.
+// A task that cannot be retried here is refused with the reason.
 func TestWhatIsNotRetriedByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()

@@ -12,10 +12,10 @@ import (
 )
 
 // returned is what the error of a handler says, read once. The error's own methods are the handler's code: they may
-// panic, and nobody calls them again.
+// panic, and are not called again.
 type returned struct {
 	text string
-	is   []error // of this package's own making, or of package jobs
+	is   []error // sentinels of this package, or of package jobs
 }
 
 func (r *returned) Error() string { return r.text }
@@ -25,15 +25,15 @@ func (r *returned) Unwrap() []error { return r.is }
 // errPanic ends an attempt whose handler panicked.
 var errPanic = errors.New("the handler panicked")
 
-// panicked is errPanic with what is known of it.
+// panicked is errPanic with the text that is known.
 type panicked string
 
 func (p panicked) Error() string { return string(p) }
 
 func (p panicked) Is(target error) bool { return target == errPanic }
 
-// read makes of the error that a handler returned one with the same text that means the same. If a method of it
-// panics, as those of a nil pointer do, that is the error, and the stack is in the output.
+// read makes an error with the same text and the same meaning from the error that a handler returned. If a method of
+// that error panics, as those of a nil pointer do, the panic is the error, and the stack is in the output.
 func read(err error, out io.Writer) (safe error) {
 	if err == nil {
 		return nil
@@ -65,7 +65,7 @@ func read(err error, out io.Writer) (safe error) {
 	return r
 }
 
-// unreadable says of an error that a method of it panicked with p.
+// unreadable is the error of an attempt whose error panicked with p.
 func unreadable(err error, p any) error {
 	if nilcheck.IsNil(err) {
 		return panicked(fmt.Sprintf("panic: %v: the handler returned a nil %T as its error; for success, return nil itself", p, err))

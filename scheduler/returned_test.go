@@ -84,7 +84,7 @@ func TestAnErrorThatPanicsFailsItsAttempt(t *testing.T) {
 	}
 }
 
-// A handler's error means what it meant, with what it surrounds, after it was read.
+// A handler's error has the same meaning, with the errors that it wraps, after it was read.
 func TestAnErrorThatWasReadMeansTheSame(t *testing.T) {
 	for _, err := range []error{
 		errors.New("failed"),
@@ -106,7 +106,7 @@ func TestAnErrorThatWasReadMeansTheSame(t *testing.T) {
 	}
 }
 
-// meaning is all that anybody asks of a handler's error.
+// meaning is all that the replica asks of a handler's error.
 func meaning(err error) string {
 	code := "none"
 	if exit := (*jobs.ExitError)(nil); errors.As(err, &exit) {

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// roomLeast and roomMost bound how long a pool's work is left to others after a start found no room. With roomShown the
-	// longest is how long a replica is not ready once there is room again.
+	// roomLeast and roomMost bound how long a pool's work is left to others after a start found no room. roomMost plus roomShown
+	// is how long a replica can be not ready after there is room again.
 	roomLeast = 500 * time.Millisecond
 	roomMost  = 2 * time.Second
-	// roomShown is how long after that it is still said, unless something was started.
+	// roomShown is how long after that the condition stays, unless something was started.
 	roomShown = 2 * time.Second
-	// sayEvery is how often the log says so of a pool.
+	// sayEvery is how often it is logged for a pool.
 	sayEvery = 10 * time.Second
 )
 
-// room knows the pools whose work this replica could not start for want of descriptors, processes or
-// memory (abort.ErrNoRoom). Such work is handed back, as if it had never been claimed, and for a while,
-// longer each time, this replica takes no more of the pool.
+// room knows the pools whose work this replica could not start because descriptors, processes or
+// memory ran out (abort.ErrNoRoom). Such work is handed back, as if it had never been claimed, and for a pause,
+// longer each time, this replica claims no more of the pool.
 type room struct {
 	log *slog.Logger
 
@@ -33,12 +33,12 @@ type room struct {
 	pools map[string]*shortage
 }
 
-// shortage is what a pool met.
+// shortage is the state of a pool after a start found no room.
 type shortage struct {
 	err    error
-	count  int           // starts that found no room, since people were told
+	count  int           // starts that found no room since the last log line
 	pause  time.Duration // the last one
-	until  time.Time     // nothing of the pool is taken before
+	until  time.Time     // nothing of the pool is claimed before
 	saidAt time.Time
 }
 
@@ -57,9 +57,9 @@ func (r *room) refused(pool string, err error) {
 	}
 	s.err = err
 	s.count++
-	if !now.Before(s.until) { // else it is one of several that were under way
+	if !now.Before(s.until) { // else its start was under way when the pause began
 		if now.Sub(s.until) > roomMost {
-			s.pause = 0 // that was another time
+			s.pause = 0 // that shortage is over
 		}
 		s.pause = min(max(2*s.pause, roomLeast), roomMost)
 		s.until = now.Add(s.pause*3/4 + rand.N(s.pause/2))
@@ -70,8 +70,8 @@ func (r *room) refused(pool string, err error) {
 	}
 }
 
-// worked notes that an attempt of a pool was started and has ended. A pause goes on, as others found no room
-// since, but the next one is short: what that attempt had is free.
+// worked notes that an attempt of a pool was started and has ended. A pause goes on, as other starts found no room
+// since, but the next one is short: what that attempt used is free.
 func (r *room) worked(pool string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func (r *room) shut(pool string) bool {
 	return s != nil && time.Now().Before(s.until)
 }
 
-// condition says which pools have no room; not ok: all have.
+// condition says which pools have no room; not short: all have room.
 func (r *room) condition() (c wire.Condition, short bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
-// The pauses grow while nothing can be started, up to a bound. What ends in one does not end it, but the next
-// one is short; what ends after it does.
+// The pauses grow while nothing can be started, up to a bound. An attempt that ends in one does not end it, but makes the
+// next one short; an attempt that ends after it ends the shortage.
 func TestPausesForWantOfRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -77,15 +77,15 @@ func TestPausesForWantOfRoom(t *testing.T) {
 	})
 }
 
-// Readiness says which pools have no room, in order, with the last error of the one that is left to others longest. The
-// log is told of each pool at once, and after sayEvery how many of its starts have found none since.
+// Readiness says which pools have no room, in order, with the last error of the one that is left to others longest. Each
+// pool is logged at once, and after sayEvery with how many of its starts have found no room since.
 func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &replicatest.Warnings{}
 		r := room{log: slog.New(log)}
 		says := func(err string) {
 			t.Helper()
-			for range 50 { // in whatever order they are looked at
+			for range 50 { // the order of a map changes
 				c, short := r.condition()
 				if want := "work of a, b, c cannot be started here and is handed back: " + err; !short || c.Name != "room" || c.Ready || c.Detail != want {
 					t.Fatalf("%+v, %t, want %q", c, short, want)

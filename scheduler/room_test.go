@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// cramped is a handler on a machine without room, as long as it is full.
+// cramped is a handler on a machine without room, while full is set.
 type cramped struct {
 	full atomic.Bool
 	asks atomic.Int64
@@ -32,8 +32,8 @@ func (c *cramped) Run(context.Context, jobs.Task, io.Writer) error {
 	return nil
 }
 
-// What cannot be started for want of room is not failed, and not tried in a loop: it waits with the
-// reason, takes up no attempt, readiness says so, and it runs once there is room.
+// A task that cannot be started for want of room is not failed, and not tried in a loop: it waits with the
+// reason, uses up no attempt, readiness says so, and it runs once there is room.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	st := sqlite(t).open(t)
@@ -72,7 +72,7 @@ func TestNoRoom(t *testing.T) {
 	})
 }
 
-// Another replica takes what one has no room for, due times included, at once.
+// Another replica runs the tasks that one has no room for, due times included, at once.
 func TestNoRoomHereIsNoTroubleElsewhere(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)

@@ -34,17 +34,17 @@ type Scheduler struct {
 	work     *executor
 	triggers *triggers
 
-	nudgeGovern chan struct{} // look whose configuration holds now
+	nudgeGovern chan struct{} // look which configuration governs now
 	nudgeNotify chan struct{} // look at events now
 	ran         atomic.Bool   // Run was called
 }
 
-// ErrRan: Run was called before. A Scheduler is one life of one replica; New makes the next one.
+// ErrRan: Run was called before. A Scheduler runs once; New makes the next one.
 var ErrRan = errors.New("scheduler: Run was called before; each New is for one Run")
 
-// New makes a replica of set on st. With lk == nil the store's own database is the lock service:
-// stripe and pool guards are rows locked inside the deciding transaction. A nil pointer is an error, as whoever gave it
-// meant to have locks. The error names every problem of o, or of set.
+// New makes a replica of set on st. With lk == nil the store's own database is the lock service: stripe and pool guards are
+// rows locked inside the deciding transaction. A nil pointer in lk is an error: a lock service was meant. The error names
+// every problem of o, or of set.
 func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	if nilcheck.IsNil(st) {
 		return nil, errNoStore
@@ -93,21 +93,21 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 // ID is the replica's id.
 func (s *Scheduler) ID() string { return s.opt.ID }
 
-// Set is what this replica knows.
+// Set is the set that New was given.
 func (s *Scheduler) Set() jobs.Set { return s.plan.Set }
 
-// Run joins the store and works until ctx is done. Then it drains: it leaves its stripes, takes
+// Run joins the store and works until ctx is done. Then it drains: it releases its stripes, takes
 // nothing more, hands back what it claimed and did not start, lets work finish within the drain
-// timeout, stops what is left, and returns nil.
+// timeout, stops the rest, and returns nil.
 //
-// A drain takes no longer than the work that is under way. At most it takes the drain timeout (25 s), then the longest grace
-// period of what runs ([Options].StopGrace, 10 s, or what a handler says as [jobs.Graceful]), and 4 s for work that does not end
-// in it: 2 s until it is told to end at once, and 2 s more. While the store does not answer, some 30 s are added: for what is being decided, up
-// to 10 s for the last results, and 4 s to sign off.
+// A drain takes no longer than the work that is under way. At most it takes the drain timeout (25 s), then the longest
+// grace period of what runs ([Options].StopGrace, 10 s, or what a handler says as [jobs.Graceful]), and 4 s for work that
+// does not end in it: 2 s until it is told to end at once, and 2 s more. While the store does not answer, some 30 s are
+// added: for what is being decided, up to 10 s for the last results, and 4 s to end the session.
 //
 // It returns an error if it cannot start (the store does not answer, which takes at most 10 s; the
 // replica id or another lock service is in use, which takes up to a session ttl to make sure) and if
-// work was still running, deaf to its context, after the last wait. A store or lock service that
+// work that ignores its context was still running after the last wait. A store or lock service that
 // goes away later is no error: Health says so, and work resumes when it is back. Run may be called
 // once; a second call returns ErrRan at once and changes nothing.
 func (s *Scheduler) Run(ctx context.Context) error {
@@ -121,7 +121,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	// Three lifetimes end one after the other: taking work, executing it, and recording it.
+	// Three contexts end one after the other: taking work, executing it, and recording it.
 	taking, stopTaking := context.WithCancel(context.WithoutCancel(ctx))
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTaking()
@@ -131,7 +131,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	for _, loop := range []func(context.Context){s.members.Keep, s.members.Watch, s.work.tend, s.work.expire, s.govern, s.work.recorder.run} {
 		keepers.Go(func() { loop(keeping) })
 	}
-	failed := s.load(ctx) // while it beats: many definitions take a while
+	failed := s.load(ctx) // while heartbeats are sent: many definitions take long
 	if failed == nil {
 		s.members.ReadPeers(ctx)
 		s.triggers.meetLocks(ctx)
@@ -164,8 +164,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // killed after a second.
 func (s *Scheduler) Halt() { s.work.haltNow() }
 
-// Wake makes the replica look now, and not with its next poll: at pools in which tasks were enqueued. What the same Store has
-// enqueued it knows. Without pools it looks at everything: after a cancel, suspend, resume or pause.
+// Wake makes the replica look now, and not with its next poll: at pools in which tasks were enqueued. Tasks that the same
+// Store has enqueued need no call. Without pools it looks at everything: after a cancel, suspend, resume or pause.
 func (s *Scheduler) Wake(pools ...string) {
 	if len(pools) > 0 {
 		s.work.Wake(pools...)
@@ -176,39 +176,38 @@ func (s *Scheduler) Wake(pools ...string) {
 	wake.Send(s.nudgeNotify)
 }
 
-// Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler: not if a newer
-// configuration governs and has it otherwise, as far as this replica has learned of it, nor while it drains.
+// Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler. It does not if a newer
+// configuration governs and has the handler otherwise, as far as this replica has learned, nor while it drains.
 func (s *Scheduler) Runs(pool, kind string) bool { return s.work.Runs(pool, kind) }
 
-// RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
-// the next replica that has. While the job's slot is taken it is recorded as skipped, and the error
-// is jobs.ErrConflict with the reason and what to do; jobs.ErrNotFound if this replica does not know the job;
-// jobs.ErrUnavailable, too, before this replica has joined the store, while it is stopping, or waits for its lock service. The end of ctx does not
-// cut short what has begun, which takes 10 s at most: nobody would know what came of it.
+// RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in the next replica that has
+// room. While the job's slot is taken the trigger is recorded as skipped, and the error is jobs.ErrConflict with the reason
+// and what to do; jobs.ErrNotFound if this replica does not know the job; jobs.ErrUnavailable, too, before this replica has
+// joined the store, while it is stopping, or waits for its lock service. The end of ctx does not cancel a transaction that
+// has begun, which takes 10 s at most: its result would be unknown.
 //
-// force is for those who know that a lost attempt of the job has ended, of which nothing was heard: it takes the slot
-// that such an attempt has until it must have ended, and no other. It names the attempt as the refusal did, a
+// force is for the case that a lost attempt of the job is known to have ended, though the store has no result of it: it
+// takes the slot that such an attempt has until it must have ended, and no other. It names the attempt as the refusal did, a
 // *jobs.LostError in its field Force. If another one is in the way meanwhile, that one is named and nothing starts. The
 // run's reason and the log say so.
 func (s *Scheduler) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
 	return s.triggers.RunJob(ctx, name, by, force)
 }
 
-// RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict
-// says which run has it, where, since when, and what to do; force takes it from a lost attempt, as in RunJob. A pool's task
-// that no live replica can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force
-// says anything.
+// RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict says which run has it,
+// where, since when, and what to do; force takes it from a lost attempt, as in RunJob. A pool's task that no live replica
+// can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force is not empty.
 func (s *Scheduler) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
 	return s.triggers.RetryTask(ctx, id, by, force)
 }
 
-// replicasChanged has this replica look at what it is to do beside the others.
+// replicasChanged wakes the loops whose work depends on the other replicas.
 func (s *Scheduler) replicasChanged() {
 	wake.Send(s.nudgeGovern)
 	wake.Send(s.triggers.nudgeBalance)
 }
 
-// recordedHere has those look who wait for the end of a task.
+// recordedHere wakes the loops that wait for the end of a task.
 func (s *Scheduler) recordedHere(job string, state jobs.State) {
 	if state.Ended() && s.triggers.upcoming.free(job, s.members.Clock().Now()) {
 		wake.Send(s.triggers.nudgeFire)
@@ -218,7 +217,7 @@ func (s *Scheduler) recordedHere(job string, state jobs.State) {
 	}
 }
 
-// drain leaves the stripes, and then ends the work.
+// drain releases the stripes, and then ends the work.
 func (s *Scheduler) drain(ctx context.Context) error {
 	lctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	s.members.SetDraining(lctx)
@@ -227,8 +226,8 @@ func (s *Scheduler) drain(ctx context.Context) error {
 	return s.work.drain()
 }
 
-// leave ends the session, so that nobody has to wait for it to expire. One with work that does not end expires by
-// itself: nobody may start in its place sooner than its bound says.
+// leave ends the session, so that it need not expire. A session with work that does not end is left to expire:
+// nothing may start in its place before its bound.
 func (s *Scheduler) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()

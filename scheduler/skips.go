@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// skipMost is how many jobs a claim leaves out: each is an argument of its statement. What cannot be
-	// run and is beyond them stands in front of the rest, until who can run it has taken some.
+	// skipMost is how many jobs a claim leaves out: each is an argument of its statement. Tasks beyond them
+	// that cannot be run here stay in front of the rest until another replica has claimed some.
 	skipMost = 1000
-	// backMost is how long, at most, the poll leaves a pool alone whose claims can get nothing.
+	// backMost is how long, at most, the poll leaves a pool alone whose claims find nothing to take.
 	backMost = 10 * time.Second
 )
 
-// skip remembers what this replica cannot run, up to skipMost jobs, so that it does not stand in front of the
-// rest, and reports whether to ask again: there was something new, or the answer is to a question of
-// before unskip. The kinds that it cannot run are without number: it remembers that there are some, and asks for
-// those that it knows from then on.
+// skip remembers up to skipMost jobs that this replica cannot run, so that their tasks are not in front of the rest, and
+// reports whether to ask again: there was something new, or the answer is older than unskip. The number of kinds that it
+// cannot run has no bound: it remembers that there are some, and from then on asks for those that it knows.
 func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,8 +38,8 @@ func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 	return learned
 }
 
-// askForAll has a pool in which nothing waits asked for tasks of all kinds again, and reports whether it is asked for
-// those that this replica knows alone.
+// askForAll makes the feeder of a pool in which nothing waits ask for tasks of all kinds again, and reports whether it
+// asks only for those that this replica knows.
 func (f *feeder) askForAll(idle bool) (byKind bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,14 +49,14 @@ func (f *feeder) askForAll(idle bool) (byKind bool) {
 	return f.byKind
 }
 
-// unskip forgets which jobs could not be run: the configuration that governs them may be ours again.
+// unskip forgets which jobs could not be run: this replica may govern them again.
 func (f *feeder) unskip() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget()
 }
 
-// forget is unskip for who holds f.mu.
+// forget is unskip for a caller that holds f.mu.
 func (f *feeder) forget() {
 	f.skipJobs = nil
 	f.seen = lookout{}
@@ -65,7 +64,7 @@ func (f *feeder) forget() {
 	f.unskips++
 }
 
-// scope is which tasks to look at. asked is for skip and back. The caller holds f.mu.
+// scope is which tasks to ask for. asked is for skip and back. The caller holds f.mu.
 func (f *feeder) scope() (scope ledger.Scope, asked int) {
 	scope.SkipJobs = slices.Clone(f.skipJobs)
 	if kinds := f.governs.KindsOf(f.pool); f.byKind || len(kinds) < len(f.pool.KindNames) {
@@ -74,8 +73,8 @@ func (f *feeder) scope() (scope ledger.Scope, asked int) {
 	return scope, f.unskips
 }
 
-// back has the poll leave the pool alone for a while, for longer each time, after a claim that could get nothing
-// although the pool has work; after any other claim it does not.
+// back makes the poll leave the pool alone for a while, longer each time, after a claim that found nothing to take
+// although the pool has work; any other claim ends that.
 func (f *feeder) back(asked int, vain bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,7 +89,7 @@ func (f *feeder) back(asked int, vain bool) {
 }
 
 // eager reports whether the poll is to wake the feeder if the pool has tasks that are due, and whether those count
-// as work: not while claims get nothing, and not what this replica cannot run.
+// as work: not while claims find nothing, and not tasks that this replica cannot run.
 func (f *feeder) eager() (wake, work bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

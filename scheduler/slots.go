@@ -9,15 +9,15 @@ import (
 
 // slots counts attempts: at most total in this replica, at most its workers in each pool.
 //
-// Those of notifications are not among the total: where nobody answers they take long, and they
-// must hold up nothing else.
+// Those of notifications are not among the total: a receiver that does not answer keeps them long, and they
+// must delay nothing else.
 type slots struct {
 	mu     sync.Mutex
 	free   int
 	pools  map[string]int // free ones
 	starve map[string]bool
 	shut   func(pool string) bool // while true, none of the pool is free; nil: never
-	freed  func(pool string)      // called, without the lock, for a pool that asked in vain before
+	freed  func(pool string)      // called, without the lock, for a pool that got fewer than it asked for
 }
 
 func newSlots(total int, p *plan.Plan, freed func(pool string)) *slots {

@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
-// A pool has its workers and no more than the replica has left; notifications have workers of their own. Who asked
-// for more than there was is told, once, as soon as any slot is free.
+// A pool has its workers and no more than the replica has left; notifications have workers of their own. A pool that asked
+// for more than there was is called, once, as soon as any slot is free.
 func TestSlots(t *testing.T) {
 	var freed []string
 	of := &plan.Plan{Pools: map[string]*plan.Pool{}}

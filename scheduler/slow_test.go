@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// slow is a store whose beats take a while, and that counts deciding transactions.
+// slow is a store whose heartbeats take a while, and that counts deciding transactions.
 type slow struct {
 	ledger.Store
 	beat    atomic.Int64 // nanoseconds
@@ -25,7 +25,7 @@ type slow struct {
 }
 
 func (s *slow) Beat(ctx context.Context, session string) (time.Time, error) {
-	// The database reads its clock first and answers late: the worst case for whoever asked.
+	// The database reads its clock first and answers late: the worst case for the caller.
 	at, err := s.Store.Beat(ctx, session)
 	linger(ctx, time.Duration(s.beat.Load()))
 	return at, err
@@ -96,7 +96,7 @@ func TestAPeerWithALongerTTLLives(t *testing.T) {
 	<-began
 	hasty := start(t, db.open(t), nil, pool(h, nil), scheduler.Options{ID: "hasty", SessionTTL: time.Second})
 	await.Until(t, "the hasty one is there", func() bool { return hasty.Health()[0].Ready })
-	// It beats each 10 s; the hasty one looks four times a second for three times its own ttl.
+	// It sends a heartbeat each 10 s; the hasty one looks four times a second for three times its own ttl.
 	linger(t.Context(), 3*time.Second)
 	if live := peers(t, st); len(live) != 2 {
 		t.Errorf("live are %+v", live)
@@ -106,7 +106,7 @@ func TestAPeerWithALongerTTLLives(t *testing.T) {
 	}
 }
 
-// An assertion that fails is repeated: nobody else would govern.
+// An assertion that fails is repeated: no other replica would govern.
 func TestGoverningIsRepeatedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)

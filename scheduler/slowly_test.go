@@ -32,7 +32,7 @@ func (s slowly) Finish(ctx context.Context, session string, results []ledger.Res
 	return s.picky.Finish(ctx, session, results)
 }
 
-// A batch that is too much for the time that a call may take is written in parts.
+// A batch that takes longer than a call may is written in parts.
 func TestASlowStoreGetsSmallerBatches(t *testing.T) {
 	for name, text := range map[string]int{"many results": 1, "long outputs": 1 << 20} {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// stepping is a skewed store that counts the beats since its clock was stepped, and the looks for
-// what is overdue.
+// stepping is a skewed store that counts the heartbeats since its clock was stepped, and the looks for
+// overdue jobs.
 type stepping struct {
 	*skewed
 	stepped      atomic.Bool
@@ -40,7 +40,7 @@ func (s *stepping) Overdue(ctx context.Context, at time.Time, limit int) ([]ledg
 	return s.skewed.Overdue(ctx, at, limit)
 }
 
-// The database's clock is stepped by an hour and stays there: it is believed after three beats, not
+// The database's clock is stepped by an hour and stays there: it is believed after three heartbeats, not
 // before, and then every due time is covered once.
 func TestTheDatabaseClockStaysSteppedByAnHour(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestTheDatabaseClockStaysSteppedByAnHour(t *testing.T) {
 			session := peers(t, st)[0].Session
 
 			each.step(step)
-			stopped := time.Now().Add(time.Second) // what was being decided is through by then
+			stopped := time.Now().Add(time.Second) // decisions that were under way have ended by then
 			await.Until(t, "readiness says so", func() bool { return !r.Health()[2].Ready })
 			if _, _, err := r.RunJob(t.Context(), "every-second", "me", ""); !errors.Is(err, jobs.ErrUnavailable) {
 				t.Errorf("a run by hand meanwhile: %v", err)

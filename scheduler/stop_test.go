@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
-// The first call says why and how an attempt is to stop. Later ones can only make it end sooner.
+// The first call sets why and how an attempt is to stop. Later ones can only make it end sooner.
 func TestAnAttemptIsToldToStopOnce(t *testing.T) {
 	const never = 1000 * time.Hour
 	type call struct{ after, killIn time.Duration } // killIn never: its own grace period
@@ -78,7 +78,7 @@ func TestAnAttemptIsToldToStopOnce(t *testing.T) {
 // witness is a handler that notes when it is told to stop and when to end at once, and ends then, or at the end.
 type witness struct {
 	began        chan struct{}
-	end          chan struct{} // not nil: it does not listen, and ends when this is closed
+	end          chan struct{} // not nil: it ignores its context, and ends when this is closed
 	told, killed time.Time
 }
 
@@ -97,7 +97,7 @@ func (w *witness) Run(ctx context.Context, _ jobs.Task, _ io.Writer) error {
 
 func (*witness) Describe() string { return "witness" }
 
-// The last results are waited for ten seconds, and what becomes of them then is said.
+// The replica waits ten seconds for its last results, and then says what is not recorded.
 func TestHowLongADrainWaitsForItsLastResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := recording(t, newPicky(away), 1)
@@ -111,8 +111,8 @@ func TestHowLongADrainWaitsForItsLastResults(t *testing.T) {
 	})
 }
 
-// What runs may finish within the drain timeout, then has its grace period, and is told to end at once drainMargin
-// after that. A halt cuts each of that short: what runs has haltGrace from then on.
+// Attempts may finish within the drain timeout, then have their grace period, and are told to end at once drainMargin
+// after that. A halt shortens each of these: from then on attempts have haltGrace.
 func TestHowLongADrainLeavesWork(t *testing.T) {
 	const drain, grace = 3 * time.Second, 2 * time.Second
 	for what, c := range map[string]struct {
@@ -166,7 +166,7 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 	}
 }
 
-// What waits for a worker when a replica drains goes back at once, and not only when it leaves.
+// Tasks that wait for a worker when a replica drains are handed back at once, and not only when it leaves.
 func TestADrainHandsBackWhatWaitsForAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPicky(nil)
@@ -185,8 +185,8 @@ func TestADrainHandsBackWhatWaitsForAWorker(t *testing.T) {
 	})
 }
 
-// An attempt is told to stop when it has no more time left than it gets, not sooner, and is killed when its time is
-// over. One that has no bound any more has no time left.
+// An attempt is told to stop when it has no more time left than its grace period, not sooner, and is killed when its time
+// is over. One that has no bound any more has no time left.
 func TestWhenAnAttemptIsStopped(t *testing.T) {
 	for what, c := range map[string]struct {
 		session string // of the attempt
@@ -222,7 +222,7 @@ type graceful struct{ blocked }
 
 func (graceful) StopGrace() time.Duration { return time.Minute }
 
-// A handler has the replica's grace period unless it says one itself; neither is worth a word in the log.
+// A handler has the replica's grace period unless it has one of its own; neither is logged.
 func TestWhoseGracePeriodHolds(t *testing.T) {
 	for handler, want := range map[jobs.Handler]time.Duration{blocked{}: time.Second, graceful{}: time.Minute} {
 		log := &replicatest.Warnings{}
@@ -236,7 +236,7 @@ func TestWhoseGracePeriodHolds(t *testing.T) {
 	}
 }
 
-// Of its bounds the last one holds, and that of a session only while it is the attempt's own and not dead.
+// Of its bounds the last one holds, and that of a session only while it is the attempt's own and has not expired.
 func TestTheLastBoundHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := membership.NewClock(0)
@@ -265,7 +265,7 @@ func TestTheLastBoundHolds(t *testing.T) {
 	})
 }
 
-// The attempts of a session that died are marked, and no others.
+// The attempts of an expired session are marked, and no others.
 func TestOnlyTheAttemptsOfASessionDieWithIt(t *testing.T) {
 	s := &executor{register: newRegister()}
 	mine, other := &attempt{task: jobs.Task{ID: "1", Pool: "p"}, session: "died"}, &attempt{task: jobs.Task{ID: "2", Pool: "p"}, session: "lives"}

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
-// noted is a lock service that notes what it is asked for.
+// noted is a lock service that notes its calls.
 type noted struct {
 	*locks.Locker
 	tried    [][]string // keys, by call
@@ -55,7 +55,7 @@ func twoLockers(t *testing.T, when WhenDown) (s *Scheduler, mine *noted, other *
 	return s, mine, other, service
 }
 
-// holdable returns which of these stripes the other client can take, and lets it give them back.
+// holdable returns which of these stripes the other client can acquire, and releases them.
 func holdable(t *testing.T, other *locks.Locker, stripes ...int) (free []int) {
 	t.Helper()
 	for _, n := range stripes {
@@ -73,8 +73,8 @@ func holdable(t *testing.T, other *locks.Locker, stripes ...int) (free []int) {
 	return free
 }
 
-// A replica locks the stripes that are its own, keeps the locks that it has, and gives up those of stripes that
-// are not its own any more. It asks for nothing while it has them all.
+// A replica locks the stripes that are its own, keeps the locks that it has, and releases those of stripes that
+// are not its own any more. It calls for nothing while it has them all.
 func TestAReplicaLocksItsStripes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, mine, other, _ := twoLockers(t, DownStore)
@@ -145,7 +145,7 @@ func TestAReplicaLocksItsStripes(t *testing.T) {
 }
 
 // While the lock service is away the stripes are those that would be locked, or with DownWait those whose locks
-// last; and it is asked whether it is back also when no lock is missing.
+// last; and the replica probes whether it is back also when no lock is missing.
 func TestStripesWhileTheLockServiceIsAway(t *testing.T) {
 	for when, c := range map[WhenDown]struct {
 		away  []int
@@ -248,8 +248,8 @@ func TestWhenTheLockServiceIsAway(t *testing.T) {
 	}
 }
 
-// A lock service that has not been asked yet is taken to be there, unless nothing may start without it: then the
-// stripes are locked before anything starts. One that is known to be away is known from the start.
+// A lock service that was not called yet counts as there, unless nothing may start without it: then the
+// stripes are locked before anything starts. A service that is known to be away is away from the start.
 func TestHowTheLockServiceIsMet(t *testing.T) {
 	for what, c := range map[string]struct {
 		when    WhenDown
@@ -313,7 +313,7 @@ func TestWhichStripesAreRead(t *testing.T) {
 }
 
 // A replica that takes part has its share of the stripes, one that drains has none, and one that is not among the
-// living has none either.
+// live ones has none either.
 func TestTakePart(t *testing.T) {
 	for what, c := range map[string]struct {
 		live     []string

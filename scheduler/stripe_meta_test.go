@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// called is a store with a name of its own, which it does not always say.
+// called is a store with a namespace, which some calls return.
 type called struct {
 	ledger.Store
 	names []string // "": an error
@@ -31,8 +31,8 @@ func (c *called) Namespace(context.Context) (string, error) {
 	return name, nil
 }
 
-// The locks of stripes say of which replica and store they are, as soon as the store has said its name; it is asked until
-// then, and no more. One without a name has the replica's alone.
+// The locks of stripes name their replica and store, as soon as the store has returned its namespace; it is asked until
+// then, and no more. Without a namespace the lock names the replica alone.
 func TestWhatTheLockOfAStripeSays(t *testing.T) {
 	mem := &memstore.Store{Database: memstore.New()}
 	for what, c := range map[string]struct {
@@ -57,8 +57,8 @@ func TestWhatTheLockOfAStripeSays(t *testing.T) {
 	}
 }
 
-// That a replica of another store has locks of the same names is said once. Other holders, and a replica that does not
-// know its own store's name, say nothing of the kind.
+// A replica of another store that has locks of the same names is logged once. Other holders are not, nor does a replica
+// that does not know its own store's namespace log any.
 func TestWhoHoldsALockOfTheSameName(t *testing.T) {
 	busy := func(metas ...string) (all []locks.Attempt) {
 		for _, meta := range metas {
@@ -92,7 +92,7 @@ func TestWhoHoldsALockOfTheSameName(t *testing.T) {
 	}
 }
 
-// Both are seen where stripes are locked: what others read of the locks, and what is said of theirs.
+// Both happen where stripes are locked: the Meta that others read, and the log of theirs.
 func TestStripesBesideThoseOfAnotherStore(t *testing.T) {
 	service := memlock.New()
 	other := lockerOf(t, service)

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// stripes is which part of the jobs this replica looks after. A stripe's lock is held as long as
+// stripes is the part of the jobs that this replica owns. A stripe's lock is held as long as
 // its owner lives, so a trigger costs no lock call.
 type stripes struct {
 	mu   sync.Mutex
@@ -27,7 +27,7 @@ type stripes struct {
 
 func stripeKey(n int) string { return fmt.Sprintf("sys/stripe/%02d", n) }
 
-// assign spreads the stripes over the replicas by rendezvous hashing: when one goes, only its own
+// assign spreads the stripes over the replicas by rendezvous hashing: when a replica ends, only its own
 // stripes move. It returns those of self, sorted.
 func assign(self string, replicas []string) []int {
 	var mine []int
@@ -63,7 +63,7 @@ func affinity(replica string, stripe int) uint64 {
 	return x ^ x>>33
 }
 
-// take notes who lives, and which stripes are this replica's for that. One that drains has none.
+// take notes the live replicas, and which stripes are this replica's. A replica that drains has none.
 func (st *stripes) take(self string, live []string, draining bool) {
 	var mine []int
 	if !draining {
@@ -89,7 +89,7 @@ func (st *stripes) unread(owned []int) (unread []int) {
 	return unread
 }
 
-// forget has the due times of these stripes read again.
+// forget makes the due times of these stripes be read again.
 func (st *stripes) forget(stripes ...int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -98,7 +98,7 @@ func (st *stripes) forget(stripes ...int) {
 	}
 }
 
-// balance takes and gives up stripes as replicas come and go, until ctx is done.
+// balance acquires and releases stripes as replicas come and go, until ctx is done.
 func (s *triggers) balance(ctx context.Context) {
 	for again := true; again; again = wake.Wait(ctx, s.member.WatchEvery(), s.nudgeBalance) {
 		if s.locks.Used() {
@@ -110,8 +110,8 @@ func (s *triggers) balance(ctx context.Context) {
 	}
 }
 
-// meetLocks finds out how the lock service is before anything starts. One that has not been asked yet is taken to be
-// there, unless nothing may start without it.
+// meetLocks finds out whether the lock service answers before anything starts. A service that was not called yet counts
+// as there, unless nothing may start without it.
 func (s *triggers) meetLocks(ctx context.Context) {
 	s.locks.Meet()
 	if s.locks.Used() && s.locks.Required {
@@ -119,7 +119,7 @@ func (s *triggers) meetLocks(ctx context.Context) {
 	}
 }
 
-// lockStripes releases what is not mine any more and tries for what is not held yet.
+// lockStripes releases the stripes of others and tries for the own ones that are not held yet.
 func (s *triggers) lockStripes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -141,7 +141,7 @@ func (s *triggers) lockStripes(ctx context.Context) {
 	}
 	st.mu.Unlock()
 	if len(drop) > 0 {
-		_ = s.locks.Release(ctx, drop...) // what is lost already frees itself
+		_ = s.locks.Release(ctx, drop...) // a lost lease is free already
 	}
 	if len(want) == 0 {
 		s.probe(ctx)
@@ -164,7 +164,7 @@ func (s *triggers) lockStripes(ctx context.Context) {
 	}
 }
 
-// probe asks a lock service that was away whether it is back, when there is nothing else to ask.
+// probe asks a lock service that was away whether it is back, when no other call would.
 func (s *triggers) probe(ctx context.Context) {
 	if !s.locks.Down() {
 		return
@@ -193,7 +193,7 @@ func (s *triggers) owned() []int {
 	return owned
 }
 
-// leaveStripes gives all stripes up, in one call.
+// leaveStripes releases all stripes, in one call.
 func (s *triggers) leaveStripes(ctx context.Context) {
 	st := s.stripes
 	st.mu.Lock()
@@ -202,6 +202,6 @@ func (s *triggers) leaveStripes(ctx context.Context) {
 	st.mine = nil
 	st.mu.Unlock()
 	if len(held) > 0 {
-		_ = s.locks.Release(ctx, held...) // what is lost already frees itself
+		_ = s.locks.Release(ctx, held...) // a lost lease is free already
 	}
 }

@@ -65,7 +65,7 @@ func (l *listing) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcomin
 }
 
 // A due time of an own stripe that could not be read, or was forgotten as its lock was lost for a moment, is read
-// again. Else it would be left to those who look for what is overdue, until this replica happens to be the first.
+// again. Else it would be overdue each time, until this replica happens to be the first to decide it.
 func TestNoOwnDueTimeStaysForgotten(t *testing.T) {
 	tests := map[string]struct {
 		unable int
@@ -121,7 +121,7 @@ func (mute) TryAcquire(_ context.Context, requests ...locks.Request) ([]locks.At
 
 func (mute) Release(context.Context, ...*locks.Lease) error { return nil }
 
-// A lock service that was away and of which nobody knows what it did is not back.
+// A lock service that was away and whose last answer was lost is not back.
 func TestUnknownIsNotBack(t *testing.T) {
 	for name, ask := range map[string]func(*Scheduler, context.Context){
 		"for stripes": func(s *Scheduler, ctx context.Context) {

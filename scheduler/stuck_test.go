@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// holdAll takes every stripe's lock and those of some pools, and does nothing with them, as a holder
-// that is frozen or was killed right after acquiring them. Call the answer at the end.
+// holdAll holds every stripe's lock and those of some pools, and does nothing with them, as a holder
+// that hangs or was killed right after acquiring them. Call the answer at the end.
 func holdAll(t *testing.T, service *memlock.Service, pools ...string) (stillHeld func()) {
 	t.Helper()
 	var all []locks.Request
@@ -42,7 +42,7 @@ func holdAll(t *testing.T, service *memlock.Service, pools ...string) (stillHeld
 	}
 }
 
-// timed is a store that notes what deciding and claiming take.
+// timed is a store that measures deciding and claiming.
 type timed struct {
 	ledger.Store
 	mu      sync.Mutex
@@ -113,7 +113,7 @@ func (s *timed) decided(n int) []round {
 	return nil
 }
 
-// A stuck holder delays nothing by a second, beside what the store takes: by the database's times.
+// A holder that hangs delays nothing by a second, besides what the store takes: by the database's times.
 func TestAStuckLockHolderDelaysNothingByASecond(t *testing.T) {
 	service := memlock.New()
 	stillHeld := holdAll(t, service, "p", naming.DefaultPool)
@@ -139,14 +139,14 @@ func TestAStuckLockHolderDelaysNothingByASecond(t *testing.T) {
 	stillHeld()
 }
 
-// However many jobs are due: the sweep goes on without a pause until it has decided them all.
+// However many jobs are due: decisions about overdue jobs go on without a pause until all are decided.
 func TestAStuckLockHolderOfManyJobs(t *testing.T) {
 	t.Parallel()
 	const many = 1500
 	service := memlock.New()
 	stillHeld := holdAll(t, service, naming.DefaultPool)
 	st := sqlite(t).open(t)
-	// Suspended: each due time is decided, and nothing else keeps the machine busy.
+	// Suspended: each due time is decided, and no other work loads the machine.
 	j := jobs.Job{Schedule: "0 0 29 2 *", Handler: &starts{}, Suspend: true}
 	set := jobs.Set{Jobs: map[string]jobs.Job{}}
 	for n := range many {

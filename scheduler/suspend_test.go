@@ -57,7 +57,7 @@ func TestSuspendedJobsSkipTheirDueTimesForGood(t *testing.T) {
 	ran.onlyOnce(t)
 }
 
-// changes of what becomes of due times, by how many rows there were before and after each.
+// changes of the outcome of due times, by how many rows there were before and after each.
 type changes []change
 
 type change struct {

@@ -10,11 +10,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
-// taken is what keeps a run of a job from starting. The zero one is a free slot.
+// taken is what keeps a run of a job from starting. The zero value is a free slot.
 type taken struct {
 	code   reason.Code
-	why    string // whose run is in the way, where it is and since when, as far as the locked rows say
-	remedy string // for who asked for a run
+	why    string // which run is in the way, where it is and since when, as far as the locked rows say
+	remedy string // what the caller of a run can do
 	until  time.Time
 	force  string // what forces a run over the lost attempts that are in the way; see [jobs.LostError]
 }
@@ -27,7 +27,7 @@ func (d rules) slotTaken(j *plan.Job, state ledger.JobState) taken {
 	case len(state.Open) > 0:
 		first := state.Open[0]
 		why := d.stands(first)
-		if more := len(state.Open) - 1; more > 0 { // of a time when the job allowed it
+		if more := len(state.Open) - 1; more > 0 { // from a time when the job allowed it
 			why += fmt.Sprintf("; %d more of the job are open", more)
 		}
 		return taken{code: reason.SlotTaken, why: why, remedy: "wait for its end, or cancel it first: scheduler tasks cancel " + first.ID}
@@ -42,7 +42,7 @@ func (d rules) slotTaken(j *plan.Job, state ledger.JobState) taken {
 	return taken{}
 }
 
-// refusal tells who asked for a run what is in the way; command starts it over lost attempts, behind what force said.
+// refusal is the error of a run that cannot start; command starts it over lost attempts; force is what the caller gave.
 func (t taken) refusal(job, command, force string) error {
 	if t.force == "" {
 		return fmt.Errorf("%w: %s; %s", jobs.ErrConflict, t.why, t.remedy)
@@ -54,7 +54,7 @@ func (t taken) refusal(job, command, force string) error {
 	return &jobs.LostError{Job: job, Until: t.until, Force: t.force, Reason: why + t.remedy + ", start it now: " + command + " --force=" + t.force}
 }
 
-// forceOver is what forces a run over the lost attempts of a busy job as they are now: another loss changes it.
+// forceOver is what forces a run over the present lost attempts of a busy job: another loss changes it.
 func forceOver(state ledger.JobState) string {
 	if len(state.Lost) > 0 {
 		return state.Lost[0].ID
@@ -62,7 +62,7 @@ func forceOver(state ledger.JobState) string {
 	return state.BusyUntil.UTC().Format(time.RFC3339Nano)
 }
 
-// mayRun says until when lost attempts keep the job busy, and whose the last one is.
+// mayRun says until when lost attempts keep the job busy, and which run the last one is of.
 func mayRun(state ledger.JobState) string {
 	until := second(state.BusyUntil)
 	if len(state.Lost) == 0 {
@@ -70,14 +70,14 @@ func mayRun(state ledger.JobState) string {
 	}
 	last := state.Lost[0]
 	was := runOf(last.ID, last.ScheduledAt) + " was lost with replica " + last.Replica + " at " + second(last.At)
-	if more := len(state.Lost) - 1; more > 0 { // of a time when the job allowed it
+	if more := len(state.Lost) - 1; more > 0 { // from a time when the job allowed it
 		return fmt.Sprintf("%d lost attempts may run until %s: %s, %d before", more+1, until, was, more)
 	}
 	return "a lost attempt may run until " + until + ": " + was
 }
 
-// override is what force does: the job counts as free, though the lost attempts that it names may still run, of which the
-// note tells. An open task keeps the slot; force has no say about what a replica knows of.
+// override applies force: the job counts as free, though the lost attempts that it names may still run, as the note says.
+// An open task keeps the slot: force is for lost attempts only.
 func (d rules) override(j *plan.Job, state ledger.JobState, force string) (free ledger.JobState, note string) {
 	if d.slotTaken(j, state).force != force || force == "" {
 		return state, ""
@@ -87,7 +87,7 @@ func (d rules) override(j *plan.Job, state ledger.JobState, force string) (free 
 	return state, note
 }
 
-// stands says where an open task is.
+// stands says which state an open task is in.
 func (d rules) stands(t ledger.OpenTask) string {
 	run := runOf(t.ID, t.ScheduledAt)
 	switch {
@@ -101,7 +101,7 @@ func (d rules) stands(t ledger.OpenTask) string {
 	return run + " waits until " + second(t.RunAt)
 }
 
-// openedFirst says of a due time that an earlier one got the slot in the same decision. Whether that starts at once is
+// openedFirst says of a due time that an earlier one got the slot in the same decision. Whether that one starts at once is
 // not known yet.
 func openedFirst(o ledger.Opening, now time.Time) taken {
 	return taken{code: reason.SlotTaken, why: runOf(o.Task.ID, o.Task.ScheduledAt) + " was opened first, at " + second(now)}
@@ -111,5 +111,5 @@ func runOf(task string, at time.Time) string {
 	return "the run of " + at.UTC().Format(time.RFC3339Nano) + " (task " + task + ")"
 }
 
-// second is a time for people.
+// second is a time as messages show it.
 func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }

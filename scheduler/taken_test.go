@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
-// What has a job's slot is said: whose run, where, and since when.
+// A skipped run has what is in its way: which run, where, and since when.
 func TestSlotTaken(t *testing.T) {
 	now := replicatest.Time("12:00:05")
 	task := ledger.OpenTask{
@@ -75,8 +75,8 @@ func TestSlotTaken(t *testing.T) {
 	}
 }
 
-// Who asked for a run is told what forces it over a lost attempt, ready to be copied, and that what was forced is not what is
-// in the way. Over a task that is open nothing is forced.
+// The refusal of a run has the command that forces it over a lost attempt, ready to be copied, and says that a given force is
+// not for what is in the way. A task that is open cannot be forced aside.
 func TestRefusals(t *testing.T) {
 	lost := taken{why: "it is lost", remedy: "wait; else", until: replicatest.Time("12:00:06"), force: "t2"}
 	for _, c := range []struct {
@@ -97,7 +97,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Force takes the slot of the lost attempt that it names, and no other; what it says fits the room that the store gives it.
+// Force takes the slot of the lost attempt that it names, and no other; its note fits the length that the store allows.
 func TestOverride(t *testing.T) {
 	d, j := rules{now: replicatest.Time("12:00:05")}, &plan.Job{}
 	lost := ledger.LostTask{ID: strings.Repeat("i", 36), ScheduledAt: d.now.Add(time.Microsecond), Replica: strings.Repeat("r", 128), At: d.now}
@@ -136,7 +136,7 @@ func TestOverride(t *testing.T) {
 
 func open(tasks ...ledger.OpenTask) ledger.JobState { return ledger.JobState{Open: tasks} }
 
-// A due time behind one that the same decision opens is told so.
+// A due time behind one that the same decision opens names that one.
 func TestTakenByTheSameDecision(t *testing.T) {
 	j := jobs.Job{Schedule: "* * * * * *", Handler: replicatest.Nothing{}}
 	j.CatchUp.Grace = 2 * time.Second

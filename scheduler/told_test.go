@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// Who wants to know is told at once when a task has failed and when a due time was missed, with what is known of it.
+// A notification is sent at once when a task has failed and when a due time was missed, with what is known of it.
 func TestWhoWantsToKnowIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()
@@ -88,7 +88,7 @@ func TestOneMissedDueTimeIsTold(t *testing.T) {
 	if n := route.Task.Payload.(jobs.Notification); !n.Until.Equal(at) || n.Count != 1 {
 		t.Errorf("%+v", n)
 	}
-	// What nobody has any more is dropped after retiredFor, and not before.
+	// Events whose definition no configuration has any more are dropped after RetiredFor, and not before.
 	for ago, keep := range map[time.Duration]bool{plan.RetiredFor - 1: true, plan.RetiredFor: false} {
 		if route := p.Route(at, ledger.Event{Event: jobs.EventFailed, Job: "gone", HappenedAt: at.Add(-ago)}); route.Keep != keep || route.Task != nil {
 			t.Errorf("%v old: %+v", ago, route)
@@ -96,7 +96,7 @@ func TestOneMissedDueTimeIsTold(t *testing.T) {
 	}
 }
 
-// telling is a store that has events, and notes what it is asked for and when.
+// telling is a store that has events, and notes its calls and their times.
 type telling struct {
 	*memstore.Store
 	answers []any // ledger.Notified or error; afterwards there is nothing
@@ -117,8 +117,9 @@ func (s *telling) Notify(_ context.Context, n ledger.Notify) (ledger.Notified, e
 	return next.(ledger.Notified), nil
 }
 
-// All events are looked at, a batch at a time with a pause between two, then again from the first one each second. An
-// error ends the round, and is said: as one of the store if that is away. Whoever runs notifications is woken for what came.
+// All events are read, a batch at a time with a pause between two, then again from the first one each second. An
+// error ends the round, and is logged; if the store is away it counts for readiness. The feeder of notifications is woken
+// for new tasks.
 func TestHowEventsAreLookedAt(t *testing.T) {
 	for what, c := range map[string]struct {
 		answers []any

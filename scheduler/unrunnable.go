@@ -12,15 +12,15 @@ import (
 
 const (
 	unrunnableEvery = time.Minute
-	// unrunnableAgain is how often people are told of the same pool and kind, at most.
+	// unrunnableAgain is the shortest time between two log lines about the same pool and kind.
 	unrunnableAgain = time.Hour
-	// unrunnableLines is how many kinds the log is told of in one look; the others have their turn a minute later.
+	// unrunnableLines is how many kinds are logged after one look; the others are logged a minute later.
 	unrunnableLines = 50
 )
 
-// unrunnable tells people of tasks that are due and that no live replica has a handler for, until ctx is done. It
-// looks as soon as this replica has met the first task that it cannot run itself, and each minute from then on, until
-// there is none that waits for nobody: then it looks again when this replica meets the next one, a minute later at the soonest.
+// unrunnable logs tasks that are due and that no live replica has a handler for, until ctx is done. It looks as soon as
+// this replica meets the first task that it cannot run itself, and each minute from then on, until every task has a
+// replica that can run it: then it looks again when this replica meets the next one, at least a minute later.
 func (s *executor) unrunnable(ctx context.Context) {
 	said := map[[2]string]time.Time{}
 	for again := s.nudgeUnrunnable; wake.Wait(ctx, unrunnableEvery, again); {
@@ -68,10 +68,10 @@ func (s *executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 	s.log.Warn(what, "pool", p.Name, "kind", u.Kind, "tasks", u.Tasks, "since", u.Since.Format(time.RFC3339))
 }
 
-// forgetUnknown is called when nothing waits for nobody. What this replica has no handler for is met again where it was
-// forgotten; in pools in which others have work it is remembered.
+// forgetUnknown is called when every task has a replica that can run it. Tasks that this replica has no handler for are met
+// again where they were forgotten; in pools in which others have work they are remembered.
 func (s *executor) forgetUnknown(pools []ledger.PoolStatus) {
-	s.metUnknown.Store(false) // before the pools are asked for all: what is met from then on counts
+	s.metUnknown.Store(false) // before the pools are asked for all kinds: what is met from then on counts
 	for _, p := range pools {
 		if f, ours := s.feeders[p.Name]; ours && f.askForAll(p.Pending == 0) {
 			s.metUnknown.Store(true)

@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// standing is a store whose pools stand like this.
+// standing is a store whose pools have this status.
 type standing struct {
 	ledger.Store
 	mu    sync.Mutex
@@ -54,13 +54,13 @@ func (s *standing) asks() int {
 	return n
 }
 
-// watching is a replica with pool p, which looks after what waits for nobody in a store whose pools stand like that.
+// watching is a replica with pool p and the loop unrunnable, on a store whose pools have this status.
 func watching(t *testing.T, pools ...ledger.PoolStatus) (*Scheduler, *standing, *replicatest.Warnings) {
 	t.Helper()
 	return watchingFrom(t, func(*Scheduler) {}, pools...)
 }
 
-// watchingFrom is watching by a replica that has been through something before it looks.
+// watchingFrom is watching by a replica after before was called on it.
 func watchingFrom(t *testing.T, before func(*Scheduler), pools ...ledger.PoolStatus) (*Scheduler, *standing, *replicatest.Warnings) {
 	t.Helper()
 	st := &standing{Store: &memstore.Store{Database: memstore.New()}, pools: pools}
@@ -78,7 +78,7 @@ func watchingFrom(t *testing.T, before func(*Scheduler), pools ...ledger.PoolSta
 	return s, st, log
 }
 
-// unrunnableIn is a pool that some configuration has, with a task of each of these kinds that waits for nobody.
+// unrunnableIn is a pool that some configuration has, with a task of each of these kinds that no replica can run.
 func unrunnableIn(pool string, kinds ...string) ledger.PoolStatus {
 	p := ledger.PoolStatus{Name: pool, Hash: "some", Pending: len(kinds)}
 	for _, kind := range kinds {
@@ -87,7 +87,7 @@ func unrunnableIn(pool string, kinds ...string) ledger.PoolStatus {
 	return p
 }
 
-// What waits for nobody is said with what to do about it: that depends on what is missing.
+// A task that no replica can run is logged with what to do about it: that depends on what is missing.
 func TestWhatIsSaidOfWhatWaitsForNobody(t *testing.T) {
 	status := func(p ledger.PoolStatus, edit func(p *ledger.PoolStatus)) ledger.PoolStatus { edit(&p); return p }
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestWhatIsSaidOfWhatWaitsForNobody(t *testing.T) {
 	})
 }
 
-// Each pool and kind is said once in an hour, and unrunnableLines of them at most in a look; the others a minute later.
+// Each pool and kind is logged once in an hour, and unrunnableLines of them at most in a look; the others a minute later.
 func TestHowOftenItIsSaidThatTasksWaitForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st, log := watching(t, unrunnableIn("p", "typo"), unrunnableIn("q", "typo"))
@@ -147,8 +147,8 @@ func TestHowOftenItIsSaidThatTasksWaitForNobody(t *testing.T) {
 	})
 }
 
-// As long as something waits for nobody a replica looks each minute. Once nothing does, it looks again when it meets
-// something, and not before a minute is over.
+// While there are tasks that no replica can run, a replica looks each minute. After that it looks again when it meets
+// such a task, and not before a minute is over.
 func TestWhenItIsLookedAtWhatWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st, _ := watching(t, unrunnableIn("q", "typo"))
@@ -182,8 +182,8 @@ func TestWhenItIsLookedAtWhatWaitsForNobody(t *testing.T) {
 	})
 }
 
-// When nothing waits for nobody a replica asks for tasks of all kinds again, but in pools where others have work: there
-// it would meet the same kinds.
+// When every task has a replica that can run it, a replica asks for tasks of all kinds again, but not in pools where others
+// have work: there it would meet the same kinds.
 func TestWhatIsForgottenWhenNothingWaitsForNobody(t *testing.T) {
 	for pending, forgets := range map[int]bool{0: true, 1: false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// polled is a store that counts what is asked for work.
+// polled is a store that counts its calls for work.
 type polled struct {
 	*memstore.Store
 	readies, claims, looks atomic.Int64
@@ -40,7 +40,7 @@ func (p *polled) Look(ctx context.Context, pool string, l ledger.Look) (ledger.S
 	return p.Store.Look(ctx, pool, l)
 }
 
-// asked is how often it was asked for work in a minute.
+// asked is how many calls for work came in a minute.
 func (p *polled) asked() (readies, claims int64) {
 	p.readies.Store(0)
 	p.claims.Store(0)
@@ -48,12 +48,12 @@ func (p *polled) asked() (readies, claims int64) {
 	return p.readies.Load(), p.claims.Load()
 }
 
-// quick is a handler that is done at once and counts.
+// quick is a handler that returns at once and counts.
 type quick struct{ n *atomic.Int64 }
 
 func (q quick) Run(context.Context, jobs.Task, io.Writer) error { q.n.Add(1); return nil }
 
-// Identity makes all of them one definition.
+// Identity is the same for all of them.
 func (quick) Identity() string { return "quick" }
 
 // running starts a replica that ends with the test's bubble.
@@ -75,8 +75,8 @@ func runs(t *testing.T, st ledger.Store, set jobs.Set, o Options) *Scheduler {
 	return s
 }
 
-// What a replica cannot run costs it no more than its poll, does not hold up what stands behind it, and is run
-// as soon as somebody joins who can.
+// Tasks that a replica cannot run cost it no more than its poll, do not delay the tasks behind them, and run
+// as soon as a replica joins that can run them.
 func TestWhatNobodyHereCanRunCostsNothing(t *testing.T) {
 	ran, later := new(atomic.Int64), new(atomic.Int64)
 	pool := func(kinds ...string) jobs.Pool {
@@ -99,7 +99,7 @@ func TestWhatNobodyHereCanRunCostsNothing(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		before []jobs.NewTask // of the first replica's, of a second one, which goes and leaves them
-		knows  jobs.Set       // who can run them
+		knows  jobs.Set       // of a replica that can run them
 	}{
 		"a kind":                            {tasks("p", "new-0"), jobs.Set{Pools: map[string]jobs.Pool{"p": pool("new-0")}}},
 		"more kinds than a statement names": {tasks("p", newKinds...), jobs.Set{Pools: map[string]jobs.Pool{"p": pool(newKinds...)}}},
@@ -184,7 +184,7 @@ func TestJobsOfOthersCostNothing(t *testing.T) {
 	})
 }
 
-// A pool that a newer configuration has otherwise is left to that one's replicas, and taken up when they are gone.
+// A pool that differs in a newer configuration is left to its replicas, and taken back when they have left.
 func TestAPoolOfANewerConfigurationCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := new(atomic.Int64)
@@ -219,8 +219,8 @@ func TestAPoolOfANewerConfigurationCostsNothing(t *testing.T) {
 	})
 }
 
-// What waits for nobody is said once for each pool and kind, with the count, and again an hour later; what
-// another replica can run is not.
+// Tasks that no replica can run are logged once for each pool and kind, with the count, and again an hour later; tasks that
+// another replica can run are not.
 func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 	})
 }
 
-// counted is a store that counts how often it is asked what waits for nobody.
+// counted is a store that counts the reads of unrunnable.
 type counted struct {
 	*memstore.Store
 	n atomic.Int64
@@ -296,7 +296,7 @@ func (l *counted) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return l.Store.Pools(ctx)
 }
 
-// A replica asks what waits for nobody as long as something does, and again when the next one comes.
+// A replica reads what no replica can run while there is some, and again when it meets the next such task.
 func TestUnknownKindsAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestUnknownKindsAreForgotten(t *testing.T) {
 	})
 }
 
-// What others have a handler for, and no time yet, is looked at once a minute, however often it is met.
+// Tasks that other replicas have a handler for, and no free worker yet, cost one read a minute, however often they are met.
 func TestWhatOthersRunIsLookedAtSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// attempt is what a blocking handler tells about one attempt.
+// attempt is what a blocking handler reports of one attempt.
 type attempt struct {
 	task    jobs.Task
 	ctx     context.Context //nolint:containedctx // the test looks at when and why it ends
@@ -54,7 +54,7 @@ func far(h jobs.Handler, policy jobs.OnLost) jobs.Set {
 	return jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "0 0 29 2 *", Handler: h, OnLost: policy}}}
 }
 
-// runNow runs job j on the replica as soon as that takes it, and returns its attempt.
+// runNow runs job j on the replica as soon as that accepts it, and returns its attempt.
 func runNow(t *testing.T, r *replica, b *blocking) *attempt {
 	t.Helper()
 	await.Until(t, "the replica runs the job", func() bool {
@@ -89,7 +89,7 @@ func TestAnOutageOfTheStoreDoesNotStopWhatNobodyMayStartElsewhere(t *testing.T) 
 	}
 }
 
-// What others may start once the session is over is stopped before they can.
+// An attempt that others may start once the session is over is stopped before they can.
 func TestAnOutageOfTheStoreStopsWhatOthersMayStart(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
@@ -99,7 +99,7 @@ func TestAnOutageOfTheStoreStopsWhatOthersMayStart(t *testing.T) {
 	r := start(t, cut, nil, far(h, jobs.LostRetries), scheduler.Options{ID: "a", SessionTTL: ttl})
 	a := runNow(t, r, h)
 	cut.cut.Store(true)
-	over := time.Now().Add(ttl) // the last beat that was acknowledged is older than the cut
+	over := time.Now().Add(ttl) // the last heartbeat that was acknowledged is older than the cut
 	select {
 	case at := <-a.stopped:
 		if at.After(over) {
@@ -118,7 +118,7 @@ func TestAnOutageOfTheStoreStopsWhatOthersMayStart(t *testing.T) {
 	}
 }
 
-// extensions notes what the replica asks for.
+// extensions notes which rows the replica extends.
 type extensions struct {
 	ledger.Store
 	mu    sync.Mutex
@@ -134,7 +134,7 @@ func (e *extensions) Extend(ctx context.Context, session string, moves []ledger.
 	return e.Store.Extend(ctx, session, moves)
 }
 
-// An attempt that runs past due times of its job keeps the slot by its row, beat by beat.
+// An attempt that runs past due times of its job keeps the slot by its row, heartbeat by heartbeat.
 func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)

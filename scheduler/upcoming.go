@@ -14,7 +14,7 @@ type upcoming struct {
 	mu    sync.Mutex
 	queue dueQueue
 	index map[string]*due
-	freed map[string]time.Time // what is being decided; and, if its slot was freed meanwhile, when
+	freed map[string]time.Time // jobs that are being decided; the time is when the slot was freed meanwhile
 	reads int                  // how many read rows at the moment
 	ended map[string]time.Time // jobs whose slot was freed meanwhile, and when
 }
@@ -30,7 +30,7 @@ func newUpcoming() *upcoming {
 	return &upcoming{index: map[string]*due{}, freed: map[string]time.Time{}, ended: map[string]time.Time{}}
 }
 
-// set makes at the job's next time; a zero at forgets the job. With waits it is looked at when its slot is free, too.
+// set makes at the job's next time; a zero at forgets the job. With waits the job is looked at when its slot is free, too.
 func (u *upcoming) set(job string, at time.Time, waits bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -50,8 +50,8 @@ func (u *upcoming) set(job string, at time.Time, waits bool) {
 	}
 }
 
-// free makes now the time to look at a job of which a due time waits for the slot, and reports whether there is one. If
-// the job is just being decided, decided does so: whether a due time waits is not known before.
+// free makes now the time to look at a job with a due time that waits for the slot, and reports whether there is one. If
+// the job is just being decided, decided does so: before that it is not known whether a due time waits.
 func (u *upcoming) free(job string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -65,7 +65,7 @@ func (u *upcoming) free(job string, now time.Time) bool {
 	return u.hasten(job, now)
 }
 
-// hasten looks at a job at that moment, if a due time waits. The caller holds u.mu.
+// hasten makes at the time to look at a job, if a due time waits. The caller holds u.mu.
 func (u *upcoming) hasten(job string, at time.Time) bool {
 	d, known := u.index[job]
 	if !known || !d.waits {
@@ -76,7 +76,7 @@ func (u *upcoming) hasten(job string, at time.Time) bool {
 	return true
 }
 
-// deciding notes that these jobs are about to be decided; call the answer when it is known what waits.
+// deciding notes that these jobs are about to be decided; call decided when it is known what waits.
 func (u *upcoming) deciding(names []string) (decided func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -113,8 +113,8 @@ func (u *upcoming) reading() (read func()) {
 	}
 }
 
-// take removes up to limit jobs that are due at now and wanted, earliest first; what is due and
-// not wanted is forgotten.
+// take removes up to limit jobs that are due at now and wanted, earliest first; jobs that are due and
+// not wanted are forgotten.
 func (u *upcoming) take(now time.Time, limit int, wanted func(job string) bool) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -162,7 +162,7 @@ func (q *dueQueue) Pop() any {
 	return d
 }
 
-// look reads the next due times of stripes into the heap. What could not be read is read when the stripes are
+// look reads the next due times of stripes into the heap. If that fails, they are read when the stripes are
 // balanced next.
 func (s *triggers) look(ctx context.Context, stripes []int) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -64,7 +64,7 @@ func TestUpcomingForgetsWhatIsNotWanted(t *testing.T) {
 	}
 }
 
-// A job of which a due time waits for the slot is looked at once that is free, and no other job is.
+// A job with a due time that waits for the slot is looked at once that is free, and no other job is.
 func TestOnlyWhatWaitsForASlotIsLookedAtWhenItIsFree(t *testing.T) {
 	now, second := replicatest.Time("12:00:05"), time.Second
 	for what, c := range map[string]struct {
@@ -94,7 +94,7 @@ func TestOnlyWhatWaitsForASlotIsLookedAtWhenItIsFree(t *testing.T) {
 	}
 }
 
-// If the slot is freed while the job is decided, what then waits for it is looked at once more, and at once.
+// If the slot is freed while the job is decided, a due time that waits then is looked at once more, and at once.
 func TestASlotThatIsFreedMeanwhile(t *testing.T) {
 	start, second := replicatest.Time("12:00:05"), time.Second
 	for what, c := range map[string]struct {
@@ -177,7 +177,7 @@ func TestADueTimeStartsWhenItsSlotIsFree(t *testing.T) {
 	})
 }
 
-// At most so many are taken, the earliest ones; the others stay, and so does what is not due.
+// At most so many are taken, the earliest ones; the others stay, and so do those that are not due.
 func TestUpcomingTakesNoMoreThanItIsAskedFor(t *testing.T) {
 	u := newUpcoming()
 	for name, at := range map[string]int64{"a": 1, "b": 2, "c": 3, "d": 4, "later": 9} {

@@ -27,7 +27,7 @@ type kindsRun struct {
 	kinds map[string]int
 }
 
-// as is one of them, which other replicas know by what it says.
+// as is one of them, with an identity that other replicas know.
 func (w *kindsRun) as(says string) jobs.Handler {
 	return jobs.Named(says, does(func(_ context.Context, t jobs.Task, _ io.Writer) error {
 		w.mu.Lock()
@@ -66,8 +66,8 @@ func (l *lines) have(all ...string) bool {
 	})
 }
 
-// Two versions of a program on one store: the older one claims the tasks that it would run in the same way, and
-// says what it leaves to the newer one.
+// Two versions of a program on one store: the older one claims the tasks of kinds that are the same in both, and
+// says which it leaves to the newer one.
 func TestAnOlderReplicaClaimsWhatIsTheSame(t *testing.T) {
 	t.Parallel()
 	base := func(w *kindsRun) jobs.Pool {
@@ -229,8 +229,8 @@ func held(says string, t *testing.T) jobs.Handler {
 	}))
 }
 
-// Work that is left to a newer replica, which does not come to it, is no work for an older one: it does not claim for
-// nothing, nor look more often than it does without work.
+// Work that is left to a newer replica, which does not come to it, is no work for an older one: it makes no claims in
+// vain, nor looks more often than without work.
 func TestWhatIsLeftToANewerReplicaIsNoWork(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)

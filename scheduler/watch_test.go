@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// orphaned is a store with tasks of dead replicas.
+// orphaned is a store with tasks of expired sessions.
 type orphaned struct {
 	*picky
 	mu      sync.Mutex
@@ -76,7 +76,7 @@ type reapings struct {
 
 func (r *reapings) Reaped(l ledger.Reaped) { r.tasks = append(r.tasks, l.Task.ID) }
 
-// What was reaped counts, also where the store refuses the rest; a task that waits for another attempt is claimed at
+// The reaped tasks count, also where the store refuses the rest; a task that is pending for another attempt is claimed at
 // once. A refusal of some tasks is no outage of the store.
 func TestWhatIsReaped(t *testing.T) {
 	for what, c := range map[string]struct {

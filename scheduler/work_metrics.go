@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// workMetrics is told what the work of a replica does, as it does it.
+// workMetrics is told what the work of a replica does, when it does it.
 type workMetrics interface {
 	Claimed(c ledger.ClaimTry)
 	Started(t jobs.Task, lag time.Duration)
@@ -26,7 +26,7 @@ func (s *executor) lag(t jobs.Task) time.Duration {
 	return max(0, s.clock.Now().Sub(due))
 }
 
-// claimResult says what came of a claim.
+// claimResult is the result of a claim.
 func claimResult(got ledger.Claimed, err error) ledger.ClaimResult {
 	switch {
 	case errors.Is(err, ledger.ErrOutdated):

@@ -234,7 +234,7 @@ func TestAPausedPoolStartsNothing(t *testing.T) {
 	if err := st.Sides().API.PausePool(t.Context(), "p", &yes, "a test"); err != nil {
 		t.Fatal(err)
 	}
-	// One that was decided before the pause may be on its way: what counts is what is decided after.
+	// A decision from before the pause may be under way: what counts is what is decided after.
 	paused := len(ledgerOf(t, st, "every-second"))
 	await.Until(t, "two more due times are decided", func() bool { return len(ledgerOf(t, st, "every-second")) >= paused+2 })
 	enqueue(t, st, r, 1)

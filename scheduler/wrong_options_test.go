@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// What cannot be is refused before anything begins, all at once and each with its field.
+// Wrong options are refused before anything begins, all at once and each with its field.
 func TestWrongOptions(t *testing.T) {
 	st := &memstore.Store{Database: memstore.New()}
 	for want, o := range map[string]scheduler.Options{

@@ -21,10 +21,10 @@ import (
 // Options of a Bench. The zero value works.
 type Options struct {
 	// Store is a migrated store that no replica works on; it stays the caller's. Default: a new one on
-	// SQLite in memory. The Bench takes all tasks in it for its own.
+	// SQLite in memory. The Bench treats all tasks in it as its own.
 	Store *store.Store
-	// Scheduler is for the replica that works while a method runs: Labels, Logger, … LockService does not count. Handlers, also those of
-	// notifications, run one at a time unless Workers is larger.
+	// Scheduler is for the replica that works while a method runs: Labels, Logger, … LockService is ignored. Handlers, also
+	// those of notifications, run one at a time unless Workers is larger.
 	Scheduler scheduler.Options
 }
 
@@ -39,12 +39,12 @@ type Bench struct {
 	made time.Time
 }
 
-// New makes a Bench of set, whose pools are known to its store from then on. The test fails if set is
+// New makes a Bench of set, and adds the set's pools to its store. The test fails if set is
 // not valid.
 func New(t testing.TB, set jobs.Set, o Options) *Bench {
 	t.Helper()
-	// Bubble and machine have two clocks, and a busy machine lets much of its own time pass in no time
-	// at all of the bubble's.
+	// A bubble has a clock of its own: on a busy machine much real time may pass while none of the
+	// bubble's does.
 	o.Scheduler.SessionTTL = cmp.Or(o.Scheduler.SessionTTL, time.Minute)
 	o.Scheduler.Workers = cmp.Or(o.Scheduler.Workers, 1)
 	o.Scheduler.MaxClockSkew = cmp.Or(o.Scheduler.MaxClockSkew, time.Hour)
@@ -53,12 +53,12 @@ func New(t testing.TB, set jobs.Set, o Options) *Bench {
 	if o.Store == nil {
 		b.open()
 	}
-	b.ended() // what the store had before is none of the test's
+	b.ended() // tasks that ended in the store before are not the test's
 	b.run(job{})
 	return b
 }
 
-// open makes a database in memory, with one connection: a second one would have a memory of its own.
+// open makes a database in memory, with one connection: a second one would open another database.
 func (b *Bench) open() {
 	b.t.Helper()
 	db, err := sql.Open("sqlite", ":memory:")
@@ -98,7 +98,7 @@ func (b *Bench) Enqueue(tasks ...jobs.NewTask) []jobs.Task {
 }
 
 // Pending returns the tasks that have not ended, in the order in which they were made: those that
-// nobody has drained, those that wait for their time, and those that wait for another attempt.
+// were not drained, those that wait for their time, and those that wait for another attempt.
 func (b *Bench) Pending() []jobs.Task {
 	b.t.Helper()
 	return b.tasks(b.ctx(), jobs.StatePending, jobs.StateRunning)
@@ -117,7 +117,7 @@ func Payload[P any](t testing.TB, task jobs.Task) (p P) {
 	return p
 }
 
-// ended returns the tasks whose end nobody has seen, in the order in which they were made.
+// ended returns the tasks whose end was not returned yet, in the order in which they were made.
 func (b *Bench) ended() []jobs.Task {
 	b.t.Helper()
 	all := b.tasks(b.ctx(), jobs.StateSucceeded, jobs.StateFailed, jobs.StateLost, jobs.StateCancelled)

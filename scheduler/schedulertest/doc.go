@@ -11,7 +11,7 @@
 //
 // Nothing runs between the calls, and no schedule fires on its own: [Bench.Drain] does what is due and
 // stops, [Bench.Fire] and [Bench.FireAt] run a job as well. Code under test that enqueues takes
-// [Bench.Store], and [Bench.DB] for its own tables; what it enqueued stands in [Bench.Pending].
+// [Bench.Store], and [Bench.DB] for its own tables; what it enqueued is in [Bench.Pending].
 //
 // Within a [testing/synctest] bubble, [Bench.RunUntil] goes through schedules, delays and retries of
 // days in milliseconds; only what a handler itself waits for costs more, about a second for each hour.

@@ -15,7 +15,7 @@ func tell(ctx context.Context, t jobs.Task, n jobs.Notification) error {
 	return nil
 }
 
-// A job that fails, and a function that is told.
+// A job that fails, and a function that gets its notification.
 func ExampleBench_Fire_notifications() {
 	backup := jobs.Func(func(context.Context, jobs.Task, struct{}) error { return errors.New("disk full") })
 	set := jobs.Set{Jobs: map[string]jobs.Job{

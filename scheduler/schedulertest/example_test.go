@@ -27,7 +27,7 @@ func placeOrder(ctx context.Context, st *store.Store, tx *sql.Tx, order int) err
 	return err
 }
 
-// What code enqueued, and what handlers make of it.
+// Tests of code that enqueues, and of handlers.
 func ExampleBench() {
 	t := exampleT() // in a test: the *testing.T it is given
 	b := schedulertest.New(t, jobs.Set{Pools: map[string]jobs.Pool{

@@ -49,7 +49,7 @@ func fails(t *testing.T, test func(t testing.TB)) string {
 	return f.why
 }
 
-// What cannot be done fails the test, and says what to do.
+// A call that cannot be done fails the test, and says what to do.
 func TestFailures(t *testing.T) {
 	var did []string
 	set := work(&did)
@@ -143,7 +143,7 @@ func TestTasksThatEnqueue(t *testing.T) {
 	})
 }
 
-// Time passes for handlers, too, and ends those that take too long.
+// Time passes for handlers, too, and times out those that take too long.
 func TestLongWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nap := func(ctx context.Context, _ jobs.Task, _ struct{}) error {
@@ -186,7 +186,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// Nothing outlives a call: outside of bubbles nobody else would notice.
+// Nothing outlives a call: outside of bubbles no other test would notice.
 func TestNothingIsLeftRunning(t *testing.T) {
 	var did []string
 	b := schedulertest.New(t, work(&did), schedulertest.Options{})

@@ -10,9 +10,9 @@ import (
 )
 
 // left counts what runs, and what is due: tasks in pools that are not paused, jobs, and events that
-// somebody may want to be told of. When no task runs or is ready, counted in one statement, nobody is left
-// who could enqueue more; so what is read after that is only what time has brought, and events. These
-// become tasks in their turn, which the second count finds.
+// may have a notification. When no task runs or is ready, counted in one statement, nothing can enqueue
+// more; so what is read after that is only what became due with time, and events. Events
+// become tasks, which the second count finds.
 func left(ctx context.Context, st ledger.Store) (running, due int, err error) {
 	if running, due, err = tasks(ctx, st); err != nil || running+due > 0 {
 		return running, due, err
@@ -34,7 +34,7 @@ func left(ctx context.Context, st ledger.Store) (running, due int, err error) {
 // asIs believes the database's clock.
 func asIs(database time.Time) (time.Time, error) { return database, nil }
 
-// tasks fails at once if something is due that no handler of the set is for.
+// tasks counts tasks that run and that are due. It fails at once if the set has no handler for one that is due.
 func tasks(ctx context.Context, st ledger.Store) (running, due int, err error) {
 	pools, err := st.Pools(ctx)
 	for _, p := range pools {
@@ -50,8 +50,8 @@ func tasks(ctx context.Context, st ledger.Store) (running, due int, err error) {
 	return running, due, err
 }
 
-// events counts those that wait for their turn, and takes none. One of a definition that is gone waits
-// for its return.
+// events counts those that wait to be routed, and takes none. An event whose definition no configuration has is
+// not counted.
 func events(ctx context.Context, st ledger.Store) (n int, err error) {
 	_, err = st.Notify(ctx, ledger.Notify{Limit: 500, Route: func(_ time.Time, e ledger.Event) ledger.Route {
 		if e.Hash != "" {
@@ -116,7 +116,7 @@ func (b *Bench) isDue(name string, at time.Time) error {
 	return nil
 }
 
-// still is a store that keeps due times to itself: no schedule fires. A manual run becomes the run of
+// still is a store that reports no due times: no schedule fires. A manual run becomes the run of
 // due time at, unless that is zero.
 type still struct {
 	ledger.Store

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
-// stuckAfter is how long tasks may be due with nobody running any before the test fails.
+// stuckAfter is how long tasks may be due while none runs before the test fails.
 const stuckAfter = 5 * time.Second
 
 // Drain runs tasks until none is due or running, those that are enqueued meanwhile included, and
@@ -66,19 +66,19 @@ func (b *Bench) RunUntil(at time.Time) []jobs.Task {
 	return b.ended()
 }
 
-// job is one to be run besides what is due: none without a name, at a due time of its own if at is one.
+// job is one to be run besides what is due: none without a name; for due time at, unless that is zero.
 type job struct {
 	name string
 	at   time.Time
 }
 
-// run works until nothing is due, on a store that keeps its schedules to itself.
+// run works until nothing is due, on a store that reports no due times.
 func (b *Bench) run(j job) {
 	b.t.Helper()
 	b.work(still{b.opt.Store.Sides().Replica, j.at}, j)
 }
 
-// work has a replica work until nothing is due, and ends it.
+// work runs a replica until nothing is due, and ends it.
 func (b *Bench) work(st ledger.Store, j job) {
 	b.t.Helper()
 	if now := time.Now(); now.Before(b.made.AddDate(0, 0, -1)) {
@@ -106,8 +106,8 @@ func (b *Bench) work(st ledger.Store, j job) {
 	}
 }
 
-// oneAtATime is for notifications, which have workers of their own beside the replica's. What handlers wait for is a
-// channel, which a synctest bubble sees, unlike a mutex.
+// oneAtATime is for notifications, which have workers of their own beside the replica's. Handlers wait on a
+// channel: a synctest bubble sees that, unlike a wait on a mutex.
 func oneAtATime() func(jobs.Handler) jobs.Handler {
 	turn := make(chan struct{}, 1)
 	return func(next jobs.Handler) jobs.Handler { return inTurn{turn, next} }
@@ -129,7 +129,7 @@ func (h inTurn) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 }
 
 // idle waits until the replica has started, runs j, and waits until nothing is due. It looks less and
-// less often: handlers may sleep for hours, which in a bubble are nothing but looks.
+// less often: handlers may sleep for hours, and in a bubble such a sleep costs nothing but the looks.
 func (b *Bench) idle(ctx context.Context, st ledger.Store, s *scheduler.Scheduler, j job, ended chan error) error {
 	began, moved, last := time.Now(), time.Now(), 0
 	s.Wake()
@@ -175,7 +175,7 @@ func started(s *scheduler.Scheduler) bool {
 	return false
 }
 
-// stuck says what is due and does not start.
+// stuck is the error that says what is due and does not start.
 func (b *Bench) stuck(ctx context.Context) error {
 	var rows strings.Builder
 	for _, t := range b.tasks(ctx, jobs.StatePending) {

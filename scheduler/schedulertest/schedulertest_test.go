@@ -143,7 +143,7 @@ func TestDrainFiresNothing(t *testing.T) {
 		if ended := b.Drain(); len(ended) != 0 {
 			t.Errorf("%+v", ended)
 		}
-		// What has become due meanwhile is decided as after an outage: all of it within the grace of 10 s.
+		// Due times that have come meanwhile are decided as after an outage: all those within the grace of 10 s.
 		if ended := b.RunUntil(time.Now()); len(ended) == 0 || len(ended) > 10 {
 			t.Errorf("%d ran", len(ended))
 		}
@@ -153,7 +153,7 @@ func TestDrainFiresNothing(t *testing.T) {
 	})
 }
 
-// Who is to be told of a failure has been told when Drain returns.
+// The notification of a failure has been sent when Drain returns.
 func TestNotifications(t *testing.T) {
 	both(t, func(t *testing.T) {
 		var told []string
@@ -177,7 +177,7 @@ func TestNotifications(t *testing.T) {
 	})
 }
 
-// Handlers write to what the test has without a lock: they run one at a time, unless the test asks for more.
+// Handlers write to the test's variables without a lock: they run one at a time, unless the test asks for more.
 func TestHandlersRunOneAtATime(t *testing.T) {
 	for workers, want := range map[int]int64{0: 1, 4: 4} {
 		synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,7 @@ func TestWhoStopsAskingSaysNothingAboutTheStore(t *testing.T) {
 	}
 }
 
-// A session that cannot be expired is noticed.
+// A failure to expire a session counts as a failure of the store.
 func TestAFailureToExpireIsSeen(t *testing.T) {
 	s := memberOn(t, mutes{newStore()})
 	s.expire(t.Context(), ledger.Peer{Session: "other"}, time.Minute)

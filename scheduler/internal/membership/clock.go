@@ -9,23 +9,23 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// consistentRenewals is how often in a row a new database time must be seen before it is believed.
+// consistentRenewals is how many heartbeats in a row must bring a new database time before it is believed.
 const consistentRenewals = 3
 
-// Clock tells the time that decisions are made by: the smaller of the database's time and what
-// the last believed database time plus the time elapsed since says. So neither a database clock
-// that jumps ahead nor a replica's own wall clock makes anything fire early.
+// Clock is the time that decisions are made by: the earlier one of the database's time, and of the last believed
+// database time plus the time elapsed since. So neither a database clock that jumps ahead nor a
+// replica's own wall clock makes a trigger fire early.
 type Clock struct {
 	maxSkew time.Duration
 
 	mu   sync.Mutex
 	base reading // the last believed
 	next reading // a deviating one that may become base
-	seen int     // how often next was confirmed
+	seen int     // how many readings in a row confirmed next
 	off  time.Duration
 
-	// ahead is how far base runs before the database's time: a reading is counted from before it was
-	// asked for, so up to its round trip.
+	// ahead is how far base is ahead of the database's time: a reading counts from before it was
+	// asked for, so it is ahead by up to its round trip.
 	ahead time.Duration
 
 	wall    time.Duration // the database's time less this machine's, at the last reading
@@ -35,16 +35,16 @@ type Clock struct {
 type reading struct {
 	database time.Time
 	at       boottime.Instant
-	trip     time.Duration // from asking to the answer: the reading is that vague
+	trip     time.Duration // from asking to the answer: the reading is exact to that
 }
 
 func (r reading) now() time.Time { return r.database.Add(r.at.Elapsed()) }
 
-// NewClock makes one that knows no time yet, and believes steps of up to maxSkew at once.
+// NewClock makes a Clock that has no time yet, and believes steps of up to maxSkew at once.
 func NewClock(maxSkew time.Duration) *Clock { return &Clock{maxSkew: maxSkew} }
 
-// Observe takes the database's time as an acknowledged beat brought it; asked is the moment before
-// the beat was sent.
+// Observe takes the database's time as an acknowledged heartbeat brought it; asked is the moment before
+// the heartbeat was sent.
 func (c *Clock) Observe(asked boottime.Instant, database time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,11 +54,11 @@ func (c *Clock) Observe(asked boottime.Instant, database time.Time) {
 		c.base = r
 		return
 	}
-	// The answer is as old as its round trip at most: that is how far off is too low.
+	// The reading is at most its round trip old: it may be too low by that.
 	vague, off, limit := r.trip > c.maxSkew/4, database.Sub(c.base.now()), c.maxSkew+c.base.trip
 	switch {
 	case vague && off <= limit && off+r.trip >= -limit:
-		return // it may be right, and is too vague to go by
+		return // it may be right, and is too inexact to use
 	case within(off, limit):
 		c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)
 		return
@@ -106,15 +106,15 @@ func (c *Clock) Instant(database time.Time) boottime.Instant {
 	return c.base.at.Add(database.Sub(c.base.database))
 }
 
-// skew is how far the database's clock is from what is believed; 0 while they agree.
+// skew is how far the database's clock is from the believed time; 0 while they agree.
 func (c *Clock) skew() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.off
 }
 
-// apart is how far the database's clock was from this machine's at the last reading, and how many
-// readings were refused.
+// apart is the difference between the database's clock and this machine's at the last reading, and how many readings were
+// refused.
 func (c *Clock) apart() (wall time.Duration, refused int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

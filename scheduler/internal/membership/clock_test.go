@@ -28,7 +28,7 @@ func TestClockFollowsTheSmallerOfTwo(t *testing.T) {
 	})
 }
 
-// Timers go by the time that decisions are made by: behind the own one for as long as the database is.
+// Timers follow the time that decisions are made by: it is behind the own clock by as much as the database's.
 func TestTimersFollowTheLastDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewClock(2 * time.Second)
@@ -43,7 +43,7 @@ func TestTimersFollowTheLastDecision(t *testing.T) {
 	})
 }
 
-// A time of the database has one place on the boot clock, however long ago the database was last asked.
+// A database time maps to one moment of the boot clock, however long ago the database was last asked.
 func TestInstantsStayWhereTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewClock(2 * time.Second)
@@ -103,8 +103,8 @@ func TestClockDoesNotBelieveAJumpingClock(t *testing.T) {
 	})
 }
 
-// Two databases behind one address, one of them an hour ahead: a step is believed after three beats in a row, and
-// each beat of the other one begins the count anew.
+// Two databases behind one address, one of them an hour ahead: a step is believed after three heartbeats in a row, and
+// each heartbeat of the other one starts the count again.
 func TestClockDoesNotBelieveEverySecondBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewClock(2 * time.Second)
@@ -133,7 +133,7 @@ func TestClockDoesNotBelieveEverySecondBeat(t *testing.T) {
 	})
 }
 
-// Also where each beat takes so long that it says little, a step is noticed, and believed after three.
+// Also where each heartbeat takes so long that its reading is inexact, a step is noticed, and believed after three.
 func TestClockBelievesAStepAfterThreeSlowBeats(t *testing.T) {
 	for _, step := range []time.Duration{5 * time.Second, -5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -166,14 +166,14 @@ func TestClockBelievesAStepAfterThreeSlowBeats(t *testing.T) {
 	}
 }
 
-// Up to the skew that is allowed, and the time that the last reading took, a reading is believed; beyond that it is
-// not, and nothing is decided by it. One that took long itself changes nothing as long as it may be right.
+// A reading is believed up to the allowed skew plus the time that the last reading took; beyond that it is
+// not, and nothing is decided by it. A reading that took long changes nothing while it may be right.
 func TestHowFarAReadingMayBeOff(t *testing.T) {
 	const skew = 2 * time.Second
 	for what, c := range map[string]struct {
 		baseTrip, trip time.Duration
 		off            time.Duration // of the reading
-		moved          time.Duration // what is believed moves by so much
+		moved          time.Duration // the believed time moves by so much
 		refused        int
 	}{
 		"as far ahead as is allowed":           {0, 0, skew, skew, 0},
@@ -219,8 +219,8 @@ func TestHowFarAReadingMayBeOff(t *testing.T) {
 	}
 }
 
-// How far the clocks are apart is seen also where that hinders nothing, and steps are counted:
-// three beats later they are no longer seen.
+// The difference between the clocks is measured also where it is allowed, and steps are counted:
+// three heartbeats later it is zero again.
 func TestClocksAreCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewClock(2 * time.Second)

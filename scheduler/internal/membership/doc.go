@@ -1,5 +1,5 @@
-// Package membership is a replica among the others: its session and the heartbeats that keep it, the clock that it
-// decides by, the sessions of its peers, and whether the store and the lock service answer.
+// Package membership is the place of a replica among the others: its session and the heartbeats that renew it, the clock
+// that it decides by, the sessions of its peers, and whether the store and the lock service answer.
 //
 //	           Join                    Keep: a heartbeat each third of the ttl
 //	no session ────▶ session, trusted ◀──────────────┐

@@ -19,16 +19,16 @@ type health struct {
 	mu       sync.Mutex
 	store    service
 	lock     service
-	saidAt   time.Time // when people were told that no clock is believed
+	saidAt   time.Time // when the log last said that no clock is believed
 	started  bool      // the definitions are loaded
 	draining bool
 }
 
-// service is one that may be away.
+// service is the store or the lock service.
 type service struct {
-	err    error // the last; nil: it is there
+	err    error // the last; nil: it answers
 	since  time.Time
-	saidAt time.Time // when people were told last
+	saidAt time.Time // when it was logged last
 }
 
 func (s service) away() string {
@@ -43,7 +43,7 @@ func (h *health) lockUp() { h.set("lock service", &h.lock, nil) }
 
 func (h *health) lockDown(err error) { h.set("lock service", &h.lock, err) }
 
-// set notes whether a service is there, and tells people when that changes, or when it is away for another reason.
+// set notes whether a service answers, and logs when that changes, or when it is away for another reason.
 func (h *health) set(name string, s *service, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,10 +61,10 @@ func (h *health) set(name string, s *service, err error) {
 	s.err = err
 }
 
-// sayEvery is how often people are told what each decision meets.
+// sayEvery is the shortest time between two log lines about a condition that each decision meets.
 const sayEvery = 10 * time.Second
 
-// disbelieved tells people, now and then, that nothing is decided for want of a clock.
+// disbelieved logs, at most each sayEvery, that nothing is decided because no clock is believed.
 func (h *health) disbelieved(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,13 +93,13 @@ func (m *Member) Loaded() bool {
 	return m.health.started
 }
 
-// SetLoaded says that they are: from now on this replica is ready, unless something is away.
+// SetLoaded says that the definitions are loaded: from now on this replica is ready, unless a service is away.
 func (m *Member) SetLoaded() { m.health.start() }
 
-// Drain says that this replica takes nothing new any more.
+// Drain says that this replica takes nothing new from now on.
 func (m *Member) Drain() { m.health.drain() }
 
-// Draining reports whether it does not.
+// Draining reports whether Drain was called.
 func (m *Member) Draining() bool { return m.health.isDraining() }
 
 func (h *health) drain() {
@@ -133,7 +133,7 @@ func (m *Member) StoreFailed(err error) {
 	}
 }
 
-// Conditions say, thing by thing, whether this replica starts new work, and why not.
+// Conditions say, one by one, whether this replica starts new work, and why not.
 func (m *Member) Conditions() (store, clock, draining wire.Condition) {
 	h := &m.health
 	h.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
-// A change is said once, and the reason again when it is another one, not sooner than after ten seconds.
+// A change is logged once, and the reason again when it is another one, not sooner than after ten seconds.
 func TestWhatIsSaidOfAService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &replicatest.Lines{}
@@ -55,7 +55,7 @@ func TestWhatIsSaidOfAService(t *testing.T) {
 				t.Errorf("step %d: away: %v", n, h.lockIsDown())
 			}
 		}
-		// As often, at most, it is said that no clock is believed: at once, and again after ten seconds.
+		// That no clock is believed is logged as often: at once, and again after ten seconds.
 		for n, said := range []bool{true, false, false, true, false} {
 			h.disbelieved(one)
 			if got := log.Take(); (len(got) == 1) != said {
@@ -69,7 +69,7 @@ func TestWhatIsSaidOfAService(t *testing.T) {
 	})
 }
 
-// Which errors of the store say that it is away. That the session is dead is looked into at once.
+// Which errors of the store say that it is away. An expired session is handled at once.
 func TestWhatAnErrorSaysOfTheStore(t *testing.T) {
 	for _, c := range []struct {
 		err         error
@@ -92,7 +92,7 @@ func TestWhatAnErrorSaysOfTheStore(t *testing.T) {
 	}
 }
 
-// Every decision meets a clock that is not believed, some fifty a second; the log says so now and then.
+// Every decision meets a clock that is not believed, some fifty a second; the log says so at most each sayEvery.
 func TestADisbelievedClockFillsNoLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -7,18 +7,18 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// heartbeats are those of other sessions, as this replica saw them.
+// heartbeats are those of other sessions, as this replica read them.
 type heartbeats map[string]heartbeat
 
 type heartbeat struct {
 	beat  int64
-	since boottime.Instant // seen for the first time
-	last  boottime.Instant // seen again
+	since boottime.Instant // first read
+	last  boottime.Instant // last read
 }
 
-// note takes what was read of a peer, and returns for how long its heartbeat was seen unchanged, and whether there was one
-// since the last call. Where more than gap lies between two calls that time begins anew: perhaps the peer could not
-// reach the store either.
+// note takes what was read of a peer, and returns for how long its heartbeat was seen unchanged, and whether the heartbeat
+// changed since the last call. Where more than gap lies between two calls that time starts again: perhaps the peer could
+// not reach the store either.
 func (all heartbeats) note(p ledger.Peer, gap time.Duration) (silent time.Duration, beaten bool) {
 	now := boottime.Now()
 	was, known := all[p.Session]
@@ -31,7 +31,7 @@ func (all heartbeats) note(p ledger.Peer, gap time.Duration) (silent time.Durati
 	return was.since.Elapsed(), false
 }
 
-// forget drops those that are not among peers.
+// forget drops the heartbeats of sessions that are not among peers.
 func (all heartbeats) forget(peers []ledger.Peer) {
 	present := map[string]bool{}
 	for _, p := range peers {

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// How long a peer was silent is counted from the first look that saw its last beat, and begins anew where this
+// The silence of a peer is counted from the first look that saw its last heartbeat, and starts again where this
 // replica itself has not looked for longer than the gap.
 func TestHowLongAPeerWasSilent(t *testing.T) {
 	const gap = 4 * time.Second
@@ -42,7 +42,7 @@ func TestHowLongAPeerWasSilent(t *testing.T) {
 	}
 }
 
-// A session that is not listed any more is forgotten, and no other.
+// A session that is not listed any more is forgotten; the others are not.
 func TestHeartbeatsOfSessionsThatLeftAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := heartbeats{}

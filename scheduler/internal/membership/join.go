@@ -11,9 +11,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// Join takes a new session and sends its first heartbeat. Where another session is in the way, it waits until that one is
-// seen to send heartbeats, which is an error, or to have sent none for a session ttl. What a call could
-// not finish the next one goes on with, so that no replica is in its own way.
+// Join takes a new session and sends its first heartbeat. Where another session is in the way, it waits until that session
+// sends a heartbeat, which is an error, or has sent none for a session ttl. A later call continues what an earlier call
+// could not finish, so a replica is never in its own way.
 func (m *Member) Join(ctx context.Context) error {
 	if m.joined == "" {
 		id, err := m.tryJoin(ctx)
@@ -24,7 +24,7 @@ func (m *Member) Join(ctx context.Context) error {
 			id, err = m.outlive(ctx, err)
 		}
 		if err != nil {
-			return err // the store's, which says so
+			return err // the error of the store says that it does not answer
 		}
 		m.joined = id
 	}
@@ -45,7 +45,7 @@ func (m *Member) Join(ctx context.Context) error {
 	return nil
 }
 
-// joinTimeout bounds one call: with two of them, a store that does not answer is an error within 10 m.
+// joinTimeout bounds one call: Join makes two of them, so a store that does not answer is an error within 10 s.
 const joinTimeout = 4 * time.Second
 
 func (m *Member) tryJoin(ctx context.Context) (string, error) {
@@ -58,10 +58,10 @@ func refused(err error) bool {
 	return errors.Is(err, ledger.ErrReplicaLive) || errors.Is(err, ledger.ErrLockService)
 }
 
-// outlive watches the sessions that this replica cannot join beside, and expires those that send no heartbeat for a
-// session ttl: after a power cut there may be no other replica that does so. It gives up with the
-// refusal as soon as one of them sends a heartbeat. A predecessor on this machine may be gone sooner, once what
-// it ran has been stopped, so it tries to join all the time.
+// outlive watches the sessions that keep this replica from joining, and expires those that send no heartbeat for a
+// session ttl: after a power cut no other replica may be left to do so. It returns the refusal as soon as one of them
+// sends a heartbeat. A predecessor on this machine may end sooner, once what it ran has been stopped, so outlive tries to
+// join all the time.
 func (m *Member) outlive(ctx context.Context, refusal error) (session string, err error) {
 	seen := heartbeats{}
 	for wake.Wait(ctx, m.opt.SessionTTL/20, nil) {
@@ -81,7 +81,7 @@ func (m *Member) outlive(ctx context.Context, refusal error) (session string, er
 				return "", refusal
 			}
 			if silent >= max(m.opt.SessionTTL, p.TTL) {
-				m.expire(ctx, p, silent) // if it was not, the next look tells why
+				m.expire(ctx, p, silent) // if it did not expire, the next look says why
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func (m *Member) outlive(ctx context.Context, refusal error) (session string, er
 }
 
 // expireOwn expires a session of this very process that has never had a heartbeat, and reports whether
-// there was one: it was joined, and the answer was lost.
+// there was one: Join made it, and the answer was lost.
 func (m *Member) expireOwn(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// forgetful is a store that does what it is asked, and whose answers are lost now and then.
+// forgetful is a store that executes each call, and some of whose answers are lost.
 type forgetful struct {
 	*memstore.Store
 	joins, beats int // answers that will be lost
@@ -39,7 +39,7 @@ func (f *forgetful) Beat(ctx context.Context, session string) (time.Time, error)
 	return database, lose(&f.beats, err)
 }
 
-// A replica that the others declared dead takes part again soon, however many answers are lost while
+// A replica whose session was expired takes part again soon, however many answers are lost while
 // it joins, and is counted once.
 func TestNoReplicaIsInItsOwnWay(t *testing.T) {
 	for name, losses := range map[string]forgetful{"joins": {joins: 1}, "first beats": {beats: 2}, "both": {joins: 1, beats: 1}} {

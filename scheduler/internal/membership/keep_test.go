@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// distant is a store that takes a while to answer a beat, and after some does not any more.
+// distant is a store that takes long to answer a heartbeat, and stops answering after some.
 type distant struct {
 	*memstore.Store
 	takes   atomic.Int64 // a time.Duration
@@ -36,7 +36,7 @@ func (d *distant) Beat(ctx context.Context, session string) (time.Time, error) {
 	return d.Store.Beat(ctx, session)
 }
 
-// keeping runs keep on a store that answers so many beats, each in a third of the session's ttl.
+// keeping runs Keep on a store that answers so many heartbeats, each in a third of the session's ttl.
 func keeping(t *testing.T, answers int32) (*Member, *distant) {
 	st := &distant{Store: newStore(), answers: answers}
 	s := memberOn(t, st)
@@ -51,7 +51,7 @@ func keeping(t *testing.T, answers int32) (*Member, *distant) {
 	return s, st
 }
 
-// A store whose answers take long is waited for: the session is trusted all the time.
+// A slow answer of the store is waited for: the session is trusted all the time.
 func TestBeatsAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := keeping(t, math.MaxInt32)
@@ -64,7 +64,7 @@ func TestBeatsAreWaitedFor(t *testing.T) {
 	})
 }
 
-// An answer within a fifth of the session's ttl is waited for also after others that came at once.
+// An answer within a fifth of the session's ttl is waited for, also after answers that came at once.
 func TestABeatIsWaitedForAfterQuickOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := keeping(t, math.MaxInt32)
@@ -82,7 +82,7 @@ func TestABeatIsWaitedForAfterQuickOnes(t *testing.T) {
 	})
 }
 
-// A store that answers no more is asked twice before the session's trust is over.
+// A store that answers no more is asked twice before the session's trust ends.
 func TestBeatsAreTriedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const answers = 10

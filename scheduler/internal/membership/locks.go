@@ -14,22 +14,22 @@ type Locks interface {
 	Release(ctx context.Context, leases ...*locks.Lease) error
 }
 
-// LockService is the lock service as this replica finds it: whether there is one, and whether it answers.
+// LockService is the lock service from the view of this replica: whether there is one, and whether it answers.
 type LockService struct {
 	Locks    Locks // nil: the store's own database is the lock service, its rows are the guards
 	Required bool  // while it is away nothing starts; otherwise the rows decide alone
 	health   *health
 }
 
-// LockService is lk, or none for nil. Whether it answers is part of the member's health.
+// LockService wraps lk; nil is no lock service. Whether it answers is part of the member's health.
 func (m *Member) LockService(lk Locks, required bool) *LockService {
 	return &LockService{Locks: lk, Required: required, health: &m.health}
 }
 
-// Used reports whether there is one.
+// Used reports whether there is a lock service.
 func (l *LockService) Used() bool { return l.Locks != nil }
 
-// Down reports whether it did not answer when it was asked last.
+// Down reports whether its last call had no answer.
 func (l *LockService) Down() bool { return l.health.lockIsDown() }
 
 // Replaced reports whether the rows of the store decide alone: there is no lock service, or it is away.
@@ -38,7 +38,7 @@ func (l *LockService) Replaced() bool { return !l.Used() || l.Down() && !l.Requi
 // Blocks reports whether nothing may start because the lock service is away.
 func (l *LockService) Blocks() bool { return l.Used() && l.Required && l.Down() }
 
-// Name is what metrics call it.
+// Name is its name in metrics.
 func (l *LockService) Name() string {
 	switch lk := l.Locks.(type) {
 	case nil:
@@ -49,13 +49,13 @@ func (l *LockService) Name() string {
 	return "other"
 }
 
-// Release gives leases back.
+// Release releases leases.
 func (l *LockService) Release(ctx context.Context, leases ...*locks.Lease) error {
 	return l.Locks.Release(ctx, leases...)
 }
 
-// Try tries each key. Besides the attempts, of which some may have a lease, there is an error if
-// the service did not say of each key whether it is busy.
+// Try tries each key. It returns the attempts, of which some may have a lease, and an error if the service did not say of
+// each key whether it is busy.
 func (l *LockService) Try(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
 	attempts, err := l.Locks.TryAcquire(ctx, requests...)
 	for _, a := range attempts {
@@ -66,7 +66,7 @@ func (l *LockService) Try(ctx context.Context, requests ...locks.Request) ([]loc
 	return attempts, err
 }
 
-// Meet notes how the service was when it was asked last. One that has not been asked yet is taken to be there.
+// Meet notes whether the last call had an answer. A service that was not called yet counts as there.
 func (l *LockService) Meet() {
 	if lk, ok := l.Locks.(interface{ State() locks.State }); ok {
 		if st := lk.State(); st.Err != nil {
@@ -75,7 +75,7 @@ func (l *LockService) Meet() {
 	}
 }
 
-// Failed notes whether the lock service answers, and reports whether it does not.
+// Failed notes by the error of a call whether the lock service answers, and reports whether the call failed.
 func (l *LockService) Failed(err error) bool {
 	if err == nil {
 		l.health.lockUp()
@@ -87,7 +87,7 @@ func (l *LockService) Failed(err error) bool {
 	return true
 }
 
-// Condition says whether new work starts, as far as that is for the lock service to allow.
+// Condition says whether new work may start, as far as the lock service decides that.
 func (l *LockService) Condition() wire.Condition {
 	l.health.mu.Lock()
 	defer l.health.mu.Unlock()

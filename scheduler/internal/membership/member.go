@@ -29,11 +29,11 @@ type Options struct {
 
 // Hooks are called when something has changed. None may be nil.
 type Hooks struct {
-	Renewed func(ctx context.Context) // the session was; within what is left of the time of a heartbeat
+	Renewed func(ctx context.Context) // after each heartbeat; ctx ends with the time of that heartbeat
 	Died    func(session string)      // the own session was expired by another replica
 	Peers   func(live []string)       // the replicas that take part were read
 	Expired func()                    // this replica expired the session of another one
-	Changed func()                    // replicas have come or gone, or have another configuration
+	Changed func()                    // replicas have started or ended, or have another configuration
 }
 
 // Member is this replica among the others: its session, its clock, its peers, and which of the services that it needs
@@ -68,23 +68,23 @@ func (m *Member) Session() *Session { return m.session.Load() }
 // Clock is the one that decisions are made by.
 func (m *Member) Clock() *Clock { return m.clock }
 
-// SetConfig says which number the configuration has that was loaded. It is kept when the replica joins again: what comes
-// back late is no newer for that.
+// SetConfig sets the number of the configuration that was loaded. A replica that joins again keeps it: its configuration
+// becomes no newer by that.
 func (m *Member) SetConfig(number int64) { m.config.Store(number) }
 
-// WatchEvery is how often what other replicas do is looked at.
+// WatchEvery is how often this replica looks at what the others do.
 func (m *Member) WatchEvery() time.Duration { return min(watchEvery, m.opt.SessionTTL/4) }
 
 // SetDraining tells the others that this replica takes nothing new.
 func (m *Member) SetDraining(ctx context.Context) {
-	_ = m.store.SetDraining(ctx, m.Session().ID) // else Watch does so
+	_ = m.store.SetDraining(ctx, m.Session().ID) // after an error Watch does so
 }
 
 // Leave ends the session, so that it need not expire.
 func (m *Member) Leave(ctx context.Context) error { return m.store.Leave(ctx, m.Session().ID) }
 
-// moment is now on the clock that sessions are judged by. Where all replicas are on this machine, that
-// one stands still while the machine sleeps: they sleep with it, and a closed lid ends nothing.
+// moment is now, on the clock that decides when a session is silent. Where all replicas are on this machine, that
+// clock stops while the machine sleeps: all of them sleep, so a closed lid expires no session.
 func (m *Member) moment() boottime.Instant {
 	if m.opt.Local {
 		return boottime.Awake()

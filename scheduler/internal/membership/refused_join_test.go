@@ -13,11 +13,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// entry is a store that refuses to let a replica join until some session is declared dead, or for some time.
+// entry is a store that refuses to let a replica join until some session is expired, or for some time.
 type entry struct {
 	*crowd
 	refuse error
-	until  time.Time // zero: until a session was declared dead
+	until  time.Time // zero: until a session was expired
 	tries  int
 }
 
@@ -31,7 +31,7 @@ func (e *entry) Join(context.Context, ledger.Member) (string, error) {
 
 func (e *entry) Beat(context.Context, string) (time.Time, error) { return time.Now(), nil }
 
-// joins has replica a join, whose session ttl is ten seconds, and returns how long that takes.
+// joins makes replica a join, with a session ttl of ten seconds, and returns how long that takes.
 func joins(t *testing.T, ctx context.Context, st *entry, refuse error) (took time.Duration, err error) {
 	t.Helper()
 	st.Store, st.refuse = newStore(), refuse
@@ -46,7 +46,7 @@ func joins(t *testing.T, ctx context.Context, st *entry, refuse error) (took tim
 }
 
 // Where other sessions are in the way, a replica waits until they were silent for a session ttl, its own or theirs,
-// and declares them dead; it gives up as soon as one of them beats. Sessions that are not in the way are left alone.
+// and expires them; it gives up as soon as one of them sends a heartbeat. Sessions that are not in the way are left alone.
 func TestWhatIsInTheWayOfAReplica(t *testing.T) {
 	away := fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable)
 	member := func(replica, locks, session string, beat int64, ttl time.Duration) ledger.Peer {
@@ -118,13 +118,13 @@ func TestWhatIsInTheWayOfAReplica(t *testing.T) {
 	}
 }
 
-// A session of this very process that has never beaten is one whose answer was lost: it is declared dead at once. Any
-// other session gets its time.
+// A session of this very process that never had a heartbeat is one whose answer was lost: it is expired at once. Any
+// other session has its ttl.
 func TestALostAnswerToAJoinIsNotWaitedFor(t *testing.T) {
 	for what, c := range map[string]struct {
 		refuse error
 		other  func(p *ledger.Peer)
-		fails  bool // to declare it dead
+		fails  bool // to expire it
 		atOnce bool
 	}{
 		"its own":                      {ledger.ErrReplicaLive, func(*ledger.Peer) {}, false, true},
@@ -160,7 +160,7 @@ func TestALostAnswerToAJoinIsNotWaitedFor(t *testing.T) {
 type hanging struct {
 	*entry
 	join, beat bool
-	slow       bool // it answers a join at the last moment
+	slow       bool // it answers a join just within its timeout
 }
 
 func (h hanging) Join(ctx context.Context, m ledger.Member) (string, error) {

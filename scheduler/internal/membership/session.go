@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// Session is this replica's standing in the store. It is replaced, never changed.
+// Session is this replica's session in the store. It is replaced, never changed.
 type Session struct {
 	ID     string
 	Trust  boottime.Instant // no peer can have expired it before
@@ -20,15 +20,15 @@ type Session struct {
 // Trusted reports whether no peer can have expired the session; nil is not trusted.
 func (s *Session) Trusted() bool { return s != nil && s.Trust.Until() > 0 }
 
-// trustFor is for how long a heartbeat is proof of the session, from when it was asked for: the ttl less
+// trustFor is how long a heartbeat proves the session, from the moment before it was sent: the ttl less
 // 1 % for clocks that run at different speeds, at least 50 ms.
 func (m *Member) trustFor() time.Duration {
 	ttl := m.opt.SessionTTL
 	return ttl - max(ttl/100, 50*time.Millisecond)
 }
 
-// Keep sends heartbeats until ctx is done. While the store is away it tries again half a second after each try; when
-// a peer expired the session it says so by Hooks.Died, and joins again.
+// Keep sends heartbeats until ctx is done. While the store is away it tries again half a second after each try. When
+// a peer has expired the session it calls Hooks.Died, and joins again.
 func (m *Member) Keep(ctx context.Context) {
 	every, patience := m.opt.SessionTTL/3, m.opt.SessionTTL/5
 	for wait := every; wake.Wait(ctx, wait, nil); {
@@ -37,8 +37,8 @@ func (m *Member) Keep(ctx context.Context) {
 		took := time.Since(asked)
 		again := min(m.opt.SessionTTL/20, 500*time.Millisecond)
 		wait = max(every-took, again)
-		// Twice the last time, since to give up costs a connection, too; but so that a second attempt begins
-		// before the session's trust is over.
+		// Twice the last duration, since a call that is given up costs a connection, too; but short enough that a second
+		// attempt begins before the session's trust ends.
 		patience = min(max(m.opt.SessionTTL/5, 2*took), m.opt.SessionTTL*2/5)
 		if err != nil {
 			m.StoreFailed(err)
@@ -47,7 +47,7 @@ func (m *Member) Keep(ctx context.Context) {
 	}
 }
 
-// beat renews the session, waiting for the answer no longer than patience.
+// beat renews the session, and waits for the answer at most patience.
 func (m *Member) beat(ctx context.Context, patience time.Duration) error {
 	ses := m.session.Load()
 	asked, since := boottime.Now(), m.moment()
@@ -55,7 +55,7 @@ func (m *Member) beat(ctx context.Context, patience time.Duration) error {
 	database, err := m.store.Beat(bctx, ses.ID)
 	cancel()
 	if errors.Is(err, ledger.ErrSessionDead) {
-		if m.died != ses.ID { // else it could not join yet
+		if m.died != ses.ID { // equal: it is reported already, and could not join yet
 			m.died = ses.ID
 			m.log.Warn("the others declared this replica dead; joining again", "replica", m.opt.ID)
 			m.sessionsLost.Add(1)

@@ -20,12 +20,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// pacemaker is a store whose beats take their time, and fail when they are told to.
+// pacemaker is a store whose heartbeats take their time, and fail when they are told to.
 type pacemaker struct {
 	*memstore.Store
 	takes time.Duration
 	ahead time.Duration     // the database's clock
-	fail  func(n int) error // the n-th beat, from 0
+	fail  func(n int) error // the n-th heartbeat, from 0
 
 	mu     sync.Mutex
 	began  time.Time
@@ -68,8 +68,8 @@ func pacing(t *testing.T) (*Member, *pacemaker) {
 	return s, st
 }
 
-// A session is trusted from before a beat was asked for, however long the answer takes, for its ttl less a margin; a
-// beat that fails takes nothing of that away, and says that the beats are not steady any more.
+// A session is trusted from before a heartbeat was sent, however long the answer takes, for its ttl less a margin; a
+// heartbeat that fails shortens none of that, and the heartbeats no longer count as steady.
 func TestHowLongASessionIsTrusted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &pacemaker{Store: newStore(), began: time.Now(), takes: time.Second}
@@ -135,7 +135,7 @@ func TestHowLongASessionIsTrusted(t *testing.T) {
 	})
 }
 
-// Beats bring the database's time: a step is noticed with the first one, and believed with the third.
+// Heartbeats bring the database's time: a step is noticed with the first one, and believed with the third.
 func TestBeatsBringTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := pacing(t)
@@ -153,7 +153,7 @@ func TestBeatsBringTheTime(t *testing.T) {
 	})
 }
 
-// A replica beats three times in a session ttl, and tries again after half a second while the store is away.
+// A replica sends three heartbeats in a session ttl, and tries again after half a second while the store is away.
 func TestHowOftenAReplicaBeats(t *testing.T) {
 	for what, c := range map[string]struct {
 		takes time.Duration
@@ -193,8 +193,8 @@ func TestHowOftenAReplicaBeats(t *testing.T) {
 	}
 }
 
-// A replica whose session was expired says so, joins again with the configuration number that it had, and says that
-// the replicas have changed.
+// A replica whose session was expired calls Died, joins again with the configuration number that it had, and calls
+// Changed.
 func TestASessionThatDied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := pacing(t)
@@ -232,7 +232,7 @@ func TestASessionThatDied(t *testing.T) {
 	})
 }
 
-// A session that is dead before its first beat is not beaten for again: the next try joins anew.
+// A session that expired before its first heartbeat is not renewed again: the next try joins anew.
 func TestASessionThatDiesAsItBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &pacemaker{Store: newStore(), began: time.Now()}

@@ -12,11 +12,11 @@ import (
 
 const (
 	watchEvery = time.Second
-	watchCall  = 5 * time.Second // for one call; what takes longer must not take the time of the others
+	watchCall  = 5 * time.Second // for one call; one slow call must not take the time of the others
 )
 
-// Watch reads the peers, each second or more often, until ctx is done: sessions whose heartbeat has not changed for their
-// ttl are expired. It asks the store only, so that a lock service that hangs delays none of this.
+// Watch reads the peers, each second or more often, until ctx is done, and expires sessions whose heartbeat has not changed
+// for their ttl. It asks the store only, so that a lock service that hangs delays none of this.
 func (m *Member) Watch(ctx context.Context) {
 	seen := heartbeats{}
 	members := ""
@@ -31,7 +31,7 @@ func (m *Member) Watch(ctx context.Context) {
 	}
 }
 
-// ReadPeers reads which replicas live and take part.
+// ReadPeers reads which replicas are live and take part.
 func (m *Member) ReadPeers(ctx context.Context) []ledger.Peer {
 	ctx, cancel := context.WithTimeout(ctx, watchCall)
 	defer cancel()
@@ -46,17 +46,16 @@ func (m *Member) ReadPeers(ctx context.Context) []ledger.Peer {
 			live = append(live, p.Replica)
 		}
 		if p.Session == m.Session().ID && m.Draining() && !p.Draining {
-			_ = m.store.SetDraining(ctx, p.Session) // the first time did not get through
+			_ = m.store.SetDraining(ctx, p.Session) // the first call failed
 		}
 	}
 	m.on.Peers(live)
 	return peers
 }
 
-// expirePeers expires the sessions of peers whose heartbeat this replica saw unchanged for a session ttl, on its
-// own clock, while it could read the store and all its own heartbeats were acknowledged: a store on a full disk
-// answers, and takes no heartbeats. No wall clock decides which session expires, and an outage of the store expires
-// none.
+// expirePeers expires the sessions of peers whose heartbeat this replica saw unchanged for a session ttl, on its own clock,
+// while it could read the store and all its own heartbeats were acknowledged: a store on a full disk answers reads, and
+// takes no heartbeats. No wall clock decides which session expires, and an outage of the store expires none.
 func (m *Member) expirePeers(ctx context.Context, seen heartbeats, peers []ledger.Peer) {
 	ctx, cancel := context.WithTimeout(ctx, watchCall)
 	defer cancel()
@@ -79,8 +78,8 @@ func (m *Member) expirePeers(ctx context.Context, seen heartbeats, peers []ledge
 	seen.forget(peers)
 }
 
-// expire ends the session of a peer that was silent for so long, unless it has had a heartbeat since, or
-// another replica was first.
+// expire ends the session of a peer that was silent for so long, unless a heartbeat came since, or
+// another replica has ended it.
 func (m *Member) expire(ctx context.Context, p ledger.Peer, silent time.Duration) {
 	dead, err := m.store.Expire(ctx, p.Session, p.Beat)
 	if err != nil {

@@ -25,9 +25,9 @@ type crowd struct {
 	look func() ([]ledger.Peer, error)
 
 	mu       sync.Mutex
-	dead     []string // declared dead by this replica, "session/beat"
+	dead     []string // expired by this replica, "session/beat"
 	wins     bool     // another replica is always first
-	draining []string // told to be so
+	draining []string // SetDraining was called for them
 }
 
 func (c *crowd) Peers(context.Context) ([]ledger.Peer, error) { return c.look() }
@@ -50,7 +50,7 @@ func (c *crowd) declared() []string {
 	return slices.Clone(c.dead)
 }
 
-// among is replica a with a session of an hour and steady beats, none of whose loops run, among these sessions.
+// among is replica a with a session of an hour and steady heartbeats, none of whose loops run, among these sessions.
 func among(t *testing.T, look func() ([]ledger.Peer, error)) (*Member, *crowd) {
 	t.Helper()
 	st := &crowd{Store: newStore(), look: look}
@@ -64,9 +64,9 @@ func peerOf(replica, session string, beat int64) ledger.Peer {
 	return ledger.Peer{Member: ledger.Member{Replica: replica, TTL: 10 * time.Second}, Session: session, Beat: beat}
 }
 
-// A replica is declared dead once its beat was seen unchanged for a session ttl, its own or that of the one that
-// looks, whichever is longer; and only for as long as the one that looks could read the store, and all its own beats
-// were taken.
+// A session is expired once its heartbeat was seen unchanged for a session ttl, its own or that of the replica that
+// looks, whichever is longer; and only while the replica that looks could read the store, and all its own heartbeats
+// were acknowledged.
 func TestWhoIsDeclaredDead(t *testing.T) {
 	const never = -1
 	beats := func(n int) int64 { return int64(n) }
@@ -148,7 +148,7 @@ func TestWhoIsDeclaredDead(t *testing.T) {
 	}
 }
 
-// A session that beat after all, or that another replica declared dead first, is not counted.
+// A session that had a heartbeat after all, or that another replica expired first, is not counted.
 func TestOnlyOwnExpiriesAreCounted(t *testing.T) {
 	s, st := among(t, nil)
 	said := 0
@@ -165,8 +165,8 @@ func TestOnlyOwnExpiriesAreCounted(t *testing.T) {
 	}
 }
 
-// A replica looks each second; a look that fails is none, and changes nothing about what was seen before. Whenever
-// sessions come, go, or load another configuration, it says that the replicas have changed.
+// A replica looks each second; a look that fails does not count, and changes nothing about what was seen before. Whenever
+// sessions come, go, or load another configuration, it calls Changed.
 func TestWhatAReplicaSeesOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -228,7 +228,7 @@ func TestWhatAReplicaSeesOfOthers(t *testing.T) {
 	})
 }
 
-// Those that live and do not drain take part. A replica that drains says so once more as long as the store does not know.
+// Live replicas that do not drain take part. A replica that drains calls SetDraining again while the store does not know it.
 func TestWhoTakesPart(t *testing.T) {
 	drains := func(p ledger.Peer) ledger.Peer { p.Draining = true; return p }
 	dead := func(p ledger.Peer) ledger.Peer { p.Dead = true; return p }
@@ -239,7 +239,7 @@ func TestWhoTakesPart(t *testing.T) {
 		err      error
 		draining bool
 		live     []string
-		told     []string // that they drain
+		told     []string // SetDraining was called for them
 	}{
 		"both work":                         {[]ledger.Peer{self, other}, nil, false, []string{"a", "b"}, nil},
 		"the other one drains":              {[]ledger.Peer{self, drains(other)}, nil, false, []string{"a"}, nil},

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Admit says whether this replica may run a task of a pool as it is governed, and can, and until when.
+// Admit says whether this replica can and may run a task of a pool under g, and until when.
 func (p *Plan) Admit(g Governing, now time.Time, c ledger.Candidate) (until time.Time, ok bool) {
 	if _, ok := p.Execution(c.Task); !ok {
 		return time.Time{}, false
@@ -19,8 +19,8 @@ func (p *Plan) Admit(g Governing, now time.Time, c ledger.Candidate) (until time
 	return j.Until(now), j.Hash == c.JobHash && g.runs(j)
 }
 
-// Until is how long an attempt that starts now may run even if this replica loses touch with the
-// store: until another one may start in its place, or its timeout. Zero: no longer than the session is
+// Until is how long an attempt that starts now may run even if this replica loses its connection to the
+// store: until another replica may start it again, or until its timeout. Zero: no longer than the session is
 // trusted.
 func (j *Job) Until(now time.Time) time.Time {
 	if j.OnLost == jobs.LostRetries {

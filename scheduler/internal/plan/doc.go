@@ -1,4 +1,4 @@
-// Package plan is what a replica is to execute: the definitions of a Set, compiled. It answers without the store.
+// Package plan is what a replica executes: the definitions of a Set, compiled. It answers without the store.
 //
 //	New              a Set → schedules parsed, hashes computed, handlers found
 //	Plan.Definitions what the store keeps of it

@@ -9,20 +9,20 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
-// Governing is the definition of a pool that holds, as far as this replica has learned: its own, or what a newer
-// configuration says. A claim names its hash, so what was learned is used only while it is true. Immutable.
+// Governing is the definition of a pool that holds, as far as this replica has learned: its own, or that of a newer
+// configuration. A claim names its hash, so a definition that holds no longer claims nothing. Immutable.
 type Governing struct {
 	Hash       string // of the pool's row; "": no live configuration has the pool
 	MaxRunning int
-	own        bool     // it is this replica's
-	Shared     []string // otherwise: the kinds whose handlers this replica has in the same way
+	own        bool     // it is this replica's own
+	Shared     []string // otherwise: the kinds whose handlers are the same in this replica
 }
 
 func (p *Pool) Governs() Governing {
 	return Governing{Hash: p.Hash, MaxRunning: p.MaxRunning, own: true}
 }
 
-// Under is how the pool is governed by what its row says.
+// Under is how the pool is governed if its row says row.
 func (p *Pool) Under(row ledger.OtherPool) Governing {
 	if row.Hash == p.Hash {
 		return p.Governs()
@@ -36,12 +36,12 @@ func (p *Pool) Under(row ledger.OtherPool) Governing {
 	return g
 }
 
-// Equal reports whether two of one pool are the same. A hash says all but shared, which an older program does not write.
+// Equal reports whether two of one pool are the same. The hash covers all but Shared, which an older program does not write.
 func (g Governing) Equal(other Governing) bool {
 	return g.Hash == other.Hash && slices.Equal(g.Shared, other.Shared)
 }
 
-// KindsOf are those that this replica may run by handlers of the pool.
+// KindsOf returns the kinds that this replica may run by handlers of the pool.
 func (g Governing) KindsOf(p *Pool) []string {
 	if g.own {
 		return p.KindNames
@@ -52,13 +52,13 @@ func (g Governing) KindsOf(p *Pool) []string {
 // lets reports whether this replica may run tasks of the kind by its pool's handler.
 func (g Governing) lets(kind string) bool { return g.own || slices.Contains(g.Shared, kind) }
 
-// runs reports whether this replica may run tasks of the job, as far as their pool decides that.
+// runs reports whether this replica may run tasks of the job, as far as the pool decides that.
 func (g Governing) runs(j *Job) bool {
 	return g.Hash != "" && (j.Handler != nil || g.lets(j.Kind))
 }
 
-// Left says which tasks of the pool are left to replicas with a newer configuration; "": none. That of the
-// notifications is not spoken of: its kinds have no names for people, and who governs sends all of them.
+// Left says which tasks of the pool are left to replicas with a newer configuration; "" if none are. It says nothing of the
+// notifications' pool: its kinds have no names for messages, and the replica that governs sends all of them.
 func (p *Plan) Left(row ledger.OtherPool) string {
 	own, known := p.Pools[row.Name]
 	switch {
@@ -86,7 +86,7 @@ func (p *Plan) Left(row ledger.OtherPool) string {
 	return fmt.Sprintf("%s (%s)", row.Name, Some(kinds))
 }
 
-// Some names a few.
+// Some joins the first few names.
 func Some(names []string) string {
 	const few = 10
 	if n := len(names) - few; n > 0 {

@@ -17,12 +17,12 @@ func officePools() jobs.Pool {
 	return jobs.Pool{Handler: replicatest.Named("bare"), Kinds: map[string]jobs.Handler{"fax": replicatest.Named("fax"), "mail": replicatest.Named("mail")}}
 }
 
-// rowFor is the row of a pool that a newer configuration has like this.
+// rowFor is the row of such a pool in a newer configuration.
 func rowFor(name string, p jobs.Pool) ledger.OtherPool {
 	return ledger.OtherPool{Name: name, Hash: p.Hash(), MaxRunning: p.MaxRunning, Kinds: p.HandlerHashes()}
 }
 
-// Of a pool that a newer configuration has otherwise, a replica may run what both have in the same way, and says which
+// Of a pool that differs in a newer configuration, a replica may run the kinds that are the same in both, and says which
 // kinds it leaves.
 func TestWhatOfAPoolIsLeftToANewerConfiguration(t *testing.T) {
 	p, err := New(jobs.Set{Pools: map[string]jobs.Pool{"p": officePools(), "limited": {Handler: replicatest.Named("bare"), MaxRunning: 3}}}, nil)

@@ -27,7 +27,7 @@ type Job struct {
 	Times    *jobs.Schedule // nil: on demand only
 	Executes jobs.Handler   // its own, or its pool's for its kind; nil: this replica has none
 	here     bool           // this replica's labels match runs_on
-	notifier string         // kind of the tasks that notify somebody; "": nobody
+	notifier string         // kind of its notification tasks; "": it has none
 }
 
 // Pool is a compiled pool.
@@ -35,12 +35,12 @@ type Pool struct {
 	jobs.Pool
 	Name       string
 	Hash       string
-	KindNames  []string          // that it has a handler for
+	KindNames  []string          // those with a handler
 	KindHashes map[string]string // of them
 	notifier   string            // as a job's
 }
 
-// Execution is how a task is to be executed.
+// Execution is how to execute a task.
 type Execution struct {
 	Handler jobs.Handler
 	Timeout time.Duration
@@ -104,7 +104,7 @@ func (j *Job) Next(t time.Time) time.Time {
 	return j.Times.Next(t)
 }
 
-// Execution says how to execute t here; false if this replica cannot: it does not know the job, the
+// Execution says how to execute t on this replica; false if it cannot: it does not know the job, the
 // pool or the kind, or its labels do not match.
 func (p *Plan) Execution(t jobs.Task) (Execution, bool) {
 	if t.Job != "" {
@@ -140,7 +140,7 @@ func (p *Plan) Definitions() ledger.Definitions {
 			Name: name, Hash: pool.Hash, MaxRunning: pool.MaxRunning,
 			MaxAttempts: pool.Retries.Attempts(), Retry: pool.OnLost == jobs.LostRetries,
 		}
-		if name != naming.NotificationsPool { // what a newer configuration notifies somebody with is forwarded
+		if name != naming.NotificationsPool { // events of a newer configuration's notifiers are forwarded
 			def.Kinds = pool.KindHashes
 		}
 		d.Pools = append(d.Pools, def)

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
-// A lost attempt keeps nobody from starting in its place for longer than it may run.
+// A lost attempt delays its successor no longer than it may run.
 func TestUntilTheNextDueTimeOrTheTimeout(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

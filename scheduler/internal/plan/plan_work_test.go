@@ -34,7 +34,7 @@ func planOf(t *testing.T) *Plan {
 }
 
 // A task of a job is run by the job's handler, or that of its kind or its pool; any other task by that of its kind or
-// its pool. What is not known here, or is not for a replica with these labels, is not run here.
+// its pool. A task that is not known here, or whose labels this replica lacks, is not run here.
 func TestWhatRunsATask(t *testing.T) {
 	p := planOf(t)
 	own, pool := (jobs.Notify{}).Kind("job own"), (jobs.Notify{}).Kind("pool p")
@@ -69,7 +69,7 @@ func TestWhatRunsATask(t *testing.T) {
 	}
 }
 
-// Who is to be told of an event is said by the kind of the notification, which is that of the job or pool.
+// The kind of a notification says which notifier sends it: that of the job or of the pool.
 func TestANotificationGoesToTheNotifier(t *testing.T) {
 	p := planOf(t)
 	for what, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestANotificationGoesToTheNotifier(t *testing.T) {
 	}
 }
 
-// The store is told of each job and pool, in order: what it needs where a replica dies, and which kinds have a
+// The store gets each job and pool, in order: what it needs to reap their tasks, and which kinds have a
 // handler. Notifications are for any replica, whatever their kind.
 func TestWhatTheStoreKeepsOfAPlan(t *testing.T) {
 	p := planOf(t)

@@ -15,11 +15,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// RetiredFor is how long the events of a definition that no live configuration has wait for its return.
+// RetiredFor is how long the events of a definition that no live configuration has are kept, in case it returns.
 const RetiredFor = 10 * time.Minute
 
-// Route decides by the definition that holds now. Without it, the event is left to the replica that
-// has it, and dropped when nobody has had it for a while.
+// Route decides by the definition that holds now. If this replica does not have it, the event is left to a replica that
+// has it, and dropped when no live configuration has had it for RetiredFor.
 func (p *Plan) Route(now time.Time, e ledger.Event) ledger.Route {
 	n, kind, hash := p.notifies(e)
 	switch {
@@ -41,7 +41,7 @@ func (p *Plan) Route(now time.Time, e ledger.Event) ledger.Route {
 	return ledger.Route{Task: &jobs.NewTask{Pool: naming.NotificationsPool, Kind: kind, Payload: told, IdempotencyKey: told.ID}}
 }
 
-// notifies is what the definition of an event's job or pool says; an empty hash: it is not known here.
+// notifies is the notification of an event's job or pool; with an empty hash this replica does not know the definition.
 func (p *Plan) notifies(e ledger.Event) (n jobs.Notify, kind, hash string) {
 	if e.Job != "" {
 		if j, known := p.Jobs[e.Job]; known {
@@ -53,8 +53,8 @@ func (p *Plan) notifies(e ledger.Event) (n jobs.Notify, kind, hash string) {
 	return jobs.Notify{}, "", ""
 }
 
-// forward tells those who are to be told now what was meant for somebody that no configuration has
-// any more: the notifications that wait for a webhook go on when its URL is put right.
+// forward sends a notification whose notifier no configuration has any more by the present notifier: notifications that
+// wait for a webhook go on when its URL is corrected.
 type forward struct{ plan *Plan }
 
 func (f forward) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
@@ -69,7 +69,7 @@ func (f forward) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	return n.Handler.Run(ctx, t, out)
 }
 
-// eventKey is the same for one event, whoever asks: a task ends once in each way, a due time is
+// eventKey is the same for one event on every replica: a task ends once in each way, a due time is
 // missed once.
 func eventKey(e ledger.Event) string {
 	if e.TaskID != "" {

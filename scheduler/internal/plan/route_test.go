@@ -67,7 +67,7 @@ func TestRoutesOfEvents(t *testing.T) {
 	}
 }
 
-// Who is told is told all that is known of the event.
+// A notification has all that is known of the event.
 func TestWhatANotificationSays(t *testing.T) {
 	p, err := New(jobs.Set{
 		Name:  "prod",
@@ -134,7 +134,7 @@ func TestWhatANotificationSays(t *testing.T) {
 	}
 }
 
-// What waits for a webhook that is no more goes where the definition says now.
+// A notification for a webhook that was removed goes to the one that the definition has now.
 func TestNotificationsOfAnEarlierConfiguration(t *testing.T) {
 	got := ""
 	now := jobs.Func(func(_ context.Context, _ jobs.Task, n jobs.Notification) error { got = n.ID; return nil })

@@ -1,4 +1,4 @@
-// Package replicatest has what tests of several packages of a replica share.
+// Package replicatest has what the tests of several packages of a replica share.
 package replicatest
 
 import (
@@ -15,7 +15,7 @@ type Lines struct {
 	all []string
 }
 
-// Enabled has every level kept.
+// Enabled is true: every level is kept.
 func (l *Lines) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle keeps a message.
@@ -40,5 +40,5 @@ func (l *Lines) Take() []string {
 // Warnings is a log that keeps warnings and errors.
 type Warnings struct{ Lines }
 
-// Enabled has no lower levels kept.
+// Enabled is true for warnings and errors.
 func (*Warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }

@@ -1,4 +1,4 @@
-// Package wake has what the loops of a replica wait with: a time, or a signal that there is something to do now.
+// Package wake has what the loops of a replica wait by: a time, or a signal that there is something to do now.
 package wake
 
 import (
@@ -31,10 +31,10 @@ func After(d time.Duration, fn func()) (stop func()) {
 	})
 }
 
-// Signal makes what a loop waits for with: one signal is kept until it waits.
+// Signal makes the channel that a loop waits on: one signal is kept until the loop waits.
 func Signal() chan struct{} { return make(chan struct{}, 1) }
 
-// Send ends a wait for the signal, this one or the next.
+// Send ends a wait on the signal: the present one or the next.
 func Send(signal chan struct{}) {
 	select {
 	case signal <- struct{}{}:
