@@ -41,7 +41,7 @@ func (r *recorder) record(ctx context.Context, batch []outcome) bool {
 	case ctx.Err() != nil:
 		return false
 	case errors.Is(err, errTooSlow):
-	case !r.bear(ctx, err):
+	case !r.countRefusal(ctx, err):
 		return false
 	case len(batch) == 1:
 		return r.recordBare(ctx, batch[0], err)
@@ -50,9 +50,9 @@ func (r *recorder) record(ctx context.Context, batch []outcome) bool {
 	return r.record(ctx, batch[:half]) && r.record(ctx, batch[half:])
 }
 
-// bear counts a refusal. While the store refuses every call, as without the rights to its tables, the calls
+// countRefusal counts a refusal. While the store refuses every call, as without the rights to its tables, the calls
 // are spaced by a pause. False once ctx is done.
-func (r *recorder) bear(ctx context.Context, why error) bool {
+func (r *recorder) countRefusal(ctx context.Context, why error) bool {
 	if r.refused++; r.refused < refusedForAll {
 		return true
 	}
@@ -79,7 +79,7 @@ func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 		r.refused = 0
 		r.s.log.Error("result recorded without its error and output, which the store refused", append(attrs, "refusal", why, "error", o.result.Error)...)
 		return true
-	case ctx.Err() != nil || !r.bear(ctx, err):
+	case ctx.Err() != nil || !r.countRefusal(ctx, err):
 		return false
 	}
 	if r.refused < refusedForAll {

@@ -39,7 +39,7 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqu
 		return err
 	}
 	err = s.settle(ctx, "enqueue", add, func(t *tx) (bool, error) {
-		i := slices.IndexFunc(batch, func(p *parcel) bool { return !p.existed })
+		i := slices.IndexFunc(batch, func(p *newTask) bool { return !p.existed })
 		if i < 0 {
 			return true, nil // nothing was written
 		}
@@ -60,7 +60,7 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqu
 
 // enqueue writes the new tasks of the batch, and fills in what comes from the database. It may be called
 // again for the same batch.
-func (t *tx) enqueue(batch []*parcel) error {
+func (t *tx) enqueue(batch []*newTask) error {
 	governing, now, err := t.fillPools(batch)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (t *tx) enqueue(batch []*parcel) error {
 		}
 		return err
 	}
-	var rows []*parcel
+	var rows []*newTask
 	for _, p := range batch {
 		p.task.CreatedAt = now
 		if p.runAt.IsZero() {
@@ -89,8 +89,8 @@ func (t *tx) enqueue(batch []*parcel) error {
 
 // fillPools gives the tasks their pools' policies, and returns the kinds that govern and the database's time, which the same
 // statement reads. It locks nothing: a pool that is retired in the same moment keeps the task until a configuration has it again.
-func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Time, err error) {
-	names := map[string][]*parcel{}
+func (t *tx) fillPools(batch []*newTask) (governing map[string]kinds, now time.Time, err error) {
+	names := map[string][]*newTask{}
 	for _, p := range batch {
 		names[p.task.Pool] = append(names[p.task.Pool], p)
 	}
@@ -160,13 +160,13 @@ func (t *tx) unknownPool(name string) error {
 // takeKeys adds the idempotency keys, in order, and marks the tasks with a key that belongs to another task.
 // Adding a key waits for other transactions that are adding it. The locking read then sees what they committed,
 // whatever the isolation level is. It shares the row with the others that waited.
-func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
-	keyed := slices.DeleteFunc(slices.Clone(batch), func(p *parcel) bool { return p.key == "" || p.first != nil })
-	slices.SortFunc(keyed, func(a, b *parcel) int {
+func (t *tx) takeKeys(batch []*newTask, now time.Time) error {
+	keyed := slices.DeleteFunc(slices.Clone(batch), func(p *newTask) bool { return p.key == "" || p.first != nil })
+	slices.SortFunc(keyed, func(a, b *newTask) int {
 		return cmp.Or(cmp.Compare(a.task.Pool, b.task.Pool), cmp.Compare(a.key, b.key))
 	})
 	var rows [][]any
-	byKey := map[[2]string]*parcel{}
+	byKey := map[[2]string]*newTask{}
 	for _, p := range keyed {
 		rows = append(rows, []any{p.task.Pool, p.key, p.own, p.body, micros(now)})
 		byKey[[2]string{p.task.Pool, p.key}] = p
@@ -176,7 +176,7 @@ func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 	}
 	for part := range slices.Chunk(keyed, sqlkit.MaxRows) {
 		err := t.QueryRows(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE {in name pool, name idem_key}{share}`, // primary key
-			sqlkit.Rows(part, func(p *parcel) []any { return []any{p.task.Pool, p.key} }), nil,
+			sqlkit.Rows(part, func(p *newTask) []any { return []any{p.task.Pool, p.key} }), nil,
 			func(scan func(...any) error) error {
 				var pool, key, id, body string
 				if err := scan(&pool, &key, &id, &body); err != nil {
@@ -202,7 +202,7 @@ func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 }
 
 // dropKeys deletes the keys that takeKeys added: a caller's transaction may go on without the tasks.
-func (t *tx) dropKeys(batch []*parcel) error {
+func (t *tx) dropKeys(batch []*newTask) error {
 	for _, p := range batch {
 		if p.key == "" || p.existed {
 			continue
@@ -215,7 +215,7 @@ func (t *tx) dropKeys(batch []*parcel) error {
 }
 
 // enqueued is the answer: new tasks as they were written, others as they are now.
-func (t *tx) enqueued(batch []*parcel) ([]jobs.Enqueued, error) {
+func (t *tx) enqueued(batch []*newTask) ([]jobs.Enqueued, error) {
 	var old []string
 	for _, p := range batch {
 		if p.existed {

@@ -158,7 +158,7 @@ func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
 
 // refuseUnrunnable refuses the first new task of the batch with a kind that the configuration that governs its
 // pool does not have and that no live replica may claim. governing is the kinds of that configuration, by pool.
-func (t *tx) refuseUnrunnable(batch []*parcel, governing map[string]kinds) error {
+func (t *tx) refuseUnrunnable(batch []*newTask, governing map[string]kinds) error {
 	var by map[string]kinds
 	asked := false
 	for i, p := range batch {

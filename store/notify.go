@@ -33,7 +33,7 @@ func (s replica) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, 
 	if err != nil || len(events) == 0 {
 		return ledger.Notified{}, err
 	}
-	w := &notification{parcels: map[string]*parcel{}}
+	w := &notification{newTasks: map[string]*newTask{}}
 	out := ledger.Notified{Last: events[len(events)-1].ID, More: len(events) == n.Limit}
 	for _, e := range events {
 		route := n.Route(now, e)
@@ -45,12 +45,12 @@ func (s replica) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, 
 		if route.Task == nil {
 			continue
 		}
-		p, err := newParcel(*route.Task)
+		p, err := makeTask(*route.Task)
 		if err != nil {
 			return ledger.Notified{}, &opError{"notify", fmt.Errorf("event %s: %w", e.ID, err)}
 		}
 		p.body = "" // the event's key is enough
-		w.parcels[e.ID] = p
+		w.newTasks[e.ID] = p
 	}
 	if len(w.events) == 0 {
 		return out, nil
@@ -64,8 +64,8 @@ func (s replica) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, 
 
 // notification is one Notify call; each call of write starts it again.
 type notification struct {
-	events         []string           // to be deleted, sorted
-	parcels        map[string]*parcel // by event, of those that become a task
+	events         []string            // to be deleted, sorted
+	newTasks       map[string]*newTask // by event, of those that become a task
 	tasks, dropped int
 }
 
@@ -78,9 +78,9 @@ func (w *notification) write(t *tx) error {
 	if err != nil || len(locked) == 0 {
 		return err
 	}
-	var batch []*parcel
+	var batch []*newTask
 	for _, id := range locked {
-		if p := w.parcels[id]; p != nil {
+		if p := w.newTasks[id]; p != nil {
 			batch = append(batch, p)
 		} else {
 			w.dropped++

@@ -166,7 +166,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		}
 		check("pools", []string{"primary", "tasks_claim"}, func(t *tx) error { return t.countTasks(nil) })
 		check("kinds of an enqueue", []string{"primary"}, func(t *tx) error {
-			_, _, err := t.fillPools([]*parcel{{task: jobs.Task{Pool: "p1"}}, {task: jobs.Task{Pool: "p2"}}})
+			_, _, err := t.fillPools([]*newTask{{task: jobs.Task{Pool: "p1"}}, {task: jobs.Task{Pool: "p2"}}})
 			return err
 		})
 		check("kinds of live replicas", []string{"sessions_dead", "primary"}, func(t *tx) error { _, _, err := t.liveKinds(); return err })

@@ -71,7 +71,7 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task
 
 // refuseRetry refuses a task that neither the configuration that governs its pool nor any live replica can run.
 func (t *tx) refuseRetry(ended jobs.Task) error {
-	one := []*parcel{{task: ended}}
+	one := []*newTask{{task: ended}}
 	governing, _, err := t.fillPools(one)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return fmt.Errorf("%w; if replicas that have it follow, use force", err)

@@ -18,8 +18,8 @@ import (
 type duel struct {
 	t          *testing.T
 	late, fast *Store
-	commits    *slowpoke // of late
-	one, two   string    // sessions
+	commits    *slowCommit // of late
+	one, two   string      // sessions
 }
 
 func inAnHour(at time.Time) time.Time { return at.Add(time.Hour) }
@@ -33,7 +33,7 @@ func eachDuel(t *testing.T, fn func(d *duel)) {
 		t.Run(driver, func(t *testing.T) {
 			at := dsn(t)
 			d := &duel{t: t, late: migrated(t, driver, at, Options{}), fast: migrated(t, driver, at, Options{})}
-			d.commits = &slowpoke{Dialect: d.late.db.Dialect}
+			d.commits = &slowCommit{Dialect: d.late.db.Dialect}
 			d.late.db.Dialect = d.commits
 			d.one, d.two = d.join("one"), d.join("two")
 			_, err := d.fast.Sides().Replica.Load(t.Context(), d.two, ledger.Definitions{

@@ -15,14 +15,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// slowpoke is a dialect whose next COMMIT happens, or does not if it is undone. Its caller gets an error after meanwhile has run.
-type slowpoke struct {
+// slowCommit is a dialect whose next COMMIT happens, or does not if it is undone. Its caller gets an error after meanwhile has run.
+type slowCommit struct {
 	sqlkit.Dialect
 	undone    bool
 	meanwhile func()
 }
 
-func (p *slowpoke) Commit(ctx context.Context, conn *sql.Conn) (err error) {
+func (p *slowCommit) Commit(ctx context.Context, conn *sql.Conn) (err error) {
 	meanwhile := p.meanwhile
 	if meanwhile == nil {
 		return p.Dialect.Commit(ctx, conn)
@@ -47,7 +47,7 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			at := dsn(t)
 			other, s := migrated(t, driver, at, Options{}), migrated(t, driver, at, Options{})
-			slow := &slowpoke{Dialect: s.db.Dialect}
+			slow := &slowCommit{Dialect: s.db.Dialect}
 			s.db.Dialect = slow
 			check := func(err error) {
 				t.Helper()
@@ -96,7 +96,7 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 // before.
 func TestBuryClaimsNothingOfOthers(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
-	slow := &slowpoke{Dialect: s.db.Dialect}
+	slow := &slowCommit{Dialect: s.db.Dialect}
 	s.db.Dialect = slow
 	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // on state. What an owner writes carries its token.
 
 // insertPending adds enqueued tasks.
-func (t *tx) insertPending(now time.Time, batch []*parcel) error {
+func (t *tx) insertPending(now time.Time, batch []*newTask) error {
 	rows := make([][]any, len(batch))
 	for i, p := range batch {
 		k := &p.task

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// parcel is a task on its way into a pool.
-type parcel struct {
+// newTask is a task on its way into a pool.
+type newTask struct {
 	jobs.NewTask
 	own     string // the id it has, if it is new
 	id      string // of the task that it became
@@ -24,7 +24,7 @@ type parcel struct {
 	existed bool
 }
 
-func (s *Store) newParcel(n jobs.NewTask) (*parcel, error) {
+func (s *Store) makeTask(n jobs.NewTask) (*newTask, error) {
 	payload, err := n.Encode()
 	if err != nil {
 		return nil, err
@@ -34,15 +34,15 @@ func (s *Store) newParcel(n jobs.NewTask) (*parcel, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(append([]byte(n.Kind+"\n"), payload...))
-	return &parcel{NewTask: n, own: id, payload: payload, body: hex.EncodeToString(sum[:])}, nil
+	return &newTask{NewTask: n, own: id, payload: payload, body: hex.EncodeToString(sum[:])}, nil
 }
 
 // Enqueue adds tasks to pools, all or none; the answer has their order. Errors: jobs.ErrInvalid,
 // jobs.ErrNotFound, jobs.ErrConflict for an idempotency key with another body.
 func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) (all []jobs.Enqueued, err error) {
-	var batch []*parcel
+	var batch []*newTask
 	for i, n := range tasks {
-		p, err := s.newParcel(n)
+		p, err := s.makeTask(n)
 		if err == nil && n.Pool == naming.NotificationsPool {
 			err = &jobs.FieldError{Path: "pool", Problem: "notifications is for what the configuration wants to be told"}
 		}
@@ -74,7 +74,7 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) (all []jobs.
 	return all, nil
 }
 
-func (t *tx) enqueue(batch []*parcel) error {
+func (t *tx) enqueue(batch []*newTask) error {
 	now := t.now()
 	for i, p := range batch {
 		pool := t.pools.rows[p.Pool]

@@ -34,12 +34,12 @@ func (s *Store) Notify(ctx context.Context, n ledger.Notify) (out ledger.Notifie
 			case route.Task == nil:
 				out.Dropped++
 			default:
-				p, err := t.s.newParcel(*route.Task)
+				p, err := t.s.makeTask(*route.Task)
 				if err != nil {
 					return err
 				}
 				p.body = "" // the event's key says enough
-				if err := t.enqueue([]*parcel{p}); err != nil {
+				if err := t.enqueue([]*newTask{p}); err != nil {
 					return err
 				}
 				out.Tasks++

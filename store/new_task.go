@@ -12,24 +12,24 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// parcel is a task that is being enqueued.
-type parcel struct {
+// newTask is a task that is being enqueued.
+type newTask struct {
 	task    jobs.Task
 	own     string // the id it has, if it is new
 	key     string // idempotency key, as the user gave it
 	body    string // hash of kind and payload
 	runAt   time.Time
-	force   bool    // it may be one that no replica can run
-	first   *parcel // an earlier one of the same batch with the same key
+	force   bool     // it may be one that no replica can run
+	first   *newTask // an earlier one of the same batch with the same key
 	existed bool
 }
 
 // newBatch has package jobs check the tasks, and gives them ids. The batch is in the order of the ids.
-func newBatch(tasks []jobs.NewTask) ([]*parcel, error) {
-	batch := make([]*parcel, len(tasks))
-	keys := map[[2]string]*parcel{}
+func newBatch(tasks []jobs.NewTask) ([]*newTask, error) {
+	batch := make([]*newTask, len(tasks))
+	keys := map[[2]string]*newTask{}
 	for i, n := range tasks {
-		p, err := newParcel(n)
+		p, err := makeTask(n)
 		if err == nil && n.Pool == naming.NotificationsPool {
 			err = &jobs.FieldError{Path: "pool", Problem: "notifications is for what the configuration wants to be told; use another pool"}
 		}
@@ -52,7 +52,7 @@ func newBatch(tasks []jobs.NewTask) ([]*parcel, error) {
 	return batch, nil
 }
 
-func newParcel(n jobs.NewTask) (*parcel, error) {
+func makeTask(n jobs.NewTask) (*newTask, error) {
 	payload, err := n.Encode()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func newParcel(n jobs.NewTask) (*parcel, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n", n.Kind)
 	sum.Write(payload)
-	return &parcel{
+	return &newTask{
 		task: jobs.Task{
 			ID: id.String(), Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending,
 			Priority: n.Priority, RunAt: runAt, Payload: payload, PayloadSize: len(payload), Tags: n.Tags, By: n.By,
