@@ -67,10 +67,8 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 	if nilcheck.IsNil(drv) {
 		return nil, errors.New("locks: New: the driver is nil")
 	}
-	if made, ok := drv.(driver.Checked); ok {
-		if err := made.Valid(); err != nil {
-			return nil, fmt.Errorf("locks: %w", err)
-		}
+	if err := drv.Valid(); err != nil {
+		return nil, fmt.Errorf("locks: %w", err)
 	}
 	switch {
 	case o.TTL < time.Second:

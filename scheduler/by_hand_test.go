@@ -175,6 +175,8 @@ func (noLocks) TryAcquire(_ context.Context, requests ...locks.Request) ([]locks
 }
 
 func (noLocks) Release(context.Context, ...*locks.Lease) error { return nil }
+func (noLocks) Caps() locks.Caps                               { return locks.Caps{Name: "other"} }
+func (noLocks) State() locks.State                             { return locks.State{} }
 
 // A manual run that cannot be done is refused with the reason. Nothing is recorded or started then, and
 // the replica's only worker is free for the next one.

@@ -19,7 +19,8 @@ type scripted struct {
 	asked  []locks.Request
 }
 
-func (*scripted) Caps() locks.Caps { return locks.Caps{Name: "scripted"} }
+func (*scripted) Caps() locks.Caps   { return locks.Caps{Name: "scripted"} }
+func (*scripted) State() locks.State { return locks.State{} }
 
 func (s *scripted) TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
 	s.asked = append(s.asked, requests...)

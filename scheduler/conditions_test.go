@@ -163,7 +163,7 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 		if got := s.Vitals().Backend; got != c.backend || (s.work.locks.Locks == nil) != (c.backend == "store") {
 			t.Errorf("%s: %q, want %q", what, got, c.backend)
 		}
-		named := map[string]string{"store": StoreLocks, "other": "scheduler.noLocks"}[c.backend]
+		named := map[string]string{"store": StoreLocks, "other": "other"}[c.backend]
 		if got := st.member.LockService; named != "" && got != named || !strings.HasPrefix(got, named) || got == "" {
 			t.Errorf("%s: it joins with %q", what, got)
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
 // WhenDown says what happens while the lock service cannot be reached.
@@ -69,11 +68,7 @@ func lockService(lk Locks) string {
 	if lk == nil {
 		return StoreLocks
 	}
-	backend, ok := lk.(interface{ Caps() locks.Caps })
-	if !ok {
-		return fmt.Sprintf("%T", lk)
-	}
-	caps := backend.Caps()
+	caps := lk.Caps()
 	if !caps.SingleProc {
 		return caps.Name
 	}

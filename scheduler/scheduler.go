@@ -22,6 +22,8 @@ import (
 type Locks interface {
 	TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error)
 	Release(ctx context.Context, leases ...*locks.Lease) error
+	Caps() locks.Caps
+	State() locks.State
 }
 
 // Scheduler is one replica. Make it with New, run it once with Run.

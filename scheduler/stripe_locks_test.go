@@ -211,6 +211,8 @@ func (a answering) TryAcquire(context.Context, ...locks.Request) ([]locks.Attemp
 }
 
 func (answering) Release(context.Context, ...*locks.Lease) error { return nil }
+func (answering) Caps() locks.Caps                               { return locks.Caps{Name: "answering"} }
+func (answering) State() locks.State                             { return locks.State{} }
 
 // A lock service that did not say of each key whether it is busy is away, unless this replica stopped asking.
 func TestWhenTheLockServiceIsAway(t *testing.T) {

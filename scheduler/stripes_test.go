@@ -120,6 +120,8 @@ func (mute) TryAcquire(_ context.Context, requests ...locks.Request) ([]locks.At
 }
 
 func (mute) Release(context.Context, ...*locks.Lease) error { return nil }
+func (mute) Caps() locks.Caps                               { return locks.Caps{Name: "mute"} }
+func (mute) State() locks.State                             { return locks.State{} }
 
 // A lock service that was away and whose last answer was lost is not back.
 func TestUnknownIsNotBack(t *testing.T) {

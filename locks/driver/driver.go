@@ -43,16 +43,13 @@ type Driver interface {
 	// reached: the error names the address and the cause. After ErrRecovering the caller tries again
 	// later.
 	Open(ctx context.Context, o Open) (Session, error)
+	// Valid is the error of the arguments of New, found without a call to the server; Open returns the same one.
+	// locks.New calls it first: the New of a backend returns no error.
+	Valid() error
 	// Caps says what this backend guarantees.
 	Caps() Caps
 	// Close frees what the driver opened; it must not close what the program passed to it.
 	Close() error
-}
-
-// Checked drivers validate their arguments without a call to the server: their New
-// returns no error, and locks.New calls Valid first. Open must return the same error.
-type Checked interface {
-	Valid() error
 }
 
 // Open has the parameters of a session.

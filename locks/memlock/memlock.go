@@ -42,6 +42,9 @@ func New() *Service {
 	return &Service{spaces: map[string]map[string]holding{}, sessions: map[string]*session{}}
 }
 
+// Valid implements driver.Driver: New has no arguments.
+func (s *Service) Valid() error { return nil }
+
 // Caps implements driver.Driver.
 func (s *Service) Caps() driver.Caps {
 	return driver.Caps{

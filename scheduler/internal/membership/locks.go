@@ -12,6 +12,8 @@ import (
 type Locks interface {
 	TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error)
 	Release(ctx context.Context, leases ...*locks.Lease) error
+	Caps() locks.Caps
+	State() locks.State
 }
 
 // LockService is the lock service from the view of this replica: whether there is one, and whether it answers.
@@ -40,13 +42,10 @@ func (l *LockService) Blocks() bool { return l.Used() && l.Required && l.Down() 
 
 // Name is its name in metrics.
 func (l *LockService) Name() string {
-	switch lk := l.Locks.(type) {
-	case nil:
+	if !l.Used() {
 		return "store"
-	case interface{ Caps() locks.Caps }:
-		return lk.Caps().Name
 	}
-	return "other"
+	return l.Locks.Caps().Name
 }
 
 // Release releases leases.
@@ -68,10 +67,11 @@ func (l *LockService) Try(ctx context.Context, requests ...locks.Request) ([]loc
 
 // Meet notes whether the last call had an answer. A service that was not called yet counts as there.
 func (l *LockService) Meet() {
-	if lk, ok := l.Locks.(interface{ State() locks.State }); ok {
-		if st := lk.State(); st.Err != nil {
-			l.Failed(st.Err)
-		}
+	if !l.Used() {
+		return
+	}
+	if st := l.Locks.State(); st.Err != nil {
+		l.Failed(st.Err)
 	}
 }
 
