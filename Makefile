@@ -41,10 +41,9 @@ quick: ## go vet, the tests that need no server, the layers, and 200 simulated c
 	$(GO) test $(SERVERLESS) ./test/layers
 	@$(MAKE) --no-print-directory sim SEEDS=200
 
-check: ## go vet, as other systems build it, too, and gofmt
+check: ## go vet, the types on other systems, and gofmt
 	$(GO) vet -tags chaos ./...
-	GOOS=darwin $(GO) vet -tags chaos ./...
-	GOOS=windows $(GO) vet ./...
+	$(GO) run ./test/typecheck -tags chaos darwin windows
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "the files above need gofmt -w" >&2; exit 1; }
 
 install: ## the C compiler and the servers that the tests need

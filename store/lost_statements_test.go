@@ -20,6 +20,7 @@ import (
 // anyway (hand back what it owns without having got the answer, reap, claim, finish again) every task has its one
 // end. The statements are counted as they are sent, so a new one is tried too.
 func TestLostStatements(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		stage func(t *testing.T, f fate) *stage
 		fates []fate

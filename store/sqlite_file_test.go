@@ -21,6 +21,7 @@ func none(time.Time, []ledger.JobState) []ledger.Decision { return nil }
 // A store whose file, or its log, was deleted or replaced answers nothing and takes nothing: a process that opens the name later
 // would not find it. Once the file is back the store goes on.
 func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		suffix, put string
 		link        bool // it was opened by one

@@ -160,6 +160,7 @@ func contents(t *testing.T, dir string) string {
 // A log beside a database that it does not belong to is not opened, and neither is changed: SQLite would write it over the
 // database.
 func TestTheLogOfAnotherDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		put   func(t *testing.T, path string, backup, raw []byte)
 		want  string
@@ -237,6 +238,7 @@ func TestALogBehindALinkIsNamed(t *testing.T) {
 
 // A log without content belongs to any database, and one beside a database of which nothing is known to that one.
 func TestLogsOfNoOtherDatabaseAreOpened(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		put  func(t *testing.T, path string, backup, raw []byte)
 		want string // the replicas that have joined
