@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -96,7 +97,7 @@ jobs:
 	if got := c.Set.Jobs["a"].Description; got != "${NAME}" {
 		t.Errorf("description %q", got)
 	}
-	if got := string(c.Set.Jobs["a"].Payload); got != `{"text":"${NOT_SET}"}` {
+	if got := payload(c, "a"); got != `{"text":"${NOT_SET}"}` {
 		t.Errorf("payload %s", got)
 	}
 }
@@ -168,10 +169,10 @@ jobs:
   c: {command: [cat]}
 `)
 	want := `{"z":1,"a":[1.5,-2e3,31,true,null,null,"no","2024-01-01","010","<&>\n"],"m":{"b":12345678901234567890123,"k":1}}`
-	if got := string(c.Set.Jobs["a"].Payload); got != want {
+	if got := payload(c, "a"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := string(c.Set.Jobs["b"].Payload); got != `"hello"` {
+	if got := payload(c, "b"); got != `"hello"` {
 		t.Errorf("got %s", got)
 	}
 	if got := c.Set.Jobs["c"].Payload; got != nil {
@@ -293,4 +294,9 @@ func BenchmarkLoad100k(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// payload is that of a job, as text.
+func payload(c *config.Config, job string) string {
+	return string(c.Set.Jobs[job].Payload.(json.RawMessage))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// payload converts a YAML value to JSON, with keys in their order.
-func (r *reader) payload(n *yaml.Node) []byte {
+// payload converts a YAML value to JSON, with keys in their order; nil if it cannot.
+func (r *reader) payload(n *yaml.Node) any {
 	var b bytes.Buffer
 	if !r.writeJSON(&b, n) {
 		return nil
@@ -23,7 +23,7 @@ func (r *reader) payload(n *yaml.Node) []byte {
 		r.fail(n, fmt.Sprintf("is larger than %d KiB", jobs.MaxPayload>>10), "let the job fetch it")
 		return nil
 	}
-	return b.Bytes()
+	return json.RawMessage(b.Bytes())
 }
 
 // writeJSON stops soon after the payload became too large: aliases may expand a lot.

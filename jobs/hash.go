@@ -23,6 +23,8 @@ func (j Job) Hash() string {
 	j.Schedule, j.Schedules = "", j.spelled()
 	j.Description, j.Labels = "", map[string]string{}
 	j.RunsOn = orEmpty(j.RunsOn)
+	payload, _ := j.EncodePayload()
+	j.Payload = []byte(payload)
 	return fingerprint(struct {
 		Job
 		Handler string // takes the place of Job's

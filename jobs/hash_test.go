@@ -18,6 +18,8 @@ func changed(t *testing.T, typ reflect.Type) reflect.Value {
 	switch {
 	case typ == reflect.TypeFor[Handler]():
 		v.Set(reflect.ValueOf(says("something else")))
+	case typ == reflect.TypeFor[any]():
+		v.Set(reflect.ValueOf("changed"))
 	case typ == reflect.TypeFor[time.Duration]():
 		v.SetInt(int64(77 * time.Minute))
 	case typ.Kind() == reflect.String:

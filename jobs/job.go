@@ -54,7 +54,7 @@ type Job struct {
 	Pool    string // default: naming.DefaultPool
 	Handler Handler
 	Kind    string // without a Handler: the kind of the pool's handler; "" = the pool's own
-	Payload []byte // what each task of the job gets, as it is: the body, or standard input
+	Payload any    // what each task of the job gets, encoded as that of a NewTask: the body, or standard input
 
 	Timeout     time.Duration // of one attempt; default 24h
 	Concurrency Concurrency   // default forbid

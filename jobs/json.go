@@ -5,8 +5,8 @@ import "encoding/json"
 // taskFields is Task without its methods.
 type taskFields Task
 
-// MarshalJSON never fails for a task with times of this era. A payload that is not JSON (a job's
-// payload may be any bytes) is shown as a string.
+// MarshalJSON never fails for a task with times of this era. A payload that is not JSON, as only a
+// hand that writes rows leaves one, is shown as a string.
 func (t Task) MarshalJSON() ([]byte, error) { return json.Marshal(t.fields()) }
 
 func (t Task) fields() taskFields {

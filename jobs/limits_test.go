@@ -71,8 +71,8 @@ func TestLimitsOfDefinitions(t *testing.T) {
 			j.Schedule, j.Schedules = "@hourly", strings.Split(strings.Repeat("@daily,", n-1)+"@daily", ",")
 		}), "jobs.j.schedules: 101 schedules, at most 100 are allowed"},
 		{256, job(func(j *Job, n int) { j.Schedule = "@daily" + strings.Repeat(" ", n-6) }), "jobs.j.schedule: the expression has 257 bytes, at most 256 are allowed; use several schedules"},
-		{MaxPayload, job(func(j *Job, n int) { j.Payload = []byte(`"` + strings.Repeat("x", n-2) + `"`) }), "jobs.j.payload: 262145 bytes, at most 262144 are allowed; store it elsewhere and pass its name"},
-		{limits.PayloadDepth, job(func(j *Job, n int) { j.Payload = []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }), "jobs.j.payload: nested deeper than 100; make it flatter"},
+		{MaxPayload, job(func(j *Job, n int) { j.Payload = json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }), "jobs.j.payload: 262145 bytes, at most 262144 are allowed; store it elsewhere and pass its name"},
+		{limits.PayloadDepth, job(func(j *Job, n int) { j.Payload = json.RawMessage(strings.Repeat("[", n) + strings.Repeat("]", n)) }), "jobs.j.payload: nested deeper than 100; make it flatter"},
 	} {
 		if err := c.with(c.limit).Validate(); err != nil {
 			t.Errorf("at its limit: %v", err)

@@ -16,13 +16,7 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 	if n.Kind != "" {
 		p.name("kind", n.Kind)
 	}
-	payload, err := n.encodePayload()
-	if err != nil {
-		p.add("payload", "cannot be written as JSON: %v", err)
-	}
-	if problem := checkPayload(payload); problem != "" {
-		p.add("payload", "%s", problem)
-	}
+	payload := p.payload("payload", n.Payload)
 	// Within these years, in every zone, times keep their order as microseconds and as text, and
 	// none is 0, which means no time.
 	if !n.RunAt.IsZero() && (n.RunAt.Year() < 1971 || n.RunAt.Year() > 9998) {
@@ -49,17 +43,4 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 		return nil, err
 	}
 	return payload, nil
-}
-
-func (n NewTask) encodePayload() (json.RawMessage, error) {
-	switch v := n.Payload.(type) {
-	case nil:
-		return nil, nil
-	case json.RawMessage:
-		if len(v) == 0 {
-			return nil, nil
-		}
-		return compact(v), nil
-	}
-	return json.Marshal(n.Payload)
 }

@@ -77,7 +77,7 @@ type Attempt struct {
 type NewTask struct {
 	Pool           string    `json:"-"` // the API has it in the path
 	Kind           string    `json:"kind,omitempty"`
-	Payload        any       `json:"payload,omitempty"` // encoded as JSON; json.RawMessage is taken as it is, and a []byte, unlike Job.Payload, becomes a string of base64
+	Payload        any       `json:"payload,omitempty"` // encoded as JSON; json.RawMessage is taken as it is, and a []byte becomes a string of base64
 	RunAt          time.Time `json:"run_at,omitzero"`
 	Priority       int       `json:"priority,omitempty"`        // −100 … 100
 	IdempotencyKey string    `json:"idempotency_key,omitempty"` // at most 255 bytes; one task per pool and key, as long as the task is kept

@@ -110,9 +110,7 @@ func (p *problems) notify(path string, n Notify) {
 func (p *problems) job(path string, job Job) {
 	p.description(path, job.Description)
 	p.schedules(path, job)
-	if problem := checkPayload(job.Payload); problem != "" {
-		p.add(path+".payload", "%s", problem)
-	}
+	p.payload(path+".payload", job.Payload)
 	p.duration(path+".timeout", job.Timeout)
 	switch job.Concurrency {
 	case "replace", "queue":

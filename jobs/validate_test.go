@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -54,7 +55,7 @@ func TestZeroSetIsValid(t *testing.T) {
 		},
 		Jobs: map[string]Job{
 			"own":    {Schedule: "0 8 * * MON-FRI", Handler: says("h")},
-			"pooled": {Schedules: []string{"@hourly", "@every 5m"}, Timezone: "Europe/London", Pool: "mail", Payload: []byte(`{"a": 1}`)},
+			"pooled": {Schedules: []string{"@hourly", "@every 5m"}, Timezone: "Europe/London", Pool: "mail", Payload: json.RawMessage(`{"a": 1}`)},
 			"kind":   {Pool: "mail", Kind: "receipt", Retries: Retries{Limit: 2, Backoff: time.Hour}, Labels: map[string]string{"team": "infra"}},
 			"both":   {Pool: "mail", Handler: says("its own comes first")},
 			"kinds":  {Pool: "post", Kind: "letter"},
@@ -88,9 +89,9 @@ func TestValidateSaysEverythingAtOnce(t *testing.T) {
 			"replaces":    {Handler: h, Concurrency: "replace"},
 			"queues":      {Handler: h, Concurrency: "queue"},
 			"slow":        {Handler: h, Timeout: duration.Max + 1, Retries: Retries{Limit: 1001, Backoff: 2 * time.Hour, MaxBackoff: time.Hour}},
-			"payload":     {Handler: h, Payload: []byte("{")},
-			"large":       {Handler: h, Payload: []byte(`"` + strings.Repeat("x", MaxPayload) + `"`)},
-			"deep":        {Handler: h, Payload: []byte(strings.Repeat("[", 101) + strings.Repeat("]", 101))},
+			"payload":     {Handler: h, Payload: json.RawMessage("{")},
+			"large":       {Handler: h, Payload: json.RawMessage(`"` + strings.Repeat("x", MaxPayload) + `"`)},
+			"deep":        {Handler: h, Payload: json.RawMessage(strings.Repeat("[", 101) + strings.Repeat("]", 101))},
 			"description": {Handler: h, Description: "a\x00b"},
 			"labels":      {Handler: h, Labels: map[string]string{"a b": "x", "c": "\n"}, RunsOn: map[string]string{"": "x"}},
 		},

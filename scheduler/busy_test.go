@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -48,7 +47,7 @@ func contendedBy(t *testing.T, st *contended, h jobs.Handler, workers int, names
 	st.Store, st.started = &memstore.Store{Database: memstore.New()}, -1
 	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{naming.DefaultPool: {Workers: workers}}}
 	for _, name := range names {
-		set.Jobs[name] = jobs.Job{Schedule: "* * * * * *", Handler: h, Payload: fmt.Appendf(nil, "%q", name)}
+		set.Jobs[name] = jobs.Job{Schedule: "* * * * * *", Handler: h, Payload: name}
 	}
 	s, err := newOn(st, nil, set, Options{ID: "a"})
 	if err != nil {

@@ -58,7 +58,7 @@ func TestARunByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &memstore.Store{Database: memstore.New()}
 		h := newGiven()
-		s := runs(t, st, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Payload: []byte(`{"n":1}`)}}}, Options{ID: "a", Workers: 1})
+		s := runs(t, st, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Payload: json.RawMessage(`{"n":1}`)}}}, Options{ID: "a", Workers: 1})
 		time.Sleep(time.Second + 123*time.Microsecond)
 		asked := time.Now()
 		trigger, task, err := s.RunJob(t.Context(), "j", "ann", "")

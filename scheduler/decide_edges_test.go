@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -127,7 +128,7 @@ func TestWhatADueTimeOpens(t *testing.T) {
 	p, err := plan.New(jobs.Set{
 		Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": replicatest.Nothing{}}}},
 		Jobs: map[string]jobs.Job{"j": {
-			Pool: "p", Kind: "k", Schedule: "0 * * * * *", Payload: []byte("[1]"), Retries: jobs.Retries{Limit: 4}, OnLost: jobs.LostFails,
+			Pool: "p", Kind: "k", Schedule: "0 * * * * *", Payload: json.RawMessage("[1]"), Retries: jobs.Retries{Limit: 4}, OnLost: jobs.LostFails,
 			CatchUp: jobs.CatchUp{Grace: time.Minute},
 		}},
 	}, nil)

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -159,7 +160,7 @@ func TestTheFirstDueTimeIsOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &noting{at: map[string][]time.Time{}}
 		time.Sleep(900 * time.Millisecond)
-		runs(t, quietStore(), jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h, Payload: []byte(`"j"`)}}}, Options{ID: "a"})
+		runs(t, quietStore(), jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h, Payload: json.RawMessage(`"j"`)}}}, Options{ID: "a"})
 		time.Sleep(5 * time.Second)
 		began := h.begun("j")
 		if len(began) != 5 {

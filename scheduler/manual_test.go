@@ -23,7 +23,7 @@ func TestManualRuns(t *testing.T) {
 		<-finish
 		return nil
 	})
-	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Payload: []byte(`{"n":1}`)}}}
+	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Payload: map[string]int{"n": 1}}}}
 	r := start(t, st, nil, set, scheduler.Options{ID: "a"})
 	var trigger jobs.Trigger
 	var opened jobs.Task

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -160,7 +161,7 @@ func TestADueTimeStartsWhenItsSlotIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()
 		h := &noting{at: map[string][]time.Time{}}
-		set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * *", Handler: h, Payload: []byte(`"j"`), CatchUp: jobs.CatchUp{Policy: jobs.CatchUpAll}}}}
+		set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * *", Handler: h, Payload: json.RawMessage(`"j"`), CatchUp: jobs.CatchUp{Policy: jobs.CatchUpAll}}}}
 		for _, outage := range []time.Duration{5*time.Minute + 30*time.Second, 0} {
 			s, err := newOn(&memstore.Store{Database: db}, nil, set, Options{ID: "a"})
 			if err != nil {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,7 @@ type Plan struct {
 // Job is a compiled job.
 type Job struct {
 	jobs.Job
+	Payload  json.RawMessage // of its tasks
 	Name     string
 	Hash     string
 	Stripe   int
@@ -64,7 +66,12 @@ func New(set jobs.Set, labels map[string]string) (*Plan, error) {
 		}
 	}
 	for name, job := range filled.Jobs {
-		j := &Job{Job: job, Name: name, Hash: job.Hash(), Stripe: ledger.Stripe(name), Executes: job.Handler}
+		payload, err := job.EncodePayload()
+		if err != nil {
+			return nil, fmt.Errorf("jobs.%s: %w", name, err)
+		}
+		job.Payload = payload // the hash is of what tasks get
+		j := &Job{Job: job, Payload: payload, Name: name, Hash: job.Hash(), Stripe: ledger.Stripe(name), Executes: job.Handler}
 		if len(job.Specs()) > 0 {
 			schedule, err := job.Compile()
 			if err != nil {

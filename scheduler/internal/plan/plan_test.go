@@ -38,3 +38,20 @@ func TestUntilTheNextDueTimeOrTheTimeout(t *testing.T) {
 		t.Errorf("with on_lost retry: until %v", got)
 	}
 }
+
+// A payload is encoded once: what tasks get is what the program gave, not what its value is by then.
+func TestPayloadsAreEncodedOnce(t *testing.T) {
+	greeting := map[string]string{"to": "ada"}
+	p, err := New(jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: replicatest.Nothing{}, Payload: greeting}, "none": {Handler: replicatest.Nothing{}}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	greeting["to"] = "bob"
+	j := p.Jobs["j"]
+	if string(j.Payload) != `{"to":"ada"}` || j.Hash != (jobs.Job{Handler: replicatest.Nothing{}, Payload: j.Payload}).Hash() {
+		t.Errorf("payload %s, hash %s", j.Payload, j.Hash)
+	}
+	if none := p.Jobs["none"].Payload; none != nil {
+		t.Errorf("a job without payload has %q", none)
+	}
+}

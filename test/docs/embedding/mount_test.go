@@ -37,7 +37,7 @@ func TestDashboard(t *testing.T) {
 	_, st := database(t)
 	replica, err := scheduler.New(st, nil, jobs.Set{
 		Pools: map[string]jobs.Pool{"mail": {Handler: jobs.Func(func(context.Context, jobs.Task, Letter) error { return nil })}},
-		Jobs:  map[string]jobs.Job{"digest": {Pool: "mail", Schedule: "@daily", Payload: []byte(`{"To":"ada"}`)}},
+		Jobs:  map[string]jobs.Job{"digest": {Pool: "mail", Schedule: "@daily", Payload: Letter{To: "ada"}}},
 	}, scheduler.Options{})
 	if err != nil {
 		t.Fatal(err)

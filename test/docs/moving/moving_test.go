@@ -129,7 +129,7 @@ func TestGocron(t *testing.T) {
 		Schedule: "0 8 * * MON-FRI",
 		Timezone: "Europe/London",
 		Handler:  jobs.Func(sendDaily),
-		Payload:  []byte(`{"name": "daily"}`),
+		Payload:  map[string]string{"name": "daily"},
 	}}}
 	if err := set.Validate(); err != nil {
 		t.Fatal(err)
