@@ -39,9 +39,9 @@ type Replica interface {
 	// RunJob opens a manual trigger; jobs.ErrConflict has the reason why it was skipped. While a lost attempt may
 	// still run, it needs the force of its *jobs.LostError.
 	RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error)
-	// RetryTask enqueues an ended task again: that of a job with a lost attempt as RunJob, and one that no live
+	// Retry enqueues an ended task again: that of a job with a lost attempt as RunJob, and one that no live
 	// replica can run only with force.
-	RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error)
+	Retry(ctx context.Context, id, by, force string) (jobs.Task, error)
 	// Wake says that there is new work in the pools; without any, that something was overridden or cancelled.
 	Wake(pools ...string)
 	Health() []wire.Condition

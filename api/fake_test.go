@@ -155,7 +155,7 @@ func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, err
 	return out, nil
 }
 
-func (b *backend) PoolStatuses(context.Context) ([]ledger.PoolStatus, error) { return b.pools, b.err }
+func (b *backend) Pools(context.Context) ([]ledger.PoolStatus, error) { return b.pools, b.err }
 
 func (b *backend) Replicas(context.Context) ([]ledger.Peer, error) { return b.peers, b.err }
 
@@ -205,7 +205,7 @@ func (b *backend) Cancel(ctx context.Context, id, by string) (jobs.Task, error) 
 	return t, err
 }
 
-func (b *backend) SuspendJob(_ context.Context, name string, override *bool, by string) error {
+func (b *backend) SuspendJob(_ context.Context, name string, by string, override *bool) error {
 	for i := range b.jobs {
 		if b.jobs[i].Name == name && b.err == nil {
 			b.jobs[i].Suspended, b.jobs[i].SuspendedBy = override, by
@@ -216,7 +216,7 @@ func (b *backend) SuspendJob(_ context.Context, name string, override *bool, by 
 	return cmp.Or(b.err, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound))
 }
 
-func (b *backend) PausePool(_ context.Context, name string, override *bool, by string) error {
+func (b *backend) PausePool(_ context.Context, name string, by string, override *bool) error {
 	for i := range b.pools {
 		if b.pools[i].Name == name && b.err == nil {
 			b.pools[i].Paused = override
@@ -261,7 +261,7 @@ func (b *backend) RunJob(_ context.Context, name, by, force string) (jobs.Trigge
 	return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 }
 
-func (b *backend) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
+func (b *backend) Retry(ctx context.Context, id, by, force string) (jobs.Task, error) {
 	t, _, err := b.Task(ctx, id)
 	if err == nil && !t.State.Ended() {
 		err = fmt.Errorf("%w: task %s is %s", jobs.ErrConflict, id, t.State)

@@ -156,7 +156,7 @@ func overrideJob(suspended bool) handler {
 			return err
 		}
 		name := r.PathValue("name")
-		if err := s.store.SuspendJob(r.Context(), name, override, by(r)); err != nil {
+		if err := s.store.SuspendJob(r.Context(), name, by(r), override); err != nil {
 			return err
 		}
 		s.Replica.Wake()

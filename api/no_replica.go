@@ -28,7 +28,7 @@ func (noReplica) RunJob(context.Context, string, string, string) (jobs.Trigger, 
 	return jobs.Trigger{}, jobs.Task{}, needsReplica("a run of a job needs its definition")
 }
 
-func (noReplica) RetryTask(context.Context, string, string, string) (jobs.Task, error) {
+func (noReplica) Retry(context.Context, string, string, string) (jobs.Task, error) {
 	return jobs.Task{}, needsReplica("a retry needs the definition of its job")
 }
 

@@ -30,7 +30,7 @@ func (s *server) overview(ctx context.Context) (ledger.Overview, error) {
 	if err != nil {
 		return view, err
 	}
-	pools, err := s.store.PoolStatuses(ctx)
+	pools, err := s.store.Pools(ctx)
 	if err != nil {
 		return view, err
 	}

@@ -20,7 +20,7 @@ func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	rows, err := s.store.PoolStatuses(r.Context())
+	rows, err := s.store.Pools(r.Context())
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func overridePool(paused bool) handler {
 			return err
 		}
 		name := r.PathValue("name")
-		if err := s.store.PausePool(r.Context(), name, override, by(r)); err != nil {
+		if err := s.store.PausePool(r.Context(), name, by(r), override); err != nil {
 			return err
 		}
 		s.Replica.Wake()
@@ -55,7 +55,7 @@ func overridePool(paused bool) handler {
 }
 
 func (s *server) poolRow(ctx context.Context, name string) (ledger.PoolStatus, error) {
-	rows, err := s.store.PoolStatuses(ctx)
+	rows, err := s.store.Pools(ctx)
 	if err != nil {
 		return ledger.PoolStatus{}, err
 	}

@@ -91,7 +91,7 @@ func (w *waiting) why(ctx context.Context, t jobs.Task) (code reason.Code, why s
 	switch {
 	case t.Job == "" && !w.s.Replica.Runs(t.Pool, t.Kind):
 		if w.pools == nil {
-			if w.pools, err = w.s.store.PoolStatuses(ctx); err != nil {
+			if w.pools, err = w.s.store.Pools(ctx); err != nil {
 				return "", "", err
 			}
 		}
@@ -168,7 +168,7 @@ func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	task, err := s.Replica.RetryTask(r.Context(), r.PathValue("id"), by(r), force)
+	task, err := s.Replica.Retry(r.Context(), r.PathValue("id"), by(r), force)
 	if refused, ok := errors.AsType[*jobs.KindError](err); ok {
 		return noHandler(refused, "")
 	}

@@ -72,10 +72,10 @@ func TestRequests(t *testing.T) {
 			_, err := c.Enqueue(ctx, jobs.NewTask{Pool: "mail", Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC(), Force: true}, jobs.NewTask{Pool: "mail"})
 			return err
 		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","priority":-3,"idempotency_key":"i","tags":["t"],"force":true},{}]`},
-		{func() error { _, err := c.CancelTask(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/cancel  Bearer secret"},
-		{func() error { _, err := c.RetryTask(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/retry  Bearer secret"},
-		{func() error { _, err := c.ForceRetryTask(ctx, "id", "true"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":true}`},
-		{func() error { _, err := c.ForceRetryTask(ctx, "id", "task-1"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":"task-1"}`},
+		{func() error { _, err := c.Cancel(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/cancel  Bearer secret"},
+		{func() error { _, err := c.Retry(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/retry  Bearer secret"},
+		{func() error { _, err := c.ForceRetry(ctx, "id", "true"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":true}`},
+		{func() error { _, err := c.ForceRetry(ctx, "id", "task-1"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":"task-1"}`},
 		{func() error { _, err := c.Pools(ctx, wire.Page{}); return err }, "GET /below/api/v1/pools  Bearer secret"},
 		{func() error { _, err := c.PausePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/pause application/json Bearer secret {}"},
 		{func() error { _, err := c.ResumePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/resume application/json Bearer secret {}"},

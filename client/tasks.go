@@ -64,21 +64,21 @@ func (c *Client) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enq
 	return list.Items, err
 }
 
-// CancelTask cancels a pending task, and asks a running one to stop.
-func (c *Client) CancelTask(ctx context.Context, id string) (task jobs.Task, err error) {
+// Cancel cancels a pending task, and asks a running one to stop.
+func (c *Client) Cancel(ctx context.Context, id string) (task jobs.Task, err error) {
 	err = c.post(ctx, &task, nil, "api", "v1", "tasks", id, "cancel")
 	return task, err
 }
 
-// RetryTask enqueues an ended task again. One that no live replica can run is refused, see ForceRetryTask.
-func (c *Client) RetryTask(ctx context.Context, id string) (task jobs.Task, err error) {
+// Retry enqueues an ended task again. One that no live replica can run is refused, see ForceRetry.
+func (c *Client) Retry(ctx context.Context, id string) (task jobs.Task, err error) {
 	err = c.post(ctx, &task, nil, "api", "v1", "tasks", id, "retry")
 	return task, err
 }
 
-// ForceRetryTask is RetryTask, also if no live replica can run the task, with any force. A job's task is started also
+// ForceRetry is Retry, also if no live replica can run the task, with any force. A job's task is started also
 // while a lost attempt of the job may still run, as by [Client.ForceRunJob].
-func (c *Client) ForceRetryTask(ctx context.Context, id, force string) (task jobs.Task, err error) {
+func (c *Client) ForceRetry(ctx context.Context, id, force string) (task jobs.Task, err error) {
 	err = c.post(ctx, &task, forcing(force), "api", "v1", "tasks", id, "retry")
 	return task, err
 }

@@ -31,7 +31,7 @@ func (f *fake) Vitals() ledger.Vitals {
 	return f.vitals
 }
 
-func (f *fake) PoolStatuses(context.Context) ([]ledger.PoolStatus, error) {
+func (f *fake) Pools(context.Context) ([]ledger.PoolStatus, error) {
 	f.mu.Lock()
 	f.reads++
 	reading := f.reading

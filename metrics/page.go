@@ -45,7 +45,7 @@ func (p *page) collect(to chan<- prometheus.Metric, s *standing, now time.Time) 
 // read reads a page from the store.
 func (m *Metrics) read(ctx context.Context, plans plans) (*page, error) {
 	p := &page{oldest: map[string]time.Time{}}
-	pools, err := m.store.PoolStatuses(ctx)
+	pools, err := m.store.Pools(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}

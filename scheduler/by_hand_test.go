@@ -241,7 +241,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 					t.Errorf("who should try again is told %v", err)
 				}
 				if c.job == "" {
-					if task, err := s.RetryTask(t.Context(), first.ID, "ann", ""); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "retry task "+first.ID+": ") || task.ID != "" {
+					if task, err := s.Retry(t.Context(), first.ID, "ann", ""); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "retry task "+first.ID+": ") || task.ID != "" {
 						t.Errorf("a retry: %v, %+v", err, task)
 					}
 				}
@@ -281,7 +281,7 @@ func TestNothingIsRunByHandWithoutATrustedSession(t *testing.T) {
 	if _, _, err := s.RunJob(t.Context(), "j", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("a run: %v", err)
 	}
-	if _, err := s.RetryTask(t.Context(), "1", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) {
+	if _, err := s.Retry(t.Context(), "1", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("a retry: %v", err)
 	}
 }
@@ -321,7 +321,7 @@ func TestANewerConfigurationGovernsRunsByHand(t *testing.T) {
 		if _, _, err := older.RunJob(t.Context(), "j", "ann", ""); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), `newer configuration governs job "j"`) {
 			t.Errorf("a run: %v", err)
 		}
-		if _, err := older.RetryTask(t.Context(), first.ID, "ann", ""); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), `newer configuration governs job "j"`) {
+		if _, err := older.Retry(t.Context(), first.ID, "ann", ""); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), `newer configuration governs job "j"`) {
 			t.Errorf("a retry: %v", err)
 		}
 		if got := h.now(); got.ID != "" {
@@ -331,7 +331,7 @@ func TestANewerConfigurationGovernsRunsByHand(t *testing.T) {
 			t.Errorf("a run by the newer one: %v, %+v", err, task)
 		}
 		// The retry has the payload of the task that failed.
-		if task, err := newer.RetryTask(t.Context(), first.ID, "ann", ""); err != nil || string(task.Payload) != "1" || string(h.now().Payload) != "1" {
+		if task, err := newer.Retry(t.Context(), first.ID, "ann", ""); err != nil || string(task.Payload) != "1" || string(h.now().Payload) != "1" {
 			t.Errorf("a retry by the newer one: %v, %+v", err, task)
 		}
 	})

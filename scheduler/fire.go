@@ -60,7 +60,7 @@ type triggerStore interface {
 	Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error)
 	Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error)
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)
-	RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error)
+	Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error)
 	Namespace(ctx context.Context) (string, error)
 }
 

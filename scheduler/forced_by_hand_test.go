@@ -64,7 +64,7 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 				log.Take()
 				again := func(force string) (jobs.Trigger, jobs.Task, error) {
 					if how == "retry" {
-						task, err := s.RetryTask(t.Context(), lost.ID, "bob", force)
+						task, err := s.Retry(t.Context(), lost.ID, "bob", force)
 						return jobs.Trigger{}, task, err
 					}
 					return s.RunJob(t.Context(), "j", "bob", force)
@@ -131,7 +131,7 @@ func TestForceIsForOneLostAttempt(t *testing.T) {
 				first := loses(t, s, st, h)
 				again := func(force string) (task jobs.Task, err error) {
 					if how == "retry" {
-						return s.RetryTask(t.Context(), first.ID, "bob", force)
+						return s.Retry(t.Context(), first.ID, "bob", force)
 					}
 					_, task, err = s.RunJob(t.Context(), "j", "bob", force)
 					return task, err

@@ -39,7 +39,7 @@ func TestForcedRuns(t *testing.T) {
 			}
 			again := func(force string) (jobs.Task, error) {
 				if how == "retry" {
-					return b.RetryTask(t.Context(), lost.task.ID, "ann", force)
+					return b.Retry(t.Context(), lost.task.ID, "ann", force)
 				}
 				_, task, err := b.RunJob(t.Context(), "j", "ann", force)
 				return task, err

@@ -296,7 +296,7 @@ func TestWakeWithoutPoolsLooksAtEverything(t *testing.T) {
 		s := runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h}}}, Options{ID: "a"})
 		time.Sleep(5*time.Second + 20*time.Millisecond)
 		paused := true
-		if err := st.PausePool(t.Context(), "p", &paused, "ann"); err != nil {
+		if err := st.PausePool(t.Context(), "p", "ann", &paused); err != nil {
 			t.Fatal(err)
 		}
 		all, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
@@ -304,7 +304,7 @@ func TestWakeWithoutPoolsLooksAtEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if err := st.PausePool(t.Context(), "p", nil, "ann"); err != nil {
+		if err := st.PausePool(t.Context(), "p", "ann", nil); err != nil {
 			t.Fatal(err)
 		}
 		events := st.events.Load()

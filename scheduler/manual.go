@@ -56,8 +56,8 @@ func (s *triggers) sayForced(t jobs.Task, note string) {
 	}
 }
 
-// RetryTask is Scheduler.RetryTask.
-func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
+// Retry is Scheduler.Retry.
+func (s *triggers) Retry(ctx context.Context, id, by, force string) (jobs.Task, error) {
 	old, err := s.store.TaskRow(ctx, id)
 	if err != nil {
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
@@ -66,7 +66,7 @@ func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Ta
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w: it is %s", id, jobs.ErrConflict, old.State)
 	}
 	if old.Job == "" {
-		t, err := s.store.RetryTask(ctx, id, by, force != "")
+		t, err := s.store.Retry(ctx, id, by, force != "")
 		if err == nil {
 			s.work.Wake(t.Pool)
 		}

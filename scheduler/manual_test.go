@@ -43,12 +43,12 @@ func TestManualRuns(t *testing.T) {
 		!strings.HasSuffix(err.Error(), "; wait for its end, or cancel it first: scheduler tasks cancel "+opened.ID) {
 		t.Errorf("a second run beside the first: %v", err)
 	}
-	if _, err := r.RetryTask(t.Context(), opened.ID, "me", ""); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := r.Retry(t.Context(), opened.ID, "me", ""); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("retry of a running task: %v", err)
 	}
 	finish <- struct{}{}
 	ended(t, st, opened.ID)
-	retried, err := r.RetryTask(t.Context(), opened.ID, "you", "")
+	retried, err := r.Retry(t.Context(), opened.ID, "you", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestAPayloadThatDoesNotFitIsAFailure(t *testing.T) {
 	var log bytes.Buffer // read after the replica has ended
 	r := start(t, st, nil, set, scheduler.Options{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	await.Until(t, "the pools are known", func() bool {
-		pools, err := st.Sides().API.PoolStatuses(t.Context())
+		pools, err := st.Sides().API.Pools(t.Context())
 		return err == nil && len(pools) == 3
 	})
 	added, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "receipt", Payload: "seven"})

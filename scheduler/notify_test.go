@@ -250,7 +250,7 @@ func TestReplicasShareNotifications(t *testing.T) {
 			}
 			st := db.open(t)
 			await.Until(t, "the new definition holds", func() bool {
-				pools, err := st.Sides().API.PoolStatuses(t.Context())
+				pools, err := st.Sides().API.Pools(t.Context())
 				return err == nil && len(pools) == 3
 			})
 			const n = 100

@@ -25,14 +25,14 @@ func TestARetryByHandOfAJobsTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := h.now()
-		if _, err := s.RetryTask(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) || err.Error() != "retry task "+first.ID+": conflict: it is running" {
+		if _, err := s.Retry(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) || err.Error() != "retry task "+first.ID+": conflict: it is running" {
 			t.Errorf("a retry of what runs: %v", err)
 		}
 		h.finish(errors.New("failed"))
 		last := first
 		for n := range 2 {
 			time.Sleep(time.Second)
-			retry, err := s.RetryTask(t.Context(), last.ID, "bob", "")
+			retry, err := s.Retry(t.Context(), last.ID, "bob", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func TestARetryByHandOfAJobsTask(t *testing.T) {
 				!got.ScheduledAt.Equal(first.ScheduledAt) || got.Seq != first.Seq || retry.State != jobs.StateRunning {
 				t.Errorf("retry %d is %+v, and begins as %+v", n+1, retry, got)
 			}
-			if _, err := s.RetryTask(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) || !strings.HasPrefix(err.Error(), "retry task "+first.ID+": conflict: the run of ") ||
+			if _, err := s.Retry(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) || !strings.HasPrefix(err.Error(), "retry task "+first.ID+": conflict: the run of ") ||
 				!strings.Contains(err.Error(), "(task "+retry.ID+") has been running on replica a since ") || !strings.HasSuffix(err.Error(), "; wait for its end, or cancel it first: scheduler tasks cancel "+retry.ID) {
 				t.Errorf("a retry beside retry %d: %v", n+1, err)
 			}
@@ -78,11 +78,11 @@ func TestARetryByHandOfAPoolsTask(t *testing.T) {
 		if got := h.now(); got.ID != first.ID {
 			t.Fatalf("begun: %+v", got)
 		}
-		if _, err := s.RetryTask(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) {
+		if _, err := s.Retry(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) {
 			t.Errorf("a retry of what runs: %v", err)
 		}
 		h.finish(jobs.Cancel(errors.New("failed")))
-		retry, err := s.RetryTask(t.Context(), first.ID, "bob", "")
+		retry, err := s.Retry(t.Context(), first.ID, "bob", "")
 		if got := h.now(); err != nil || got.ID != retry.ID || got.RetryOf != first.ID || got.By != "bob" {
 			t.Errorf("%v; the retry is %+v, and begins as %+v", err, retry, got)
 		}
@@ -92,10 +92,10 @@ func TestARetryByHandOfAPoolsTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind := (*jobs.KindError)(nil)
-		if _, err := s.RetryTask(t.Context(), strange.ID, "bob", ""); !errors.As(err, &kind) {
+		if _, err := s.Retry(t.Context(), strange.ID, "bob", ""); !errors.As(err, &kind) {
 			t.Errorf("a retry of what nobody can run: %v", err)
 		}
-		if retry, err := s.RetryTask(t.Context(), strange.ID, "bob", "true"); err != nil || retry.RetryOf != strange.ID {
+		if retry, err := s.Retry(t.Context(), strange.ID, "bob", "true"); err != nil || retry.RetryOf != strange.ID {
 			t.Errorf("a forced one: %v, %+v", err, retry)
 		}
 	})
@@ -117,11 +117,11 @@ func TestWhatIsNotRetriedByHand(t *testing.T) {
 		h.now()
 		lacks := runs(t, &memstore.Store{Database: db}, jobs.Set{}, Options{ID: "b"})
 		time.Sleep(time.Second)
-		if _, err := lacks.RetryTask(t.Context(), task.ID, "bob", "true"); !errors.Is(err, jobs.ErrNotFound) || err.Error() != "retry task "+task.ID+`: job "j": not found` {
+		if _, err := lacks.Retry(t.Context(), task.ID, "bob", "true"); !errors.Is(err, jobs.ErrNotFound) || err.Error() != "retry task "+task.ID+`: job "j": not found` {
 			t.Errorf("by a replica without the job: %v", err)
 		}
 		missing := fmt.Sprintf("%036d", 0)
-		if _, err := s.RetryTask(t.Context(), missing, "bob", "true"); !errors.Is(err, jobs.ErrNotFound) || !strings.HasPrefix(err.Error(), "retry task "+missing+": ") {
+		if _, err := s.Retry(t.Context(), missing, "bob", "true"); !errors.Is(err, jobs.ErrNotFound) || !strings.HasPrefix(err.Error(), "retry task "+missing+": ") {
 			t.Errorf("of what is not there: %v", err)
 		}
 	})

@@ -196,11 +196,11 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by, force string) (jobs.Tr
 	return s.triggers.RunJob(ctx, name, by, force)
 }
 
-// RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict says which run has it,
+// Retry makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict says which run has it,
 // where, since when, and what to do; force takes it from a lost attempt, as in RunJob. A pool's task that no live replica
 // can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force is not empty.
-func (s *Scheduler) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
-	return s.triggers.RetryTask(ctx, id, by, force)
+func (s *Scheduler) Retry(ctx context.Context, id, by, force string) (jobs.Task, error) {
+	return s.triggers.Retry(ctx, id, by, force)
 }
 
 // replicasChanged wakes the loops whose work depends on the other replicas.

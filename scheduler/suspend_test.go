@@ -20,7 +20,7 @@ func TestSuspendedJobsSkipTheirDueTimesForGood(t *testing.T) {
 	override := func(suspended *bool, runs bool) (rows int) {
 		t.Helper()
 		before := len(decided())
-		if err := st.Sides().API.SuspendJob(t.Context(), "j", suspended, "a test"); err != nil {
+		if err := st.Sides().API.SuspendJob(t.Context(), "j", "a test", suspended); err != nil {
 			t.Fatal(err)
 		}
 		r.Wake()

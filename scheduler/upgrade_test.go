@@ -189,7 +189,7 @@ func TestTheNewestLimitHoldsForOlderReplicas(t *testing.T) {
 	enqueueKinds(t, st, slices.Repeat([]string{""}, 100)...)
 	await.Until(t, "the older one has run some of it", func() bool { return byOlder.Load() }) // the newer one's worker leaves it a place
 	await.Until(t, "all is run", func() bool {
-		all, err := st.Sides().API.PoolStatuses(t.Context())
+		all, err := st.Sides().API.Pools(t.Context())
 		return err == nil && !slices.ContainsFunc(all, func(p ledger.PoolStatus) bool { return p.Pending+p.Running > 0 })
 	})
 	close(release)

@@ -33,7 +33,7 @@ func enqueue(t *testing.T, st *store.Store, r *replica, n int) []string {
 		tasks = append(tasks, jobs.NewTask{Pool: "p"})
 	}
 	await.Until(t, "the pool is known", func() bool {
-		pools, err := st.Sides().API.PoolStatuses(t.Context())
+		pools, err := st.Sides().API.Pools(t.Context())
 		return err == nil && len(pools) >= 2
 	})
 	added, err := st.Enqueue(t.Context(), tasks...)
@@ -131,7 +131,7 @@ func TestOutcomesOfAttempts(t *testing.T) {
 	var log bytes.Buffer // read after the replica has ended
 	r := start(t, st, nil, set, scheduler.Options{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	await.Until(t, "the pool is known", func() bool {
-		pools, err := st.Sides().API.PoolStatuses(t.Context())
+		pools, err := st.Sides().API.Pools(t.Context())
 		return err == nil && len(pools) >= 2
 	})
 	added, err := st.Enqueue(t.Context(), tasks...)
@@ -231,7 +231,7 @@ func TestAPausedPoolStartsNothing(t *testing.T) {
 	r := start(t, st, nil, set, scheduler.Options{ID: "a"})
 	await.Until(t, "it works", func() bool { return ran.count() > 0 })
 	yes := true
-	if err := st.Sides().API.PausePool(t.Context(), "p", &yes, "a test"); err != nil {
+	if err := st.Sides().API.PausePool(t.Context(), "p", "a test", &yes); err != nil {
 		t.Fatal(err)
 	}
 	// A decision from before the pause may be under way: what counts is what is decided after.
@@ -244,7 +244,7 @@ func TestAPausedPoolStartsNothing(t *testing.T) {
 		}
 	}
 	had := ran.count()
-	if err := st.Sides().API.PausePool(t.Context(), "p", nil, "a test"); err != nil {
+	if err := st.Sides().API.PausePool(t.Context(), "p", "a test", nil); err != nil {
 		t.Fatal(err)
 	}
 	r.Wake()

@@ -35,7 +35,7 @@ func TestWorkersAreALimitOverAllPools(t *testing.T) {
 	}
 	r := start(t, st, nil, set, scheduler.Options{ID: "a", Workers: workers})
 	await.Until(t, "the pools are known", func() bool {
-		pools, err := st.Sides().API.PoolStatuses(t.Context())
+		pools, err := st.Sides().API.Pools(t.Context())
 		return err == nil && len(pools) == 3
 	})
 	var tasks []jobs.NewTask

@@ -104,7 +104,7 @@ func BenchmarkLists(b *testing.B) {
 				return len(rows), err
 			})
 			list("pools", func(ctx context.Context) (int, error) {
-				rows, err := s.Sides().API.PoolStatuses(ctx)
+				rows, err := s.Sides().API.Pools(ctx)
 				return len(rows), err
 			})
 			list("replicas", func(ctx context.Context) (int, error) {

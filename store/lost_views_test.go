@@ -41,7 +41,7 @@ var views = map[string]func(context.Context, *store.Store) (any, error){
 		return s.Sides().API.JobNames(ctx, "", "", true, 9)
 	},
 	"job standings": func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.JobStandings(ctx) },
-	"pools":         func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.PoolStatuses(ctx) },
+	"pools":         func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.Pools(ctx) },
 	"peers":         func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().Replica.Peers(ctx) },
 	"replicas":      func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.Replicas(ctx) },
 	"overview":      func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.Overview(ctx, 10) },

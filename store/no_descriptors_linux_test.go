@@ -49,7 +49,7 @@ func starve(t *testing.T, driver, dsn string) {
 			_, _, err := s.Sides().Replica.Ready(ctx, func(now time.Time) (time.Time, error) { return now, nil })
 			return err
 		},
-		"pools": func(ctx context.Context) error { _, err := s.Sides().API.PoolStatuses(ctx); return err },
+		"pools": func(ctx context.Context) error { _, err := s.Sides().API.Pools(ctx); return err },
 		"beat": func(ctx context.Context) error {
 			return s.keep(ctx, "test", func(t *tx) error { _, err := t.Now(); return err })
 		},

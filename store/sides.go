@@ -1,10 +1,7 @@
 package store
 
 import (
-	"context"
-
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // Sides are the parts of a Store that scheduler.New, api.New and metrics.New use. Programs have no use for them: they change
@@ -21,8 +18,3 @@ type (
 
 // Local reports whether all processes that share the store run on this machine, so that they are suspended with it.
 func (s replica) Local() bool { return s.db != nil && s.db.Dialect.Local() }
-
-// RetryTask is Retry for replicas.
-func (s replica) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
-	return s.Retry(ctx, id, by, force)
-}

@@ -311,7 +311,7 @@ func statementsThatAreSaved(t *testing.T, d store.Dialect) {
 	check(tx.Rollback())
 	sent("upcoming in no stripe", 0, func() error { _, err := s.Sides().Replica.Upcoming(ctx, nil); return err })
 	sent("standings of jobs that had no due time", 1, func() error { _, err := s.Sides().API.JobStandings(ctx); return err })
-	pools := func() error { _, err := s.Sides().API.PoolStatuses(ctx); return err }
+	pools := func() error { _, err := s.Sides().API.Pools(ctx); return err }
 	sent("pools without tasks", 3, pools)
 	_, err = s.Enqueue(ctx, jobs.NewTask{Pool: "any"})
 	check(err)

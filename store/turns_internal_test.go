@@ -155,7 +155,7 @@ func looks(s *Store) map[string]func(context.Context) error {
 		"jobs":          func(ctx context.Context) error { _, err := s.Sides().API.Jobs(ctx); return err },
 		"job names":     func(ctx context.Context) error { _, err := s.Sides().API.JobNames(ctx, "", "", true, 1); return err },
 		"job standings": func(ctx context.Context) error { _, err := s.Sides().API.JobStandings(ctx); return err },
-		"pools":         func(ctx context.Context) error { _, err := s.Sides().API.PoolStatuses(ctx); return err },
+		"pools":         func(ctx context.Context) error { _, err := s.Sides().API.Pools(ctx); return err },
 		"replicas":      func(ctx context.Context) error { _, err := s.Sides().API.Replicas(ctx); return err },
 		"overview":      func(ctx context.Context) error { _, err := s.Sides().API.Overview(ctx, 1); return err },
 		"audit": func(ctx context.Context) error {

@@ -190,7 +190,7 @@ func TestLostAnswersAreSettled(t *testing.T) {
 			return err
 		})
 		settles("load", func(ctx context.Context) error { _, err := s.Sides().Replica.Load(ctx, session, d); return err })
-		settles("suspend", func(ctx context.Context) error { yes := true; return s.Sides().API.SuspendJob(ctx, "j", &yes, "me") })
+		settles("suspend", func(ctx context.Context) error { yes := true; return s.Sides().API.SuspendJob(ctx, "j", "me", &yes) })
 		settles("enqueue", func(ctx context.Context) error {
 			all, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p", IdempotencyKey: name})
 			if err == nil && (all[0].Existed || all[1].Existed) {

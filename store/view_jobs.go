@@ -126,7 +126,7 @@ func ofJobs(column string, names []string) (where string, args []any) {
 
 // SuspendJob sets the override of a job's suspend, or clears it with nil. by names the origin of the request.
 // jobs.ErrNotFound for a job that no configuration has.
-func (s views) SuspendJob(ctx context.Context, name string, override *bool, by string) error {
+func (s views) SuspendJob(ctx context.Context, name string, by string, override *bool) error {
 	return s.override(ctx, "job", name, override, by,
 		`SELECT 1 FROM {jobs} WHERE name = ? AND hash <> ''{for_update}`,
 		`UPDATE {jobs} SET suspended = ?, suspended_by = ? WHERE name = ?`)

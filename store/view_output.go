@@ -7,9 +7,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Output returns what an attempt wrote, as far as it was kept; attempt 0 is the last one that has
-// an output. jobs.ErrNotFound if nothing is kept.
-func (s views) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
+// Output returns what an attempt of a task wrote, as far as it is kept: it is stored when the attempt ends, cut by
+// scheduler.Options.OutputLimit, until the retention of outputs has passed. Attempts count from 1; attempt 0 is the last one
+// that has an output. jobs.ErrNotFound if nothing is kept, or there is no such task.
+func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
 	var output []byte
 	err := s.view(ctx, "output", func(t *tx) error {
 		text, args := `SELECT output FROM {outputs} WHERE task_id = ?`, []any{id}

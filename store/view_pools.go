@@ -10,17 +10,17 @@ import (
 // Pools returns all pools that were ever configured with their counts, sorted by name. Fields that only the configuration of a
 // replica has are empty.
 func (s *Store) Pools(ctx context.Context) ([]wire.Pool, error) {
-	all, err := views{s}.PoolStatuses(ctx)
+	all, err := views{s}.Pools(ctx)
 	return viewed(all, ledger.PoolStatus.View), err
 }
 
-// PoolStatuses returns the rows of all pools that were ever configured with their counts, and their tasks that
+// Pools returns the rows of all pools that were ever configured with their counts, and their tasks that
 // no replica may claim, sorted by name.
-func (s views) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
+func (s views) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return poolStatuses(ctx, s.view)
 }
 
-// Pools is PoolStatuses for replicas: it waits for no reader. It implements the scheduler's Tasks.
+// Pools is that of views for replicas: it waits for no reader. It implements the scheduler's Tasks.
 func (s replica) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return poolStatuses(ctx, s.read)
 }
@@ -73,7 +73,7 @@ func (t *tx) countTasks(of map[string]*ledger.PoolStatus) error {
 
 // PausePool sets the override of a pool's pause, or clears it with nil. by names the origin of the request.
 // jobs.ErrNotFound for a pool that no configuration has.
-func (s views) PausePool(ctx context.Context, name string, override *bool, by string) error {
+func (s views) PausePool(ctx context.Context, name string, by string, override *bool) error {
 	return s.override(ctx, "pool", name, override, by,
 		`SELECT 1 FROM {pools} WHERE name = ? AND hash <> ''{for_update}`,
 		`UPDATE {pools} SET paused = ?, paused_by = ? WHERE name = ?`)

@@ -42,10 +42,10 @@ func TestHostileText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.Sides().API.PausePool(t.Context(), "default", new(true), "<b class=evil>pauser</b>"); err != nil {
+	if err := s.store.Sides().API.PausePool(t.Context(), "default", "<b class=evil>pauser</b>", new(true)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.Sides().API.SuspendJob(t.Context(), "backup", new(true), "<b class=evil>suspender</b>"); err != nil {
+	if err := s.store.Sides().API.SuspendJob(t.Context(), "backup", "<b class=evil>suspender</b>", new(true)); err != nil {
 		t.Fatal(err)
 	}
 	shown := func(b *tab, texts ...string) {

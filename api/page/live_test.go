@@ -101,7 +101,7 @@ func TestPools(t *testing.T) {
 	}}, api.Options{})
 	b := newTab(t, 1280)
 	b.navigate(s.url)
-	if err := s.store.Sides().API.PausePool(t.Context(), "still", new(true), "ann"); err != nil {
+	if err := s.store.Sides().API.PausePool(t.Context(), "still", "ann", new(true)); err != nil {
 		t.Fatal(err)
 	}
 	for _, task := range []jobs.NewTask{{Pool: "still"}, {Pool: "still"}, {Pool: "mail", Kind: "slow"}} {

@@ -45,7 +45,7 @@ func TestWidths(t *testing.T) {
 	s := newScene(t, set, api.Options{})
 	task := s.run(long)
 	s.run("short")
-	if err := s.store.Sides().API.PausePool(t.Context(), strings.Repeat("p", 64), new(true), strings.Repeat("w", 64)); err != nil {
+	if err := s.store.Sides().API.PausePool(t.Context(), strings.Repeat("p", 64), strings.Repeat("w", 64), new(true)); err != nil {
 		t.Fatal(err)
 	}
 	for _, width := range []int64{320, 360, 640, 1280} {

@@ -19,7 +19,7 @@ func newTasksCommand(a *app) *cobra.Command {
 		newTasksListCommand(a),
 		newOneCommand(a, "get TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
 		newTasksLogsCommand(a),
-		newOneCommand(a, "cancel TASK", "Cancel a pending task, or ask a running one to stop", (*client.Client).CancelTask, printCancelled),
+		newOneCommand(a, "cancel TASK", "Cancel a pending task, or ask a running one to stop", (*client.Client).Cancel, printCancelled),
 		newTasksRetryCommand(a),
 	)
 }
@@ -28,9 +28,9 @@ func newTasksRetryCommand(a *app) *cobra.Command {
 	force := ""
 	retry := func(c *client.Client, ctx context.Context, id string) (jobs.Task, error) {
 		if force != "" {
-			return c.ForceRetryTask(ctx, id, force)
+			return c.ForceRetry(ctx, id, force)
 		}
-		return c.RetryTask(ctx, id)
+		return c.Retry(ctx, id)
 	}
 	cmd := newOneCommand(a, "retry TASK", "Enqueue an ended task again, as a new task", retry, printID)
 	forceFlag(cmd, &force, "also if no live replica can run it, or if the lost attempt of `TASK` of its job may still run: you know that it has ended")

@@ -39,7 +39,7 @@ type API interface {
 	Tasks(ctx context.Context, f wire.TaskFilter) (rows []jobs.Task, next string, err error)
 	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
 	Output(ctx context.Context, id string, attempt int) ([]byte, error)
-	PoolStatuses(ctx context.Context) ([]PoolStatus, error)
+	Pools(ctx context.Context) ([]PoolStatus, error)
 	Replicas(ctx context.Context) ([]Peer, error)
 
 	// Enqueue adds all tasks or none.
@@ -47,8 +47,8 @@ type API interface {
 	// Cancel ends a pending task, and asks the owner of a running one.
 	Cancel(ctx context.Context, id, by string) (jobs.Task, error)
 	// SuspendJob and PausePool set the override, or clear it with nil.
-	SuspendJob(ctx context.Context, name string, override *bool, by string) error
-	PausePool(ctx context.Context, name string, override *bool, by string) error
+	SuspendJob(ctx context.Context, name string, by string, override *bool) error
+	PausePool(ctx context.Context, name string, by string, override *bool) error
 }
 
 // Audit keeps writes with their callers.

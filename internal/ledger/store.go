@@ -104,9 +104,9 @@ type Tasks interface {
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 	// Pools returns all pools and, beside their counts, what in them is due and no live replica can run.
 	Pools(ctx context.Context) ([]PoolStatus, error)
-	// RetryTask makes a new task of an ended one without a job; retry_of names the first of the chain. One that no
+	// Retry makes a new task of an ended one without a job; retry_of names the first of the chain. One that no
 	// live replica can run is refused as by Enqueue, unless force.
-	RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error)
+	Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error)
 }
 
 // Notifications are the events that a notifier may be told of.

@@ -235,7 +235,7 @@ func TestPausedPool(t *testing.T) {
 		b := schedulertest.New(t, work(&did), schedulertest.Options{})
 		b.Enqueue(jobs.NewTask{Pool: "orders", Kind: "confirm", Payload: order{7}})
 		paused := true
-		if err := b.Store().Sides().API.PausePool(t.Context(), "orders", &paused, "test"); err != nil {
+		if err := b.Store().Sides().API.PausePool(t.Context(), "orders", "test", &paused); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.Drain(); len(got) != 0 || len(b.Pending()) != 1 {

@@ -205,10 +205,10 @@ func retryTask(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	first := s.enqueue("work", 1)[0]
 	s.DB.Exec(t, "UPDATE {tasks} SET made_by='bob', kind='mail', rank_order=-5, tags='[\"x\"]', idem_key='k'")
-	if _, err := b.Store.RetryTask(s.ctx(), first, "", false); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.Store.Retry(s.ctx(), first, "", false); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("of a pending task: %v", err)
 	}
-	if _, err := b.Store.RetryTask(s.ctx(), newID(), "", false); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := b.Store.Retry(s.ctx(), newID(), "", false); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("of no task: %v", err)
 	}
 	beside := s.enqueue("again", 1)[0] // which is none of it
@@ -216,7 +216,7 @@ func retryTask(t *testing.T, b *Bench) {
 	for range 2 {
 		old := s.claim("work", 1)[0]
 		s.finish(result(old, ledger.Ended, jobs.StateFailed))
-		task, err := b.Store.RetryTask(s.ctx(), id, "alice", false)
+		task, err := b.Store.Retry(s.ctx(), id, "alice", false)
 		must(t, err)
 		want := old
 		want.ID, want.RetryOf, want.State, want.Reason, want.ReasonCode = task.ID, first, jobs.StatePending, "retry of "+id+" by alice", reason.Retry
@@ -231,7 +231,7 @@ func retryTask(t *testing.T, b *Bench) {
 	}
 	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE state=0 AND rank_order=-5 AND idem_key=''")
-	unnamed, err := b.Store.RetryTask(s.ctx(), first, "", false)
+	unnamed, err := b.Store.Retry(s.ctx(), first, "", false)
 	must(t, err)
 	s.want("the reason of a retry that no one is named for", unnamed.Reason, "retry of "+first)
 	s.want("the task beside it", s.task(beside), "ready attempt 0 token 0 replica -: -")
@@ -239,7 +239,7 @@ func retryTask(t *testing.T, b *Bench) {
 	got, err := s.decide(run("a", due(1), true))
 	must(t, err)
 	s.finish(result(got.Started[0], ledger.Ended, jobs.StateFailed))
-	if _, err := b.Store.RetryTask(s.ctx(), got.Started[0].ID, "", false); !errors.Is(err, jobs.ErrConflict) ||
+	if _, err := b.Store.Retry(s.ctx(), got.Started[0].ID, "", false); !errors.Is(err, jobs.ErrConflict) ||
 		!strings.Contains(err.Error(), "task "+got.Started[0].ID+" belongs to job a") {
 		t.Errorf("of a job's task: %v", err)
 	}

@@ -267,14 +267,14 @@ func overridesSurvive(t *testing.T, b *Bench) {
 	d := ledger.Definitions{Jobs: []ledger.JobDef{JobDef("j", "1", "s")}, Pools: []ledger.PoolDef{{Name: "p", Hash: "1"}}}
 	load(t, b, a, d)
 	yes, no := true, false
-	must(t, b.Store.SuspendJob(t.Context(), "j", &yes, "ann"))
-	must(t, b.Store.PausePool(t.Context(), "p", &no, "bob"))
+	must(t, b.Store.SuspendJob(t.Context(), "j", "ann", &yes))
+	must(t, b.Store.PausePool(t.Context(), "p", "bob", &no))
 	b.DB.Exec(t, `UPDATE {jobs} SET fence = 41, busy_until = 42 WHERE name = 'j'`)
 	d.Jobs[0].Hash, d.Jobs[0].Schedule, d.Pools[0].Hash = "2", "s2", "2"
 	load(t, b, a, d)
 	jobs, err := b.Store.Jobs(t.Context(), "j")
 	must(t, err)
-	pools, err := b.Store.PoolStatuses(t.Context())
+	pools, err := b.Store.Pools(t.Context())
 	must(t, err)
 	j, p := jobs[0], pools[0]
 	if j.Suspended == nil || !*j.Suspended || j.SuspendedBy != "ann" || j.Fence != 41 || j.Hash != "2" ||

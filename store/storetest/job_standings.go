@@ -136,7 +136,7 @@ func retiredStand(t *testing.T, b *Bench) {
 	load(t, b, a, ledger.Definitions{Jobs: []ledger.JobDef{JobDef("i", "1", "s"), JobDef("j", "1", "s")}})
 	load(t, b, a, ledger.Definitions{Jobs: []ledger.JobDef{JobDef("j", "1", "s")}})
 	yes := true
-	must(t, b.SQL().Sides().API.SuspendJob(t.Context(), "j", &yes, "ann"))
+	must(t, b.SQL().Sides().API.SuspendJob(t.Context(), "j", "ann", &yes))
 	got, err := b.SQL().Sides().API.JobStandings(t.Context())
 	must(t, err)
 	if len(got) != 1 || got[0].Name != "j" || got[0].Suspended == nil || !*got[0].Suspended {

@@ -182,12 +182,12 @@ func retryKinds(t *testing.T, b *Bench) {
 	must(t, err)
 	s.finish(result(claimed[0], ledger.Ended, jobs.StateFailed))
 	s.load(withKinds("mail"))
-	_, err = b.Store.RetryTask(s.ctx(), id, "", false)
+	_, err = b.Store.Retry(s.ctx(), id, "", false)
 	if refused, ok := errors.AsType[*jobs.KindError](err); !ok || refused.Pool != "work" || refused.Kind != "fax" || !slices.Equal(refused.Kinds, []string{"mail"}) {
 		t.Errorf("of a kind that is gone: %v", err)
 	}
 	s.wantEmpty("tasks")
-	forced, err := b.Store.RetryTask(s.ctx(), id, "", true)
+	forced, err := b.Store.Retry(s.ctx(), id, "", true)
 	must(t, err)
 	if forced.Kind != "fax" || forced.State != jobs.StatePending {
 		t.Errorf("forced: %+v", forced)
@@ -195,16 +195,16 @@ func retryKinds(t *testing.T, b *Bench) {
 	d := withKinds()
 	d.Pools = d.Pools[:2]
 	s.load(d)
-	if _, err := b.Store.RetryTask(s.ctx(), id, "", false); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := b.Store.Retry(s.ctx(), id, "", false); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("in a pool that is gone: %v", err)
 	} else if _, is := sqlOf(b.Store); is && !strings.Contains(err.Error(), "use force") {
 		t.Errorf("what to do about a pool that is gone is not said: %v", err)
 	}
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks}")
-	_, err = b.Store.RetryTask(s.ctx(), id, "", true)
+	_, err = b.Store.Retry(s.ctx(), id, "", true)
 	must(t, err)
 	s.load(withKinds("fax", "mail"))
-	_, err = b.Store.RetryTask(s.ctx(), id, "", false)
+	_, err = b.Store.Retry(s.ctx(), id, "", false)
 	must(t, err)
 	s.wantInt(3, "SELECT COUNT(*) FROM {tasks}")
 }
@@ -250,7 +250,7 @@ func addPoolKinds(t *testing.T, b *Bench) {
 	s.accepts(true, "some", "fax")
 	waits := func(when string) {
 		t.Helper()
-		all, err := b.Store.PoolStatuses(s.ctx())
+		all, err := b.Store.Pools(s.ctx())
 		must(t, err)
 		var kinds []string
 		for _, p := range all {

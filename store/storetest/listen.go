@@ -46,7 +46,7 @@ func listened(t *testing.T, b *Bench) {
 	_, err = b.Store.Cancel(t.Context(), task.ID, "")
 	must(t, err)
 	want("a task that is cancelled")
-	_, err = b.Store.RetryTask(t.Context(), task.ID, "", false)
+	_, err = b.Store.Retry(t.Context(), task.ID, "", false)
 	must(t, err)
 	want("a task that is retried", "q")
 	first()

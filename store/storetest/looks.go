@@ -37,7 +37,7 @@ func readyPools(t *testing.T, b *Bench) {
 	s.claim("work", 5)
 	check([]string{"again"}, noon*2)
 	for _, paused := range []bool{true, false} {
-		must(t, b.Store.PausePool(s.ctx(), "again", &paused, "bob"))
+		must(t, b.Store.PausePool(s.ctx(), "again", "bob", &paused))
 		if paused {
 			check(nil, noon*2)
 		} else {
@@ -45,8 +45,8 @@ func readyPools(t *testing.T, b *Bench) {
 		}
 	}
 	paused := true
-	must(t, b.Store.PausePool(s.ctx(), "again", &paused, "bob"))
-	must(t, b.Store.PausePool(s.ctx(), "again", nil, "bob"))
+	must(t, b.Store.PausePool(s.ctx(), "again", "bob", &paused))
+	must(t, b.Store.PausePool(s.ctx(), "again", "bob", nil))
 	check([]string{"again"}, noon*2)
 
 	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name='again'")

@@ -272,8 +272,8 @@ func ownNeighbours(t *testing.T, b *Bench) {
 func overrideNeighbours(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	yes := true
-	must(t, b.Store.SuspendJob(s.ctx(), "b", &yes, "me"))
-	must(t, b.Store.PausePool(s.ctx(), "default", &yes, "me"))
+	must(t, b.Store.SuspendJob(s.ctx(), "b", "me", &yes))
+	must(t, b.Store.PausePool(s.ctx(), "default", "me", &yes))
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE suspended=1 OR suspended_by<>''")
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE suspended=1 AND name='b'")
 	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE paused=1 OR paused_by<>''")
@@ -282,8 +282,8 @@ func overrideNeighbours(t *testing.T, b *Bench) {
 	d.Jobs, d.Pools = d.Jobs[:2], d.Pools[:2]
 	load(t, b, s.session, d)
 	for what, err := range map[string]error{
-		"retired job": b.Store.SuspendJob(s.ctx(), "c", &yes, "me"), "no job": b.Store.SuspendJob(s.ctx(), "zz", &yes, "me"),
-		"retired pool": b.Store.PausePool(s.ctx(), "work", &yes, "me"), "no pool": b.Store.PausePool(s.ctx(), "zz", &yes, "me"),
+		"retired job": b.Store.SuspendJob(s.ctx(), "c", "me", &yes), "no job": b.Store.SuspendJob(s.ctx(), "zz", "me", &yes),
+		"retired pool": b.Store.PausePool(s.ctx(), "work", "me", &yes), "no pool": b.Store.PausePool(s.ctx(), "zz", "me", &yes),
 	} {
 		if !errors.Is(err, jobs.ErrNotFound) {
 			t.Errorf("%s: %v", what, err)

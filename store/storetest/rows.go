@@ -299,7 +299,7 @@ func retriedRows(t *testing.T, b *Bench) {
 	s.finish(ledger.Result{
 		TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "exit status 3", Code: reason.ExitCode, Error: "boom", ExitCode: &exit,
 	})
-	again, err := s.Store.RetryTask(s.ctx(), task.ID, "carol", false)
+	again, err := s.Store.Retry(s.ctx(), task.ID, "carol", false)
 	must(t, err)
 	want = want.with(row{
 		"id": again.ID, "run_at": again.CreatedAt, "idem_key": "", "retry_of": task.ID, "reason": "retry of " + task.ID + " by carol", "reason_code": "retry",
@@ -341,8 +341,8 @@ func definedRows(t *testing.T, b *Bench) {
 	d.Jobs[1].Next = func(time.Time) time.Time { return due(1_000_000) }
 	d.Pools[2] = ledger.PoolDef{Name: "work", Hash: "hash of work", MaxRunning: 18, MaxAttempts: 19, Retry: true, Kinds: map[string]string{"k": "h"}}
 	yes := true
-	must(t, s.Store.SuspendJob(s.ctx(), "b", &yes, "alice"))
-	must(t, s.Store.PausePool(s.ctx(), "work", &yes, "bob"))
+	must(t, s.Store.SuspendJob(s.ctx(), "b", "alice", &yes))
+	must(t, s.Store.PausePool(s.ctx(), "work", "bob", &yes))
 	s.DB.Exec(t, "UPDATE {jobs} SET fence=20, busy_until=21, waiting_at=22, cursor_at=? WHERE name='b'", due(900_000).UnixMicro())
 	config, err := s.Store.Load(s.ctx(), s.session, d)
 	must(t, err)

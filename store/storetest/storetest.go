@@ -24,9 +24,8 @@ type Store interface {
 	AddPools(ctx context.Context, pools map[string]jobs.Pool) error
 	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
-	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
-	SuspendJob(ctx context.Context, name string, override *bool, by string) error
-	PausePool(ctx context.Context, name string, override *bool, by string) error
+	SuspendJob(ctx context.Context, name string, by string, override *bool) error
+	PausePool(ctx context.Context, name string, by string, override *bool) error
 }
 
 // sqlStore is one of package store.
@@ -41,6 +40,9 @@ func Of(st *store.Store) Store {
 	sides := st.Sides()
 	return sqlStore{sides.Replica, sides.API, st}
 }
+
+// Pools is what people see.
+func (s sqlStore) Pools(ctx context.Context) ([]ledger.PoolStatus, error) { return s.API.Pools(ctx) }
 
 func (s sqlStore) AddPools(ctx context.Context, pools map[string]jobs.Pool) error {
 	return s.users.AddPools(ctx, pools)

@@ -78,7 +78,7 @@ var operations = []struct {
 	{"died", func(l *life, _ string) { l.result(ledger.Died, jobs.StateLost) }},
 	{"reap", func(l *life, _ string) { l.die() }},
 	{"cancel", func(l *life, _ string) { l.cancel() }},
-	{"retry", func(l *life, _ string) { _, _ = l.other.Store.RetryTask(l.other.ctx(), l.id, "", true) }}, // makes another task, if any
+	{"retry", func(l *life, _ string) { _, _ = l.other.Store.Retry(l.other.ctx(), l.id, "", true) }}, // makes another task, if any
 }
 
 // transitions walks from each state by each operation. What is not named leaves the task as it is.

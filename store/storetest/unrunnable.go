@@ -17,7 +17,7 @@ func waitForNobody(t *testing.T, b *Bench) {
 	s.load(withKinds("fax", "mail"))
 	check := func(pool string, kinds []string, want ...ledger.Unrunnable) {
 		t.Helper()
-		all, err := b.Store.PoolStatuses(s.ctx())
+		all, err := b.Store.Pools(s.ctx())
 		must(t, err)
 		for _, p := range all {
 			if p.Name != pool {
@@ -95,7 +95,7 @@ func waitForNobody(t *testing.T, b *Bench) {
 // waits checks what can be run in the pool work, and which tasks there no replica may claim.
 func (s *scene) waits(when string, kinds []string, want ...string) {
 	s.t.Helper()
-	all, err := s.Store.PoolStatuses(s.ctx())
+	all, err := s.Store.Pools(s.ctx())
 	must(s.t, err)
 	for _, p := range all {
 		var waiting []string

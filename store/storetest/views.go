@@ -300,7 +300,7 @@ func viewPools(t *testing.T, b *Bench) {
 		jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)}, newTask("p"),
 		jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)}, jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)})
 	b.DB.Exec(t, `UPDATE {tasks} SET state = 2 WHERE id = ?`, all[3].Task.ID)
-	pools, err := b.SQL().Sides().API.PoolStatuses(t.Context())
+	pools, err := b.SQL().Sides().API.Pools(t.Context())
 	must(t, err)
 	want := []ledger.PoolStatus{{Name: "empty", Hash: "h"}, {Name: "p", Hash: "h", Pending: 2, Scheduled: 3, Running: 1, OldestPending: old}}
 	if diff := cmp.Diff(want, pools); diff != "" {
@@ -314,11 +314,11 @@ func viewOverrides(t *testing.T, b *Bench) {
 	load(t, b, a, d)
 	yes := true
 	for _, override := range []*bool{&yes, &yes, nil} {
-		must(t, b.SQL().Sides().API.SuspendJob(t.Context(), "j", override, "ann"))
-		must(t, b.SQL().Sides().API.PausePool(t.Context(), "p", override, "bob"))
+		must(t, b.SQL().Sides().API.SuspendJob(t.Context(), "j", "ann", override))
+		must(t, b.SQL().Sides().API.PausePool(t.Context(), "p", "bob", override))
 		js, err := b.SQL().Sides().API.Jobs(t.Context())
 		must(t, err)
-		ps, err := b.SQL().Sides().API.PoolStatuses(t.Context())
+		ps, err := b.SQL().Sides().API.Pools(t.Context())
 		must(t, err)
 		got := fmt.Sprintf("%v %q %v %q", js[0].Suspended != nil && *js[0].Suspended, js[0].SuspendedBy, ps[0].Paused != nil && *ps[0].Paused, ps[0].PausedBy)
 		want := `true "ann" true "bob"`
@@ -329,11 +329,11 @@ func viewOverrides(t *testing.T, b *Bench) {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 	}
-	if err := b.SQL().Sides().API.SuspendJob(t.Context(), "J", &yes, ""); !errors.Is(err, jobs.ErrNotFound) {
+	if err := b.SQL().Sides().API.SuspendJob(t.Context(), "J", "", &yes); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatal(err)
 	}
 	load(t, b, a, ledger.Definitions{})
-	if err := b.SQL().Sides().API.PausePool(t.Context(), "p", &yes, ""); !errors.Is(err, jobs.ErrNotFound) {
+	if err := b.SQL().Sides().API.PausePool(t.Context(), "p", "", &yes); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatalf("a retired pool: %v", err)
 	}
 }
@@ -344,12 +344,12 @@ func viewOutput(t *testing.T, b *Bench) {
 		b.DB.Exec(t, `INSERT INTO {outputs} (task_id, attempt, output, created_at) VALUES (?, 1, 'of another', 1), (?, 3, 'of another', 1)`, beside, beside)
 	}
 	for attempt, want := range []string{"two", "one", "two"} {
-		got, err := b.SQL().Sides().API.Output(t.Context(), "t", attempt)
+		got, err := b.SQL().Output(t.Context(), "t", attempt)
 		if err != nil || string(got) != want {
 			t.Fatalf("attempt %d: %q, %v", attempt, got, err)
 		}
 	}
-	if _, err := b.SQL().Sides().API.Output(t.Context(), "t", 3); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := b.SQL().Output(t.Context(), "t", 3); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatal(err)
 	}
 }

@@ -141,8 +141,8 @@ func (e *edge) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return call(ctx, e, func(ctx context.Context) ([]ledger.PoolStatus, error) { return e.st.Pools(ctx) })
 }
 
-func (e *edge) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
-	return call(ctx, e, func(ctx context.Context) (jobs.Task, error) { return e.st.RetryTask(ctx, id, by, force) })
+func (e *edge) Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
+	return call(ctx, e, func(ctx context.Context) (jobs.Task, error) { return e.st.Retry(ctx, id, by, force) })
 }
 
 func (e *edge) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error) {

@@ -157,7 +157,7 @@ func (w *world) insist(lost jobs.Task) {
 		case try%2 == 0:
 			w.ask(step{Kind: runs, Name: lost.Job}, r)
 		default:
-			if task, err := r.s.RetryTask(context.Background(), lost.ID, "a user", ""); err == nil {
+			if task, err := r.s.Retry(context.Background(), lost.ID, "a user", ""); err == nil {
 				w.ack(task.ID)
 			}
 		}
@@ -181,7 +181,7 @@ func (w *world) ask(s step, r *replica) {
 		}
 	case retries:
 		if id := w.some(true); r != nil && id != "" {
-			if task, err := r.s.RetryTask(ctx, id, "a user", ""); err == nil {
+			if task, err := r.s.Retry(ctx, id, "a user", ""); err == nil {
 				w.ack(task.ID)
 				w.count("manual retries")
 			}
@@ -194,15 +194,15 @@ func (w *world) ask(s step, r *replica) {
 		}
 	case suspends:
 		yes := true
-		if w.admin.SuspendJob(ctx, s.Name, &yes, "a user") == nil {
+		if w.admin.SuspendJob(ctx, s.Name, "a user", &yes) == nil {
 			time.Sleep(s.For)
-			_ = w.admin.SuspendJob(ctx, s.Name, nil, "")
+			_ = w.admin.SuspendJob(ctx, s.Name, "", nil)
 		}
 	case pausesPool:
 		yes := true
-		if w.admin.PausePool(ctx, s.Name, &yes, "a user") == nil {
+		if w.admin.PausePool(ctx, s.Name, "a user", &yes) == nil {
 			time.Sleep(s.For)
-			_ = w.admin.PausePool(ctx, s.Name, nil, "")
+			_ = w.admin.PausePool(ctx, s.Name, "", nil)
 		}
 	}
 }

@@ -187,10 +187,10 @@ func (w *world) heal() {
 	w.steps.Wait()
 	ctx := context.Background()
 	for name := range w.specs {
-		_ = w.admin.SuspendJob(ctx, name, nil, "") // overrides of a removed job do not matter
+		_ = w.admin.SuspendJob(ctx, name, "", nil) // overrides of a removed job do not matter
 	}
 	for name := range w.plan.Pools {
-		_ = w.admin.PausePool(ctx, name, nil, "")
+		_ = w.admin.PausePool(ctx, name, "", nil)
 	}
 	for _, n := range w.nodes {
 		n.start(ctx)

@@ -63,7 +63,7 @@ func TestDashboard(t *testing.T) {
 	})
 	_, run := c.RunJob(ctx, "digest")
 	_, next := c.Next(ctx, "digest", 1)
-	_, retry := c.RetryTask(ctx, tasks[0].ID)
+	_, retry := c.Retry(ctx, tasks[0].ID)
 	for what, err := range map[string]error{"run": run, "next": next, "retry": retry} {
 		if refused, ok := errors.AsType[*client.Error](err); !ok || refused.Status != http.StatusNotImplemented || refused.Code != "no_replica" {
 			t.Errorf("%s: %v", what, err)

@@ -140,7 +140,7 @@ func TestTwoSetsOnOneStore(t *testing.T) {
 func waitFor(t *testing.T, st *store.Store, pool string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		all, err := st.Sides().API.PoolStatuses(t.Context())
+		all, err := st.Sides().API.Pools(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

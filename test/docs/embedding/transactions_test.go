@@ -61,7 +61,7 @@ func TestGorm(t *testing.T) {
 
 func pending(t *testing.T, st *store.Store, pool string) int {
 	t.Helper()
-	all, err := st.Sides().API.PoolStatuses(t.Context())
+	all, err := st.Sides().API.Pools(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

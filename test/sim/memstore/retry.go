@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// RetryTask implements ledger.Tasks.
-func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (task jobs.Task, err error) {
+// Retry implements ledger.Tasks.
+func (s *Store) Retry(ctx context.Context, id, by string, force bool) (task jobs.Task, err error) {
 	fresh, err := s.newID()
 	if err != nil {
 		return task, err

@@ -29,7 +29,7 @@ func (s *Store) Jobs(ctx context.Context, names ...string) (all []ledger.JobStat
 }
 
 // SuspendJob sets the override of a job's suspend, or clears it with nil; jobs.ErrNotFound.
-func (s *Store) SuspendJob(ctx context.Context, name string, override *bool, by string) error {
+func (s *Store) SuspendJob(ctx context.Context, name string, by string, override *bool) error {
 	return s.tx(ctx, "suspend job", func(t *tx) error {
 		row := t.jobs.rows[name]
 		if row.Hash == "" {

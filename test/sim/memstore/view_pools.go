@@ -10,11 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Pools implements ledger.Tasks.
-func (s *Store) Pools(ctx context.Context) ([]ledger.PoolStatus, error) { return s.PoolStatuses(ctx) }
-
-// PoolStatuses returns the rows of all pools, sorted by name, and what is in them.
-func (s *Store) PoolStatuses(ctx context.Context) (all []ledger.PoolStatus, err error) {
+// Pools implements ledger.Tasks: it returns the rows of all pools, sorted by name, and what is in them.
+func (s *Store) Pools(ctx context.Context) (all []ledger.PoolStatus, err error) {
 	err = s.tx(ctx, "pools", func(t *tx) error {
 		for _, r := range t.pools.rows {
 			p := ledger.PoolStatus{Name: r.Name, Hash: r.Hash, MaxRunning: r.MaxRunning, Paused: r.Paused, PausedBy: r.PausedBy}
@@ -39,7 +36,7 @@ func (s *Store) PoolStatuses(ctx context.Context) (all []ledger.PoolStatus, err 
 }
 
 // PausePool sets the override of a pool's pause, or clears it with nil; jobs.ErrNotFound.
-func (s *Store) PausePool(ctx context.Context, name string, override *bool, by string) error {
+func (s *Store) PausePool(ctx context.Context, name string, by string, override *bool) error {
 	return s.tx(ctx, "pause pool", func(t *tx) error {
 		row := t.pools.rows[name]
 		if row.Hash == "" {
