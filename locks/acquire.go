@@ -45,11 +45,11 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 		if s, err = l.current(calling); err != nil {
 			break
 		}
-		if err = l.ask(calling, s, reqs, rest, attempts); !errors.Is(err, driver.ErrSessionLost) {
+		if err = l.ask(calling, s, reqs, rest, attempts); !errors.Is(err, driver.ErrSessionEnded) {
 			break
 		}
 	}
-	l.opt.Metrics.Asked(l.backend, asked(attempts, rest, err, time.Since(began)))
+	l.opt.Observer.Asked(l.backend, asked(attempts, rest, err, time.Since(began)))
 	if err == nil {
 		return attempts, nil
 	}
@@ -83,7 +83,7 @@ func sorted(reqs []Request) ([]int, error) {
 	return order, nil
 }
 
-// joinAll fills in the attempts that join a hold of the same owner, and returns the rest.
+// joinAll fills in the attempts that join a hold, and returns the rest.
 func (l *Locker) joinAll(reqs []Request, order []int, attempts []Attempt) []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,10 +96,10 @@ func (l *Locker) joinAll(reqs []Request, order []int, attempts []Attempt) []int 
 	return rest
 }
 
-// join returns a Lease that shares the hold of the same owner, or nil. With mu held.
+// join returns a Lease that shares the hold that the request joins, or nil. With mu held.
 func (l *Locker) join(r Request) *Lease {
 	h := l.holds[r.Key]
-	if r.Owner == "" || h == nil || h.owner != r.Owner || l.left(h.session) <= 0 {
+	if r.Join == "" || h == nil || h.join != r.Join || l.left(h.session) <= 0 {
 		return nil
 	}
 	return l.share(h)
@@ -143,7 +143,7 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 	for _, w := range wants {
 		l.landed(w.Key)
 	}
-	if errors.Is(err, driver.ErrSessionLost) {
+	if errors.Is(err, driver.ErrSessionEnded) {
 		l.end(s, fmt.Errorf("%w: %w", ErrLost, err))
 		return err
 	}
@@ -192,7 +192,7 @@ func (l *Locker) attempt(ctx context.Context, s *session, d *unresolved) ([]driv
 		return results, err
 	}
 	again, err2 := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
-	if errors.Is(err2, driver.ErrSessionLost) {
+	if errors.Is(err2, driver.ErrSessionEnded) {
 		return nil, err2
 	}
 	if err2 != nil {
@@ -215,7 +215,7 @@ func (l *Locker) attempt(ctx context.Context, s *session, d *unresolved) ([]driv
 
 // certain reports whether err says that nothing was granted.
 func certain(err error) bool {
-	return errors.Is(err, driver.ErrUnreachable) || errors.Is(err, ErrRecovering) || errors.Is(err, driver.ErrSessionLost)
+	return errors.Is(err, driver.ErrUnreachable) || errors.Is(err, ErrRecovering) || errors.Is(err, driver.ErrSessionEnded)
 }
 
 // unknown reports whether the key may have been granted without an answer.
@@ -257,7 +257,7 @@ func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) At
 	case h != nil: // a key is granted twice only if the first hold was evicted
 		l.force(h)
 	}
-	h = &hold{key: r.Key, token: res.Token, owner: r.Owner, session: s, leases: map[*Lease]struct{}{}}
+	h = &hold{key: r.Key, token: res.Token, join: r.Join, session: s, leases: map[*Lease]struct{}{}}
 	l.holds[r.Key] = h
 	return Attempt{Lease: l.share(h)}
 }

@@ -277,7 +277,7 @@ func TestOneKeyThatIsNotGranted(t *testing.T) {
 						return driver.Result{Err: want.err}
 					}
 					return r
-				}}, locks.Options{Metrics: m})
+				}}, locks.Options{Observer: m})
 				attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/z"})
 				if err != nil || attempts[0].Lease == nil {
 					t.Fatalf("%+v, %v; want user/a", attempts, err)

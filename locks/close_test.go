@@ -31,7 +31,7 @@ func TestCloseOfTheDriver(t *testing.T) {
 func TestUseAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which sees to it that nothing runs on
 		m := &told{n: map[string]int{}}
-		l := start(t, memlock.New(), locks.Options{Metrics: m})
+		l := start(t, memlock.New(), locks.Options{Observer: m})
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestCloseOfALostSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
 		take(t, l, "user/a")
-		f.on(only("close", func(context.Context, string, func() error) error { return driver.ErrSessionLost }))
+		f.on(only("close", func(context.Context, string, func() error) error { return driver.ErrSessionEnded }))
 		if err := l.Close(t.Context()); err != nil {
 			t.Errorf("close: %v", err)
 		}

@@ -95,7 +95,7 @@ type faultySession struct {
 	lost chan struct{}
 }
 
-func (s *faultySession) Lost() <-chan struct{} { return s.lost }
+func (s *faultySession) Ended() <-chan struct{} { return s.lost }
 
 func (s *faultySession) Renew(ctx context.Context) error {
 	return s.f.through(ctx, "renew", func() error { return s.Session.Renew(ctx) })

@@ -79,7 +79,7 @@ func (l *Locker) call(ctx context.Context, do func(context.Context, driver.Sessi
 		if openErr != nil {
 			return openErr
 		}
-		if err = do(calling, s.drv); !errors.Is(err, driver.ErrSessionLost) {
+		if err = do(calling, s.drv); !errors.Is(err, driver.ErrSessionEnded) {
 			break
 		}
 		l.lose(s, err)

@@ -102,8 +102,8 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	defer cancel()
 	asked := boottime.Now()
 	err := s.drv.Renew(calling)
-	l.opt.Metrics.Renewed(l.backend, asked.Elapsed(), over(err))
-	if errors.Is(err, driver.ErrSessionLost) {
+	l.opt.Observer.Renewed(l.backend, asked.Elapsed(), over(err))
+	if errors.Is(err, driver.ErrSessionEnded) {
 		l.lose(s, err)
 		return
 	}
@@ -128,9 +128,9 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	}
 }
 
-// over adds ErrLost to the driver's ErrSessionLost.
+// over adds ErrLost to the driver's ErrSessionEnded.
 func over(err error) error {
-	if errors.Is(err, driver.ErrSessionLost) {
+	if errors.Is(err, driver.ErrSessionEnded) {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return err
@@ -150,7 +150,7 @@ func (l *Locker) verify(ctx context.Context, s *session, held []driver.Held, lim
 	defer cancel()
 	still, err := s.drv.Check(calling, held)
 	if err != nil {
-		if errors.Is(err, driver.ErrSessionLost) {
+		if errors.Is(err, driver.ErrSessionEnded) {
 			l.lose(s, err)
 		}
 		return // the next renewal checks again, and notes whether the service is available
@@ -168,6 +168,6 @@ func (l *Locker) verify(ctx context.Context, s *session, held []driver.Held, lim
 func (l *Locker) force(h *hold) {
 	delete(l.holds, h.key)
 	cause := fmt.Errorf("%w: %s", ErrForced, h.key)
-	l.opt.Metrics.Lost(l.backend, 1, cause)
+	l.opt.Observer.Lost(l.backend, 1, cause)
 	h.finish(cause)
 }

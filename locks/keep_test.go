@@ -173,7 +173,7 @@ func TestCheckFindsSessionLost(t *testing.T) {
 		if err := lease.Check(); err != nil {
 			t.Error(err)
 		}
-		f.on(only("check", func(context.Context, string, func() error) error { return driver.ErrSessionLost }))
+		f.on(only("check", func(context.Context, string, func() error) error { return driver.ErrSessionEnded }))
 		endsAfter(t, lease, locks.ErrLost, 10*time.Second/3, 50*time.Millisecond)
 	})
 }

@@ -24,8 +24,8 @@ type Options struct {
 	Owner string
 	// CallTimeout bounds each call to the service; 2 s if zero.
 	CallTimeout time.Duration
-	// Metrics receives the calls to the service; it may be nil, or a nil pointer.
-	Metrics Metrics
+	// Observer receives the calls to the service, for metrics; it may be nil, or a nil pointer.
+	Observer Observer
 }
 
 // Locker acquires locks at one service, all under one session. It is safe for concurrent use.
@@ -61,8 +61,8 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 	if o.CallTimeout == 0 {
 		o.CallTimeout = 2 * time.Second
 	}
-	if nilcheck.IsNil(o.Metrics) { // a nil *metrics.Metrics is a non-nil interface
-		o.Metrics = unmeasured{}
+	if nilcheck.IsNil(o.Observer) { // a nil *metrics.Metrics is a non-nil interface
+		o.Observer = unobserved{}
 	}
 	if nilcheck.IsNil(drv) {
 		return nil, errors.New("locks: New: the driver is nil")
@@ -139,7 +139,7 @@ func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Unlock()
 	for _, d := range dead {
 		// Sessions that had ended before are not expected to be closed.
-		if err := d.drv.Close(ctx); err != nil && d == s && !errors.Is(err, driver.ErrSessionLost) {
+		if err := d.drv.Close(ctx); err != nil && d == s && !errors.Is(err, driver.ErrSessionEnded) {
 			errs = append(errs, fmt.Errorf("locks: close session: %w", err))
 		}
 	}

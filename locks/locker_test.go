@@ -225,7 +225,7 @@ func TestInspect(t *testing.T) {
 		lost := f.last
 		f.on(only("list", func(_ context.Context, _ string, do func() error) error {
 			if f.last == lost {
-				return driver.ErrSessionLost
+				return driver.ErrSessionEnded
 			}
 			return do()
 		}))

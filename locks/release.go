@@ -62,7 +62,7 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error
 		l.mu.Unlock()
 		err = explain(calling, s.drv.Release(calling, held))
 		l.mu.Lock()
-		if err != nil && !s.ended && !l.givenUp(calling) && !errors.Is(err, driver.ErrSessionLost) {
+		if err != nil && !s.ended && !l.givenUp(calling) && !errors.Is(err, driver.ErrSessionEnded) {
 			l.note(err)
 		}
 	}
@@ -72,7 +72,7 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error
 	switch {
 	case err == nil, s.ended:
 		return nil
-	case errors.Is(err, driver.ErrSessionLost):
+	case errors.Is(err, driver.ErrSessionEnded):
 		l.end(s, fmt.Errorf("%w: %w", ErrLost, err))
 		return nil
 	}

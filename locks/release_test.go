@@ -18,13 +18,13 @@ func TestReleaseFindsSessionLost(t *testing.T) {
 		a, b := take(t, l, "user/a"), take(t, l, "user/b")
 		f.on(only("release", func(context.Context, string, func() error) error {
 			service.Expire(f.last.ID())
-			return driver.ErrSessionLost
+			return driver.ErrSessionEnded
 		}))
 		if err := a.Release(t.Context()); err != nil {
 			t.Errorf("release: %v", err)
 		}
 		endsAfter(t, b, locks.ErrLost, 0, 0)
-		if want := "lock lost: " + driver.ErrSessionLost.Error(); said(b.Check()) != want {
+		if want := "lock lost: " + driver.ErrSessionEnded.Error(); said(b.Check()) != want {
 			t.Errorf("it says %q, want %q", said(b.Check()), want)
 		}
 		if st := l.State(); st.Err != nil {

@@ -36,9 +36,9 @@ type Request struct {
 	Mode Mode
 	// Limit is the number of holders at a time; it must be 0 or 1.
 	Limit int
-	// Owner, if not empty, joins a hold of the same key that has the same Owner in the same Locker:
-	// the same token, counted, without a call; the last release frees it.
-	Owner string
+	// Join, if not empty, makes the hold reentrant: a request with the same Join shares a hold of the same key in the
+	// same Locker: the same token, counted, without a call; the last release frees it.
+	Join string
 	// Meta is shown in Info: at most 512 bytes.
 	Meta string
 }

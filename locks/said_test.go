@@ -60,7 +60,7 @@ func TestWhatIsSaidOfRequests(t *testing.T) {
 		"key user/b: meta has 513 bytes, at most 512 are allowed":       {Key: "user/b", Meta: strings.Repeat("m", 513)},
 		"key user/c: asked for twice":                                   {Key: "user/c"},
 	} {
-		r.Owner = "run 1"
+		r.Join = "run 1"
 		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/d"}, locks.Request{Key: "user/c"}, r, locks.Request{Key: "user/a"}); said(err) != "locks: acquire: "+want {
 			t.Errorf("%q, want %q", said(err), want)
 		}
@@ -82,7 +82,7 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 		return only(call, func(context.Context, string, func() error) error { return err })
 	}
 	asks := func(t *testing.T, l *locks.Locker) error {
-		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a", Meta: "meta", Owner: "run 1"})
+		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a", Meta: "meta", Join: "run 1"})
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 			return asks(t, l)
 		},
 		"user/b: lock service unavailable: connection reset by peer": func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
-			mine := locks.Request{Key: "user/a", Owner: "run 1"}
+			mine := locks.Request{Key: "user/a", Join: "run 1"}
 			try(t, l, mine)
 			f.on(fails("acquire", errNet))
 			try(t, l, key)
@@ -193,9 +193,9 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 			f.caps = &driver.Caps{TrustMargin: 10 * time.Second}
 			return l.Ready(t.Context())
 		},
-		"lock lost: acquire: " + driver.ErrSessionLost.Error(): func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
+		"lock lost: acquire: " + driver.ErrSessionEnded.Error(): func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
 			lease := take(t, l, "user/a")
-			f.on(fails("acquire", fmt.Errorf("acquire: %w", driver.ErrSessionLost)))
+			f.on(fails("acquire", fmt.Errorf("acquire: %w", driver.ErrSessionEnded)))
 			_, _ = l.TryAcquire(t.Context(), locks.Request{Key: "user/b"})
 			return lease.Check()
 		},
@@ -206,7 +206,7 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 				return errors.New("the work failed")
 			})
 		},
-		"lock lost: " + driver.ErrSessionLost.Error(): func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
+		"lock lost: " + driver.ErrSessionEnded.Error(): func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
 			lease := take(t, l, "user/a")
 			close(f.last.lost)
 			<-lease.Context().Done()

@@ -99,8 +99,8 @@ func (l *Locker) watch(s *session) {
 		select {
 		case <-s.over:
 			return
-		case <-s.drv.Lost():
-			l.lose(s, driver.ErrSessionLost)
+		case <-s.drv.Ended():
+			l.lose(s, driver.ErrSessionEnded)
 			return
 		case <-timer.C:
 			l.mu.Lock()
@@ -144,7 +144,7 @@ func (l *Locker) end(s *session, cause error) {
 	l.session = nil
 	l.turn()
 	if errors.Is(cause, ErrLost) {
-		l.opt.Metrics.Lost(l.backend, len(l.holds), cause)
+		l.opt.Observer.Lost(l.backend, len(l.holds), cause)
 	}
 	for _, h := range l.holds {
 		h.finish(cause)

@@ -152,7 +152,7 @@ func TestSessionLost(t *testing.T) {
 		"driver says so, and then a renewal": {func(f *faulty, _ *memlock.Service) {
 			f.on(only("renew", func(context.Context, string, func() error) error {
 				time.Sleep(time.Second)
-				return driver.ErrSessionLost
+				return driver.ErrSessionEnded
 			}))
 			time.Sleep(3500 * time.Millisecond)
 			close(f.last.lost)

@@ -41,7 +41,7 @@ func Example() {
 	set := jobs.Set{Jobs: map[string]jobs.Job{"hello": {Schedule: "@every 1s", Handler: jobs.Func(hello)}}}
 
 	m := metrics.New(st, metrics.Options{})
-	s, err := scheduler.New(st, nil, set, scheduler.Options{Metrics: m})
+	s, err := scheduler.New(st, nil, set, scheduler.Options{Observer: m})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -84,7 +84,7 @@ func TestARealReplica(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := metrics.New(st, metrics.Options{Refresh: time.Second})
-			lk, err := locks.New(memlock.New(), locks.Options{Metrics: m, TTL: time.Second})
+			lk, err := locks.New(memlock.New(), locks.Options{Observer: m, TTL: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestARealReplica(t *testing.T) {
 					"bad":  {Schedule: "@every 1s", Handler: jobs.Func(func(context.Context, jobs.Task, struct{}) error { return fmt.Errorf("no") })},
 				},
 			}
-			s, err := scheduler.New(st, lk, set, scheduler.Options{ID: "a", Metrics: m})
+			s, err := scheduler.New(st, lk, set, scheduler.Options{ID: "a", Observer: m})
 			if err != nil {
 				t.Fatal(err)
 			}

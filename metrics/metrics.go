@@ -1,11 +1,11 @@
 // Package metrics has the metrics of a replica and its store for Prometheus.
 //
-// A [Metrics] is for scheduler.Options.Metrics and locks.Options.Metrics, and is a [prometheus.Collector]: serve its
+// A [Metrics] is for scheduler.Options.Observer and locks.Options.Observer, and is a [prometheus.Collector]: serve its
 // Handler, or register it with your registry.
 //
 //	m := metrics.New(st, metrics.Options{})
-//	lk, _ := locks.New(drv, locks.Options{Metrics: m})
-//	s, _ := scheduler.New(st, lk, set, scheduler.Options{Metrics: m})
+//	lk, _ := locks.New(drv, locks.Options{Observer: m})
+//	s, _ := scheduler.New(st, lk, set, scheduler.Options{Observer: m})
 //	go m.Run(ctx, s)
 //	http.Handle("/metrics", m.Handler())
 //

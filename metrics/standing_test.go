@@ -21,7 +21,7 @@ func scene() *fake {
 			Jobs:  map[string]jobs.Job{"backup": {Schedule: "30 2 * * *", Timeout: time.Hour, RunsOn: elsewhere}, "off": {Schedule: "@hourly", RunsOn: elsewhere}, "here": {Schedule: "@hourly", RunsOn: here}},
 		},
 		vitals: ledger.Vitals{
-			Replica: "a", Now: now, Ready: true, StoreUp: true, Backend: "redis", RenewalAge: 2 * time.Second, SessionsLost: 3, Expired: 4,
+			Replica: "a", Now: now, Ready: true, StoreUp: true, Backend: "redis", RenewalAge: 2 * time.Second, SessionsExpired: 3, PeersExpired: 4,
 			ClockSkew: -time.Second, ClockRefused: 5, Config: 6, Foreign: 7, ForeignPools: 11, Stripes: 8, Workers: 9, Running: map[string]int{"mail": 10},
 		},
 		pools: []ledger.PoolStatus{

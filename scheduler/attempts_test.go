@@ -29,7 +29,7 @@ func (f function) Run(ctx context.Context, t jobs.Task, out io.Writer) error { r
 // Identity is the same for all of them.
 func (function) Identity() string { return "function" }
 
-// observed is Metrics that records what it is told of attempts.
+// observed is an Observer that records what it is told of attempts.
 type observed struct {
 	unmeasured
 	mu  sync.Mutex
@@ -53,11 +53,11 @@ func (o *observed) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
 }
 
 // executing is a replica with a trusted session and a pool p with one worker, which is taken. Its recorder does not run.
-func executing(t *testing.T, h jobs.Handler, m Metrics) *Scheduler {
+func executing(t *testing.T, h jobs.Handler, m Observer) *Scheduler {
 	t.Helper()
 	s, err := newOn(newPicky(nil), nil, jobs.Set{Name: "prod", Pools: map[string]jobs.Pool{
 		"p": {Handler: h, Workers: 1, Timeout: time.Minute, Retries: jobs.Retries{Limit: jobs.NoRetries}},
-	}}, Options{ID: "a", Metrics: m})
+	}}, Options{ID: "a", Observer: m})
 	if err != nil {
 		t.Fatal(err)
 	}

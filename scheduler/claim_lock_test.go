@@ -79,7 +79,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				f, st := fed(t, ledger.Seen{Work: &ledger.Window{}}, took(1, false))
 				held(f)
 				f.skipJobs = []string{"x"} // so that it looks first
-				m := &tries{Metrics: unmeasured{}}
+				m := &tries{Observer: unmeasured{}}
 				lk := &scripted{Locks: lockerOf(t, service), answer: c.answer}
 				f.s.locks.Locks, f.s.locks.Required, f.s.metrics = lk, c.when == DownWait, m
 				if c.down {

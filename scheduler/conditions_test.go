@@ -127,7 +127,7 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 		synctest.Wait()
 		v := s.Vitals()
 		if !v.Ready || !v.StoreUp || !v.LockUp || v.Draining || v.Replica != "a" || v.Backend != "store" || v.Workers != 7 || v.Config != 1 ||
-			v.Stripes != ledger.Stripes || v.Running[naming.DefaultPool] != 1 || v.SessionsLost+v.Expired+v.ClockRefused+v.Foreign != 0 || !s.Loaded() {
+			v.Stripes != ledger.Stripes || v.Running[naming.DefaultPool] != 1 || v.SessionsExpired+v.PeersExpired+v.ClockRefused+v.Foreign != 0 || !s.Loaded() {
 			t.Errorf("at work: %+v", v)
 		}
 		if off := v.Now.Sub(time.Now()).Abs(); off > time.Second || v.ClockSkew.Abs() > time.Second {

@@ -191,7 +191,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 		s, err := newOn(st, nil, jobs.Set{
 			Jobs:  map[string]jobs.Job{"a": {Handler: h, Pool: "p"}, "b": {Handler: h, Pool: "p"}, "c": {Handler: h, Pool: "q"}, "d": {Handler: h, Pool: "p"}},
 			Pools: map[string]jobs.Pool{"p": {Workers: 4}, "q": {Workers: 4}, "r": {Workers: 4}},
-		}, Options{ID: "a", Metrics: told})
+		}, Options{ID: "a", Observer: told})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,22 +35,22 @@ func TestDefaultsOfOptions(t *testing.T) {
 	for what, c := range map[string]struct{ given, want Options }{
 		"nothing is given": {Options{ID: "a"}, Options{
 			ID: "a", Workers: 64, SessionTTL: 10 * time.Second, DrainTimeout: 25 * time.Second, StopGrace: 10 * time.Second, MaxClockSkew: 2 * time.Second,
-			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Metrics: unmeasured{},
+			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Observer: unmeasured{},
 			Retention: jobs.Retention{Triggers: 30 * days, Succeeded: 2 * days, Failed: 14 * days, Output: 7 * days},
 		}},
-		"nil metrics are none": {Options{ID: "c", Metrics: (*tries)(nil)}, Options{
+		"nil metrics are none": {Options{ID: "c", Observer: (*tries)(nil)}, Options{
 			ID: "c", Workers: 64, SessionTTL: 10 * time.Second, DrainTimeout: 25 * time.Second, StopGrace: 10 * time.Second, MaxClockSkew: 2 * time.Second,
-			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Metrics: unmeasured{},
+			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Observer: unmeasured{},
 			Retention: jobs.Retention{Triggers: 30 * days, Succeeded: 2 * days, Failed: 14 * days, Output: 7 * days},
 		}},
 		"all is given": {
 			Options{
 				ID: "b", Workers: 1, SessionTTL: hour, DrainTimeout: 2 * hour, StopGrace: 3 * hour, MaxClockSkew: 4 * hour, WhenDown: DownWait, OutputLimit: 5,
-				Logger: slog.Default(), Metrics: &tries{}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
+				Logger: slog.Default(), Observer: &tries{}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
 			},
 			Options{
 				ID: "b", Workers: 1, SessionTTL: hour, DrainTimeout: 2 * hour, StopGrace: 3 * hour, MaxClockSkew: 4 * hour, WhenDown: DownWait, OutputLimit: 5,
-				Logger: slog.Default(), Metrics: &tries{}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
+				Logger: slog.Default(), Observer: &tries{}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
 			},
 		},
 	} {

@@ -96,9 +96,9 @@ func took(n int, more bool) ledger.Claimed {
 	return c
 }
 
-// tries are Metrics that note how claims ended.
+// tries is an Observer that notes how claims ended.
 type tries struct {
-	Metrics
+	Observer
 	all  []ledger.ClaimResult
 	last ledger.ClaimTry
 }
@@ -190,7 +190,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, st := fed(t)
 		held(f)
-		m := &tries{Metrics: unmeasured{}}
+		m := &tries{Observer: unmeasured{}}
 		f.s.metrics = m
 		outdated := false
 		f.s.on.outdated = func() { outdated = true }

@@ -7,10 +7,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Metrics is told what a replica does, when it does it. The methods are called from many goroutines
-// and must return quickly. Package metrics has one for Prometheus; the state of the replica
-// is in Vitals.
-type Metrics interface {
+// Observer is told what a replica does, when it does it. The methods are called from many goroutines
+// and must return quickly. A *metrics.Metrics is one; the state of the
+// replica is in Vitals.
+type Observer interface {
 	// Decided is told of each row that this replica wrote into the ledger: due times that are
 	// skipped or missed, or, without an outcome, one that is to run.
 	Decided(t jobs.Trigger)
@@ -27,7 +27,7 @@ type Metrics interface {
 	Reaped(r ledger.Reaped)
 }
 
-// unmeasured is the Metrics of a replica without metrics.
+// unmeasured is the Observer of a replica without metrics.
 type unmeasured struct{}
 
 func (unmeasured) Decided(jobs.Trigger)                               {}

@@ -95,7 +95,7 @@ func TestMetricsAreCalled(t *testing.T) {
 		},
 	}
 	lk := locker(t, memlock.New())
-	r := start(t, st, lk, set, scheduler.Options{ID: "a", Metrics: m})
+	r := start(t, st, lk, set, scheduler.Options{ID: "a", Observer: m})
 	await.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready })
 	if _, _, err := r.RunJob(t.Context(), "j", "ann", ""); err != nil {
 		t.Fatal(err)
@@ -141,20 +141,20 @@ func TestMetricsAreToldOfLosses(t *testing.T) {
 	release := make(chan struct{})
 	h := does(func(context.Context, jobs.Task, io.Writer) error { <-release; return nil })
 	retried := func(p *jobs.Pool) { p.OnLost = jobs.LostRetries }
-	first := start(t, frozen, nil, pool(h, retried), scheduler.Options{ID: "a", SessionTTL: time.Second, Metrics: a})
+	first := start(t, frozen, nil, pool(h, retried), scheduler.Options{ID: "a", SessionTTL: time.Second, Observer: a})
 	st := db.open(t)
 	enqueue(t, st, first, 1)
 	await.Until(t, "it runs", func() bool { return first.Vitals().Running["p"] == 1 })
-	second := start(t, st, nil, pool(h, retried), scheduler.Options{ID: "b", SessionTTL: time.Second, Metrics: b})
+	second := start(t, st, nil, pool(h, retried), scheduler.Options{ID: "b", SessionTTL: time.Second, Observer: b})
 	await.Until(t, "both live", func() bool { return len(peers(t, st)) == 2 })
 	frozen.cut.Store(true)
 	await.Until(t, "it is reaped", func() bool { return b.count("reaped from a: pending") == 1 })
 	await.Until(t, "it runs there", func() bool { return second.Vitals().Running["p"] == 1 })
-	if n := second.Vitals().Expired; n != 1 {
+	if n := second.Vitals().PeersExpired; n != 1 {
 		t.Errorf("%d expired", n)
 	}
 	frozen.cut.Store(false)
-	await.Until(t, "the first one learns that it was declared dead", func() bool { return first.Vitals().SessionsLost == 1 })
+	await.Until(t, "the first one learns that it was declared dead", func() bool { return first.Vitals().SessionsExpired == 1 })
 	close(release)
 	await.Until(t, "its result is refused", func() bool { return a.count("fenced") == 1 })
 	if n := b.count("fenced"); n != 0 {
@@ -176,7 +176,7 @@ func TestVitals(t *testing.T) {
 	await.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready && r.Vitals().Stripes == ledger.Stripes })
 	v := r.Vitals()
 	if v.RenewalAge > time.Second || v.ClockSkew.Abs() > time.Second || time.Since(v.Now).Abs() > 2*time.Second || !v.StoreUp || !v.LockUp ||
-		v.Config != 1 || v.Workers != 64 || v.SessionsLost+v.Expired+v.ClockRefused+v.Foreign != 0 {
+		v.Config != 1 || v.Workers != 64 || v.SessionsExpired+v.PeersExpired+v.ClockRefused+v.Foreign != 0 {
 		t.Errorf("%+v", v)
 	}
 	if err := r.drain(); err != nil {

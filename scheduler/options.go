@@ -57,7 +57,7 @@ type Options struct {
 	Version     string         // shown by the page, the API and the CLI
 	Address     string         // of the replica's API; shown by the page, the API and the CLI
 	Logger      *slog.Logger
-	Metrics     Metrics // default, also for a nil pointer: no metrics
+	Observer    Observer // is told what happens, for metrics; default, also for a nil pointer: nothing is
 }
 
 // StoreLocks is the LockService of replicas whose guards are rows of the store's own database.
@@ -116,8 +116,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if nilcheck.IsNil(o.Metrics) { // a nil *metrics.Metrics is a non-nil interface
-		o.Metrics = unmeasured{}
+	if nilcheck.IsNil(o.Observer) { // a nil *metrics.Metrics is a non-nil interface
+		o.Observer = unmeasured{}
 	}
 	return o, o.validate()
 }

@@ -58,8 +58,8 @@ func TestAStoreThatTakesNothingKillsNobody(t *testing.T) {
 	time.Sleep(ttl / 4) // it looks at the others once at least
 	second.full.Store(false)
 	await.Until(t, "the second is back", func() bool { return b.Health()[0].Ready })
-	if after := sessions(peers(t, st)); after["a"] != before["a"] || after["b"] != before["b"] || a.Vitals().Expired+b.Vitals().Expired > 0 {
-		t.Errorf("sessions %v before and %v after; %d and %d expired", before, after, a.Vitals().Expired, b.Vitals().Expired)
+	if after := sessions(peers(t, st)); after["a"] != before["a"] || after["b"] != before["b"] || a.Vitals().PeersExpired+b.Vitals().PeersExpired > 0 {
+		t.Errorf("sessions %v before and %v after; %d and %d expired", before, after, a.Vitals().PeersExpired, b.Vitals().PeersExpired)
 	}
 }
 

@@ -86,9 +86,9 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	guards := s.members.LockService(lk, o.WhenDown == DownWait)
 	s.work = newExecutor(st, s.members, guards, p, workOptions{
 		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, StopGrace: o.StopGrace,
-		OutputLimit: o.OutputLimit, Logger: o.Logger, Metrics: o.Metrics,
+		OutputLimit: o.OutputLimit, Logger: o.Logger, Metrics: o.Observer,
 	}, executorHooks{recorded: s.recordedHere, outdated: func() { wake.Send(s.nudgeGovern) }})
-	s.triggers = newTriggers(st, o.ID, s.members, guards, p, o.Logger, o.Metrics, s.work)
+	s.triggers = newTriggers(st, o.ID, s.members, guards, p, o.Logger, o.Observer, s.work)
 	return s, nil
 }
 

@@ -111,7 +111,7 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 		p.closers = append(p.closers, func(context.Context) error { return db.Close() })
 		drv = sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(l.MySQL.Mode), TablePrefix: c.Store.TablePrefix})
 	}
-	locker, err := locks.New(drv, locks.Options{TTL: l.TTL, Namespace: namespace, Owner: c.Replica.ID, Metrics: p.metrics})
+	locker, err := locks.New(drv, locks.Options{TTL: l.TTL, Namespace: namespace, Owner: c.Replica.ID, Observer: p.metrics})
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*sc
 		WhenDown: scheduler.WhenDown(c.Lock.WhenDown), LockService: p.service,
 		Retention: c.Store.Retention,
 		Version:   version(), Address: address, Logger: log,
-		Metrics: p.metrics,
+		Observer: p.metrics,
 	})
 }
 

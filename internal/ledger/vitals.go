@@ -12,11 +12,11 @@ type Vitals struct {
 	Backend  string // of the locks, as in LockBackend of ClaimTry
 	LockUp   bool
 
-	RenewalAge   time.Duration // since the store last acknowledged the session; 0 before it has joined
-	SessionsLost int           // sessions of this replica that the others declared dead
-	Expired      int           // sessions of others that this replica declared dead
-	ClockSkew    time.Duration // the database's clock less this machine's, at the last beat
-	ClockRefused int           // beats whose time was further from what was expected than max_clock_skew
+	RenewalAge      time.Duration // since the store last acknowledged the session; 0 before it has joined
+	SessionsExpired int           // sessions of this replica that the others declared dead
+	PeersExpired    int           // sessions of others that this replica declared dead
+	ClockSkew       time.Duration // the database's clock less this machine's, at the last beat
+	ClockRefused    int           // beats whose time was further from what was expected than max_clock_skew
 
 	Config  int64 // number of the configuration that was loaded; 0 = none yet
 	Foreign int   // jobs that a newer configuration governs and has otherwise

@@ -27,9 +27,9 @@ import (
 type Token int64
 
 var (
-	// ErrSessionLost: the session has ended, for good: it expired, was evicted, or the server forgot
+	// ErrSessionEnded: the session has ended, for good: it expired, was evicted, or the server forgot
 	// it. Nothing is held through it any more.
-	ErrSessionLost = errors.New("lock session lost")
+	ErrSessionEnded = errors.New("lock session ended")
 	// ErrRecovering: the server answers but is new, was restarted, failed over or lost data a short time
 	// ago, and grants nothing until every lease that it may have forgotten has expired.
 	ErrRecovering = errors.New("lock service recovering")
@@ -66,7 +66,7 @@ type Session interface {
 	// TTL is what the server agreed to; it may differ from what was asked for.
 	TTL() time.Duration
 	// Renew moves the session's expiry to now + TTL with ONE call, however many keys are held. It
-	// returns ErrSessionLost once the session has ended; any other error leaves it open.
+	// returns ErrSessionEnded once the session has ended; any other error leaves it open.
 	Renew(ctx context.Context) error
 	// TryAcquire tries each key once and does not wait for a holder. results[i] belongs to wants[i].
 	// Wants are sorted by key and distinct. One batch costs one round trip's latency.
@@ -76,7 +76,7 @@ type Session interface {
 	// the same token.
 	//
 	// After an error the outcome of ALL keys is unknown, unless it wraps ErrUnreachable,
-	// ErrRecovering or ErrSessionLost: then nothing was granted. An error of a single key is in
+	// ErrRecovering or ErrSessionEnded: then nothing was granted. An error of a single key is in
 	// its Result.
 	TryAcquire(ctx context.Context, acquisition string, wants []Want) (results []Result, err error)
 	// Release frees the keys that this session holds under the given tokens, and no
@@ -91,9 +91,9 @@ type Session interface {
 	List(ctx context.Context, prefix, after string, limit int) ([]Info, error)
 	// Evict frees key if any session holds it under token; false if none does.
 	Evict(ctx context.Context, key string, token Token) (bool, error)
-	// Lost is closed when the backend learns of the end of the session without a call. It may be nil for
+	// Ended is closed when the backend learns of the end of the session without a call. It may be nil for
 	// backends that learn it from Renew only.
-	Lost() <-chan struct{}
+	Ended() <-chan struct{}
 	// Close frees everything that the session holds, in one call, and ends it. A session that
 	// cannot reach its server expires; Close then returns the error.
 	Close(ctx context.Context) error

@@ -221,7 +221,7 @@ func free(t *testing.T, c driver.Session, held ...driver.Held) {
 func still(t *testing.T, c driver.Session, held driver.Held) bool {
 	t.Helper()
 	ok, err := c.Check(calling(t), []driver.Held{held})
-	if errors.Is(err, driver.ErrSessionLost) {
+	if errors.Is(err, driver.ErrSessionEnded) {
 		return false
 	}
 	if err != nil || len(ok) != 1 {

@@ -119,7 +119,7 @@ func (c *contender) act() bool {
 		written, value := c.registers[key].read()
 		c.h.add(c.stream, asked, call{key: name(key), do: doRead}, answer{token: written, value: value})
 	case dice < 6:
-		if errors.Is(c.look(key, token), driver.ErrSessionLost) {
+		if errors.Is(c.look(key, token), driver.ErrSessionEnded) {
 			return c.again()
 		}
 	default:
@@ -164,7 +164,7 @@ func (c *contender) tryAcquire(key int) bool {
 			c.h.add(c.stream, asked, ask, answer{yes: true, token: results[0].Token})
 		case err == nil:
 			c.h.add(c.stream, asked, ask, answer{})
-		case errors.Is(err, driver.ErrSessionLost):
+		case errors.Is(err, driver.ErrSessionEnded):
 		case errors.Is(err, driver.ErrUnreachable), errors.Is(err, driver.ErrRecovering):
 			wait(ctx, c.patient()/10)
 		default:
@@ -172,7 +172,7 @@ func (c *contender) tryAcquire(key int) bool {
 			wait(ctx, c.patient()/10)
 		}
 		cancel()
-		lost := errors.Is(err, driver.ErrSessionLost)
+		lost := errors.Is(err, driver.ErrSessionEnded)
 		if sent && (err == nil || lost) {
 			c.unknown(key, asked, ask)
 		}
@@ -231,12 +231,12 @@ func (c *contender) letGo(key int, token driver.Token) bool {
 	for range c.tries() {
 		ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
 		err := c.clientSession.Release(ctx, []driver.Held{{Key: name(key), Token: token}})
-		if err != nil && !errors.Is(err, driver.ErrSessionLost) {
+		if err != nil && !errors.Is(err, driver.ErrSessionEnded) {
 			sent = sent || !errors.Is(err, driver.ErrUnreachable)
 			wait(ctx, c.patient()/10)
 		}
 		cancel()
-		if errors.Is(err, driver.ErrSessionLost) {
+		if errors.Is(err, driver.ErrSessionEnded) {
 			if sent {
 				c.unknown(key, asked, ask) // it may have been released before the session ended
 			}

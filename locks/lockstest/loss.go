@@ -48,8 +48,8 @@ func lost(t *testing.T, s *suite, end func(driver.Session)) {
 	})
 	mine := driver.Held{Key: "user/a", Token: next.Token}
 
-	if err := a.Renew(calling(t)); !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("renew: %v, want ErrSessionLost", err)
+	if err := a.Renew(calling(t)); !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 	for _, h := range held {
 		if still(t, a, h) {
@@ -57,21 +57,21 @@ func lost(t *testing.T, s *suite, end func(driver.Session)) {
 		}
 	}
 	results, err := a.TryAcquire(calling(t), "id", Wants("user/x"))
-	if !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("acquire: %+v, %v, want ErrSessionLost", results, err)
+	if !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("acquire: %+v, %v, want ErrSessionEnded", results, err)
 	}
-	if err := a.Release(calling(t), held); err != nil && !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("release: %v, want nil or ErrSessionLost", err)
+	if err := a.Release(calling(t), held); err != nil && !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("release: %v, want nil or ErrSessionEnded", err)
 	}
-	if gone := a.Lost(); gone != nil {
+	if gone := a.Ended(); gone != nil {
 		select {
 		case <-gone:
 		case <-time.After(callTimeout):
 			t.Error("Lost was not closed")
 		}
 	}
-	if err := a.Close(calling(t)); err != nil && !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("close: %v, want nil or ErrSessionLost", err)
+	if err := a.Close(calling(t)); err != nil && !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("close: %v, want nil or ErrSessionEnded", err)
 	}
 	if !still(t, b, mine) {
 		t.Error("the lost session took the new holder's key away")

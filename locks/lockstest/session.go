@@ -50,8 +50,8 @@ var session = []testCase{
 			t.Fatal(err)
 		}
 		s.takeAll(t, b, keys...)
-		if err := a.Renew(calling(t)); !errors.Is(err, driver.ErrSessionLost) {
-			t.Errorf("renew of a closed session: %v, want ErrSessionLost", err)
+		if err := a.Renew(calling(t)); !errors.Is(err, driver.ErrSessionEnded) {
+			t.Errorf("renew of a closed session: %v, want ErrSessionEnded", err)
 		}
 		if results, err := a.TryAcquire(calling(t), "id", Wants("user/x")); err == nil {
 			t.Errorf("acquire by a closed session: %+v, want an error", results)

@@ -62,7 +62,7 @@ func TestUnreachable(t *testing.T) {
 		service.Stop()
 		time.Sleep(10 * time.Second)
 		service.Start()
-		if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
 			t.Errorf("renew: %v; it has not been renewed for a ttl", err)
 		}
 	})
@@ -92,8 +92,8 @@ func TestTTL(t *testing.T) {
 		}
 		time.Sleep(1)
 		lockstest.Holds(t, sessions[0], held[0], false)
-		if err := sessions[1].Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
-			t.Errorf("renew: %v, want ErrSessionLost", err)
+		if err := sessions[1].Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+			t.Errorf("renew: %v, want ErrSessionEnded", err)
 		}
 		lockstest.Grant(t, other, held[2].Key)
 		if ok, err := other.Evict(t.Context(), held[3].Key, held[3].Token); ok || err != nil {
@@ -115,8 +115,8 @@ func TestRestartTwice(t *testing.T) {
 		forgotten := open(t, service, 10*time.Second)
 		lockstest.Grant(t, forgotten, "a")
 		service.Restart()
-		if err := forgotten.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
-			t.Errorf("renew: %v, want ErrSessionLost", err)
+		if err := forgotten.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+			t.Errorf("renew: %v, want ErrSessionEnded", err)
 		}
 		open(t, service, time.Second)
 		service.Restart()

@@ -17,9 +17,9 @@ type session struct {
 	renewed   time.Time // guarded by the service's mu
 }
 
-func (c *session) ID() string            { return c.id }
-func (c *session) TTL() time.Duration    { return c.ttl }
-func (c *session) Lost() <-chan struct{} { return nil }
+func (c *session) ID() string             { return c.id }
+func (c *session) TTL() time.Duration     { return c.ttl }
+func (c *session) Ended() <-chan struct{} { return nil }
 
 // enter locks the service for one call of a live session; leave it with the service's mu.Unlock.
 func (c *session) enter(ctx context.Context, call string) error {
@@ -27,7 +27,7 @@ func (c *session) enter(ctx context.Context, call string) error {
 	s.mu.Lock()
 	err := s.reach(ctx)
 	if err == nil && !s.live(c) {
-		err = driver.ErrSessionLost
+		err = driver.ErrSessionEnded
 	}
 	if err != nil {
 		s.mu.Unlock()

@@ -84,7 +84,7 @@ func TestClusterFailover(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if errors.Is(err, driver.ErrSessionLost) || time.Since(began) > 8*time.Second {
+		if errors.Is(err, driver.ErrSessionEnded) || time.Since(began) > 8*time.Second {
 			t.Fatalf("after %v: %v", time.Since(began), err)
 		}
 	}

@@ -55,7 +55,7 @@ func (s *session) settled() (gen string, settled bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		return "", false, driver.ErrSessionLost
+		return "", false, driver.ErrSessionEnded
 	}
 	return s.gen, s.gen != "", nil
 }
@@ -72,7 +72,7 @@ func (s *session) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
-	return driver.ErrSessionLost
+	return driver.ErrSessionEnded
 }
 
 // reassert installs the session and what it holds in the server's present generation.

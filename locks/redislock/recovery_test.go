@@ -150,8 +150,8 @@ func TestSessionThatReturnsAfterTheGracePeriodIsLost(t *testing.T) {
 	if got := recovered(t, "k", b); got.Token == 0 {
 		t.Fatalf("%+v", got)
 	}
-	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("renew: %v, want ErrSessionLost", err)
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 }
 
@@ -215,8 +215,8 @@ func TestALostSessionIsReported(t *testing.T) {
 		s := begin(t, rdb, "over")
 		mine := lockstest.Grant(t, s, name)
 		expired(t, rdb, "over", s)
-		if err := call(s, mine); !errors.Is(err, driver.ErrSessionLost) {
-			t.Errorf("%s: %v, want ErrSessionLost", name, err)
+		if err := call(s, mine); !errors.Is(err, driver.ErrSessionEnded) {
+			t.Errorf("%s: %v, want ErrSessionEnded", name, err)
 		}
 		lockstest.Holds(t, b, theirs, true)
 		infos, err := b.List(t.Context(), "", "", 10)
@@ -292,8 +292,8 @@ func TestComingBackTwice(t *testing.T) {
 	}
 	lockstest.Holds(t, a, mine, true)
 	expired(t, rdb, "twice", a)
-	if err := again(); !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("expired: %v, want ErrSessionLost", err)
+	if err := again(); !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("expired: %v, want ErrSessionEnded", err)
 	}
 }
 

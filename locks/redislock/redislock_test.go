@@ -184,8 +184,8 @@ func TestExpiredSession(t *testing.T) {
 	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
 		t.Errorf("release of what was lost: %v", err)
 	}
-	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("renew: %v, want ErrSessionLost", err)
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 	lockstest.Holds(t, b, theirs, true)
 }

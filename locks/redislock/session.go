@@ -47,9 +47,9 @@ func newSession(rdb redis.UniversalClient, o driver.Open, id string) *session {
 	}
 }
 
-func (s *session) ID() string            { return s.id }
-func (s *session) TTL() time.Duration    { return s.ttl }
-func (s *session) Lost() <-chan struct{} { return nil } // Renew reports it
+func (s *session) ID() string             { return s.id }
+func (s *session) TTL() time.Duration     { return s.ttl }
+func (s *session) Ended() <-chan struct{} { return nil } // Renew reports it
 
 func (s *session) open(ctx context.Context, o Options, blind *atomic.Bool) error {
 	s.suspect.Store(true)
@@ -180,7 +180,7 @@ func waitFor(grace string) error {
 
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	s.forget(held) // first: whatever becomes of the call, it is not to be brought back
-	if _, _, err := s.run(ctx, releaseScript, pairs(held)...); err != nil && !errors.Is(err, driver.ErrSessionLost) {
+	if _, _, err := s.run(ctx, releaseScript, pairs(held)...); err != nil && !errors.Is(err, driver.ErrSessionEnded) {
 		return s.failed("release", err)
 	}
 	return nil

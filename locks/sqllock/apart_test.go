@@ -157,7 +157,7 @@ func TestAnExpiredSessionHoldsNothing(t *testing.T) {
 			if _, err := db.ExecContext(t.Context(), over, a.ID()); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+			if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
 				t.Errorf("%s: it was renewed: %v", what, err)
 			}
 			infos, err := b.List(t.Context(), "of ", "", 10)

@@ -33,9 +33,9 @@ func openLease(ctx context.Context, c *calls, ttl time.Duration) (driver.Session
 	return s, nil
 }
 
-func (s *leaseSession) ID() string            { return s.session }
-func (s *leaseSession) TTL() time.Duration    { return s.ttl }
-func (s *leaseSession) Lost() <-chan struct{} { return nil } // Renew reports it
+func (s *leaseSession) ID() string             { return s.session }
+func (s *leaseSession) TTL() time.Duration     { return s.ttl }
+func (s *leaseSession) Ended() <-chan struct{} { return nil } // Renew reports it
 
 // Renew is one UPDATE by primary key. If it changed nothing the session is over, or the clock shows
 // the same µs again.
@@ -54,7 +54,7 @@ func (s *leaseSession) Renew(ctx context.Context) error {
 func (s *leaseSession) live(ctx context.Context, op string) error {
 	alive, err := s.names(ctx, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.session)
 	if err == nil && !alive[s.session] {
-		err = driver.ErrSessionLost
+		err = driver.ErrSessionEnded
 	}
 	if err != nil {
 		return s.unknown(op, err)

@@ -38,7 +38,7 @@ func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool,
 	case err != nil:
 		return false, err
 	case slices.Contains(expired, s.session):
-		return false, driver.ErrSessionLost
+		return false, driver.ErrSessionEnded
 	}
 	return len(expired) > 0, nil
 }

@@ -51,15 +51,15 @@ func openRow(ctx context.Context, c *calls, ttl time.Duration) (driver.Session, 
 	return s, nil
 }
 
-func (s *rowSession) ID() string            { return s.session }
-func (s *rowSession) TTL() time.Duration    { return s.ttl }
-func (s *rowSession) Lost() <-chan struct{} { return s.lost }
+func (s *rowSession) ID() string             { return s.session }
+func (s *rowSession) TTL() time.Duration     { return s.ttl }
+func (s *rowSession) Ended() <-chan struct{} { return s.lost }
 
 // Renew pings every connection, all at once, so that wait_timeout does not end them. The session is lost if its
 // own connection does not answer before ctx ends. A key whose connection was closed is free already.
 func (s *rowSession) Renew(ctx context.Context) error {
 	if s.isOver() {
-		return s.failed("renew", driver.ErrSessionLost)
+		return s.failed("renew", driver.ErrSessionEnded)
 	}
 	if err := ctx.Err(); err != nil {
 		return s.failed("renew", err)
@@ -76,7 +76,7 @@ func (s *rowSession) Renew(ctx context.Context) error {
 	all.Wait()
 	if err != nil {
 		s.end()
-		return s.failed("renew", fmt.Errorf("%w: %w", driver.ErrSessionLost, err))
+		return s.failed("renew", fmt.Errorf("%w: %w", driver.ErrSessionEnded, err))
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (s *rowSession) end() {
 //	 └───────◀──────────┘   at most rounds times
 func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
 	if s.isOver() {
-		return nil, s.failed("acquire", driver.ErrSessionLost)
+		return nil, s.failed("acquire", driver.ErrSessionEnded)
 	}
 	rows, err := s.look(ctx, wants)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 		}
 	}
 	if s.isOver() {
-		return nil, s.unknown("acquire", driver.ErrSessionLost)
+		return nil, s.unknown("acquire", driver.ErrSessionEnded)
 	}
 	results := s.results(acquisition, wants, rows)
 	for i, w := range wants { // a connection that was dropped here holds nothing
@@ -270,7 +270,7 @@ func (s *rowSession) hold(key string, l rowLock) error {
 	}
 	s.mu.Unlock()
 	if over {
-		return driver.ErrSessionLost
+		return driver.ErrSessionEnded
 	}
 	if there {
 		old.drop()

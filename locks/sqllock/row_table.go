@@ -85,7 +85,7 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 		return nil, nil
 	}
 	if s.isOver() {
-		return nil, s.failed("check", driver.ErrSessionLost)
+		return nil, s.failed("check", driver.ErrSessionEnded)
 	}
 	still := make([]bool, len(held))
 	var places []int
@@ -96,7 +96,7 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 		}
 	}
 	read, err := s.checkRows(ctx, kept)
-	if err != nil && (len(kept) == len(held) || errors.Is(err, driver.ErrSessionLost)) {
+	if err != nil && (len(kept) == len(held) || errors.Is(err, driver.ErrSessionEnded)) {
 		return nil, err
 	}
 	for n, ok := range read {

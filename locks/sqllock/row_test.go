@@ -35,11 +35,11 @@ func TestRowModeKilledConnection(t *testing.T) {
 	if next <= held[0].Token {
 		t.Errorf("token %d after %d", next, held[0].Token)
 	}
-	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("renew: %v, want ErrSessionLost", err)
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 	select {
-	case <-a.Lost():
+	case <-a.Ended():
 	default:
 		t.Error("Lost is open")
 	}

@@ -17,7 +17,7 @@ func (s *session) verdict(results []driver.Result) error {
 	known := len(results) == 0
 	for _, r := range results {
 		switch {
-		case errors.Is(r.Err, driver.ErrSessionLost):
+		case errors.Is(r.Err, driver.ErrSessionEnded):
 			return r.Err
 		case errors.Is(r.Err, driver.ErrUnreachable):
 			unreachable = r.Err

@@ -61,7 +61,7 @@ func lets(t *testing.T, s *session, h driver.Held) {
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	answerLost, unsent := driver.Result{Err: errors.New("reset")}, driver.Result{Err: fmt.Errorf("away: %w", driver.ErrUnreachable)}
-	over := driver.Result{Err: fmt.Errorf("over: %w", driver.ErrSessionLost)}
+	over := driver.Result{Err: fmt.Errorf("over: %w", driver.ErrSessionEnded)}
 	granted, busy := driver.Result{Token: 1}, driver.Result{Holder: &driver.Info{Key: "k"}}
 	for name, c := range map[string]struct {
 		results []driver.Result
@@ -74,7 +74,7 @@ func TestVerdict(t *testing.T) {
 		"one not sent":                      {[]driver.Result{unsent}, driver.ErrUnreachable},
 		"one not sent, then an answer lost": {[]driver.Result{unsent, answerLost}, answerLost.Err},
 		"an answer lost, then one not sent": {[]driver.Result{answerLost, unsent}, answerLost.Err},
-		"the session over":                  {[]driver.Result{answerLost, granted, over}, driver.ErrSessionLost},
+		"the session over":                  {[]driver.Result{answerLost, granted, over}, driver.ErrSessionEnded},
 	} {
 		if got := new(session).verdict(c.results); !errors.Is(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -105,7 +105,7 @@ func TestExpiredBeforeTheHolderIsRead(t *testing.T) {
 			}
 		})
 	})
-	if got, err := a.TryAcquire(t.Context(), "a", lockstest.Wants("k")); !errors.Is(err, driver.ErrSessionLost) {
+	if got, err := a.TryAcquire(t.Context(), "a", lockstest.Wants("k")); !errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("%+v, %v; want that the session is lost", got, err)
 	}
 }
@@ -132,7 +132,7 @@ func TestHolderChangesTooOften(t *testing.T) {
 		}
 	})
 	got, err := a.TryAcquire(t.Context(), "a", lockstest.Wants("k"))
-	if err == nil || errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrSessionLost) || !strings.Contains(err.Error(), "too often") {
+	if err == nil || errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrSessionEnded) || !strings.Contains(err.Error(), "too often") {
 		t.Errorf("%+v, %v; want an unknown outcome", got, err)
 	}
 	way.hold(nil)

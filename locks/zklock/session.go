@@ -40,9 +40,9 @@ func newSession(d *Driver, o driver.Open) *session {
 	}
 }
 
-func (s *session) ID() string            { return sessionID(s.id) }
-func (s *session) TTL() time.Duration    { return s.ttl }
-func (s *session) Lost() <-chan struct{} { return s.over }
+func (s *session) ID() string             { return sessionID(s.id) }
+func (s *session) TTL() time.Duration     { return s.ttl }
+func (s *session) Ended() <-chan struct{} { return s.over }
 
 func (s *session) open(ctx context.Context, timeout time.Duration) error {
 	return s.begin(ctx, timeout, func() error {
@@ -164,7 +164,7 @@ func (s *session) Release(ctx context.Context, held []driver.Held) error {
 		each(len(held), func(i int) { _, errs[i] = s.remove(held[i], s.id) })
 		return struct{}{}, errors.Join(errs...)
 	})
-	if err = s.failed("release", err); errors.Is(err, driver.ErrSessionLost) {
+	if err = s.failed("release", err); errors.Is(err, driver.ErrSessionEnded) {
 		return nil // with everything it held
 	}
 	return err
@@ -274,7 +274,7 @@ func (s *session) Close(ctx context.Context) error {
 // is held until they end it.
 func (s *session) ungranted(over bool, err error) error {
 	failed := s.failed("acquire", err)
-	if errors.Is(failed, driver.ErrSessionLost) && !over && !s.confirmed.Load() {
+	if errors.Is(failed, driver.ErrSessionEnded) && !over && !s.confirmed.Load() {
 		return fmt.Errorf("zklock: acquire at %s: no answer before the session was given up: %w", addresses(s.servers), err)
 	}
 	return failed
@@ -290,9 +290,9 @@ func (s *session) failed(op string, err error) error {
 	case errors.Is(err, zk.ErrSessionExpired):
 		s.confirmed.Store(true)
 		s.end()
-		err = driver.ErrSessionLost
+		err = driver.ErrSessionEnded
 	case s.isOver() && s.id != 0: // before there is one, it cannot be lost
-		err = driver.ErrSessionLost
+		err = driver.ErrSessionEnded
 	case errors.Is(err, zk.ErrNoAuth):
 		err = s.login.refused(s.names, err)
 	case errors.Is(err, zk.ErrNoServer): // given to what is still in the queue when all servers refuse

@@ -33,12 +33,12 @@ func TestErrors(t *testing.T) {
 		"the login is denied":             {at(1, false, false), zk.ErrAuthFailed, zk.ErrAuthFailed, false},
 		"it is over, its login is denied": {at(1, true, false), zk.ErrAuthFailed, zk.ErrAuthFailed, false},
 		"nodes of another user":           {at(1, false, false), zk.ErrNoAuth, zk.ErrNoAuth, false},
-		"it has expired":                  {at(1, false, false), zk.ErrSessionExpired, driver.ErrSessionLost, true},
-		"it is over":                      {at(1, true, false), reset, driver.ErrSessionLost, true},
+		"it has expired":                  {at(1, false, false), zk.ErrSessionExpired, driver.ErrSessionEnded, true},
+		"it is over":                      {at(1, true, false), reset, driver.ErrSessionEnded, true},
 		"it is over before there was one": {at(0, true, false), reset, reset, false},
 	} {
 		err := c.s.failed("list", c.err)
-		if !errors.Is(err, c.want) || errors.Is(err, driver.ErrSessionLost) != c.lost || !strings.HasPrefix(err.Error(), "zklock: list at zk1:2181,zk2:2181: ") {
+		if !errors.Is(err, c.want) || errors.Is(err, driver.ErrSessionEnded) != c.lost || !strings.HasPrefix(err.Error(), "zklock: list at zk1:2181,zk2:2181: ") {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		if denied := errors.Is(c.err, zk.ErrAuthFailed); denied != strings.Contains(err.Error(), "the server does not let") {
@@ -64,7 +64,7 @@ func TestErrors(t *testing.T) {
 		"over meanwhile, as it was not renewed": {at(1, true, false), false, reset, false},
 	} {
 		err := c.s.ungranted(c.over, c.err)
-		if errors.Is(err, driver.ErrSessionLost) != c.sure || !c.sure && !errors.Is(err, reset) {
+		if errors.Is(err, driver.ErrSessionEnded) != c.sure || !c.sure && !errors.Is(err, reset) {
 			t.Errorf("%s: %v, want nothing granted for sure: %t", name, err, c.sure)
 		}
 	}

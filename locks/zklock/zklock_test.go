@@ -257,8 +257,8 @@ func TestClose(t *testing.T) {
 	if there, _, err := op.Exists("/lockstep/close/locks/k/held"); there || err != nil {
 		t.Errorf("still there after Close: %t, %v", there, err)
 	}
-	if _, err := a.Check(t.Context(), []driver.Held{mine}); !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("check: %v, want ErrSessionLost", err)
+	if _, err := a.Check(t.Context(), []driver.Held{mine}); !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("check: %v, want ErrSessionEnded", err)
 	}
 	if err := a.Close(t.Context()); err != nil {
 		t.Errorf("again: %v", err)

@@ -31,7 +31,7 @@ func TestExpiryWhileCutOff(t *testing.T) {
 	if still, err := a.Check(ctx, []driver.Held{mine}); err == nil {
 		t.Errorf("check without a connection: %v", still)
 	}
-	if err := a.Renew(ctx); err == nil || errors.Is(err, driver.ErrSessionLost) {
+	if err := a.Renew(ctx); err == nil || errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("renew without a connection: %v", err)
 	}
 	cancel()
@@ -41,19 +41,19 @@ func TestExpiryWhileCutOff(t *testing.T) {
 		t.Errorf("token %d after %d", theirs.Token, mine.Token)
 	}
 	select {
-	case <-a.Lost():
+	case <-a.Ended():
 	case <-time.After(10 * time.Second):
 		t.Fatal("Lost was not closed")
 	}
 	way.set(false, false)
-	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("renew: %v, want ErrSessionLost", err)
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
 		t.Errorf("release of what was lost: %v", err)
 	}
-	if _, err := a.TryAcquire(t.Context(), "late", lockstest.Wants("k2")); !errors.Is(err, driver.ErrSessionLost) {
-		t.Errorf("acquire: %v, want ErrSessionLost", err)
+	if _, err := a.TryAcquire(t.Context(), "late", lockstest.Wants("k2")); !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("acquire: %v, want ErrSessionEnded", err)
 	}
 	lockstest.Holds(t, b, theirs, true)
 	if err := a.Close(t.Context()); err != nil {
@@ -81,7 +81,7 @@ func TestExpiredByTheServer(t *testing.T) {
 	if err := <-stale; err != nil {
 		t.Errorf("release: %v", err)
 	}
-	<-a.Lost()
+	<-a.Ended()
 	lockstest.Holds(t, b, theirs, true)
 }
 
@@ -309,10 +309,10 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	go func() { answer <- acquire() }()
 	<-asked
 	a.renewals <- 0 // it was not renewed in time
-	if err := <-answer; err == nil || errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrUnreachable) {
+	if err := <-answer; err == nil || errors.Is(err, driver.ErrSessionEnded) || errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("while it was on its way: %v; want unknown", err)
 	}
-	if err := acquire(); !errors.Is(err, driver.ErrSessionLost) {
+	if err := acquire(); !errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("afterwards: %v; want that the session is lost", err)
 	}
 }
@@ -327,7 +327,7 @@ func TestLostAnswerLeavesNoHold(t *testing.T) {
 	}
 	way.set(true, true)
 	got, err := a.TryAcquire(t.Context(), "one", lockstest.Wants("k"))
-	if err == nil || errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrSessionLost) {
+	if err == nil || errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrSessionEnded) {
 		t.Fatalf("acquire with a lost answer: %+v, %v; want unknown", got, err)
 	}
 	await.Until(t, "the request was carried out", func() bool { r := lockstest.Acquire(t, b, "b", "k")[0]; return r.Holder != nil }) // it was executed
@@ -449,7 +449,7 @@ func TestUnrenewedSessionEndsByTheAgreedTTL(t *testing.T) {
 		t.Fatalf("ttl %v", s.TTL())
 	}
 	select {
-	case <-s.Lost():
+	case <-s.Ended():
 	case <-time.After(openLimit - time.Second): // it has as long to open
 		t.Error("it goes on")
 	}

@@ -166,7 +166,7 @@ func (m *Member) Conditions() (store, clock, draining wire.Condition) {
 // Vitals are those of the session, the clock and the services.
 func (m *Member) Vitals() ledger.Vitals {
 	v := ledger.Vitals{
-		Replica: m.opt.ID, SessionsLost: int(m.sessionsLost.Load()), Expired: int(m.expired.Load()),
+		Replica: m.opt.ID, SessionsExpired: int(m.sessionsLost.Load()), PeersExpired: int(m.expired.Load()),
 		Config: m.config.Load(), Workers: m.opt.Workers,
 	}
 	v.StoreUp, v.LockUp, v.Draining = m.health.state()

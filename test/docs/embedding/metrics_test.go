@@ -18,8 +18,8 @@ import (
 )
 
 func measured(st *store.Store, work jobs.Set) (*scheduler.Scheduler, *metrics.Metrics, error) {
-	m := metrics.New(st, metrics.Options{}) // give it to locks.Options.Metrics as well, if you have locks
-	replica, err := scheduler.New(st, nil, work, scheduler.Options{Metrics: m})
+	m := metrics.New(st, metrics.Options{}) // give it to locks.Options.Observer as well, if you have locks
+	replica, err := scheduler.New(st, nil, work, scheduler.Options{Observer: m})
 	return replica, m, err
 }
 

@@ -62,7 +62,7 @@ func (l *locks) rise(ctx context.Context, log *history.Log[history.Stale]) error
 		return err
 	}
 	s := history.Stale{At: time.Now(), What: "release", TaskID: key, Token: int64(old.Token)}
-	if err := previous.Release(ctx, []driver.Held{old}); err != nil && !errors.Is(err, driver.ErrSessionLost) {
+	if err := previous.Release(ctx, []driver.Held{old}); err != nil && !errors.Is(err, driver.ErrSessionEnded) {
 		return err
 	}
 	still, err := next.Check(ctx, mine)

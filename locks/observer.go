@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Metrics receives the calls of a Locker to its service; backend is its Caps().Name. The methods are
-// called from many goroutines, must return quickly, and must not call the Locker. Package metrics
-// implements it for Prometheus.
-type Metrics interface {
-	// Asked is called after each call for keys. Joining a hold of the same owner makes no call.
+// Observer receives the calls of a Locker to its service; backend is its Caps().Name. The methods are
+// called from many goroutines, must return quickly, and must not call the Locker. A
+// *metrics.Metrics is one.
+type Observer interface {
+	// Asked is called after each call for keys. Joining a hold makes no call.
 	Asked(backend string, a Asked)
 	// Renewed is called after each renewal of a session; err matches ErrLost if it had expired.
 	Renewed(backend string, took time.Duration, err error)
@@ -28,12 +28,12 @@ type Asked struct {
 	Took        time.Duration
 }
 
-// unmeasured is Metrics that discards everything.
-type unmeasured struct{}
+// unobserved is an Observer that discards everything.
+type unobserved struct{}
 
-func (unmeasured) Asked(string, Asked)                  {}
-func (unmeasured) Renewed(string, time.Duration, error) {}
-func (unmeasured) Lost(string, int, error)              {}
+func (unobserved) Asked(string, Asked)                  {}
+func (unobserved) Renewed(string, time.Duration, error) {}
+func (unobserved) Lost(string, int, error)              {}
 
 // asked counts the attempts that rest names.
 func asked(attempts []Attempt, rest []int, err error, took time.Duration) Asked {

@@ -79,7 +79,7 @@ func TestMetricsAreCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()
 		f, m := newFaulty(service), &told{n: map[string]int{}}
-		l, err := locks.New(f, locks.Options{Metrics: m})
+		l, err := locks.New(f, locks.Options{Observer: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,15 +91,15 @@ func TestMetricsAreCalled(t *testing.T) {
 		defer other.Close(t.Context())
 
 		take(t, other, "b")
-		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Owner: "me"}, locks.Request{Key: "b"}, locks.Request{Key: "c"}); err != nil {
+		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Join: "me"}, locks.Request{Key: "b"}, locks.Request{Key: "c"}); err != nil {
 			t.Fatal(err)
 		}
 		m.want(t, map[string]int{"memory granted": 2, "memory busy": 1})
-		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Owner: "me"}); err != nil {
+		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Join: "me"}); err != nil {
 			t.Fatal(err)
 		}
 		m.want(t, map[string]int{}) // it joined its own hold
-		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Owner: "me"}, locks.Request{Key: "b"}); err != nil {
+		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Join: "me"}, locks.Request{Key: "b"}); err != nil {
 			t.Fatal(err)
 		}
 		m.want(t, map[string]int{"memory busy": 1})
@@ -136,7 +136,7 @@ func TestMetricsAreCalled(t *testing.T) {
 		if m.n["memory lost"] < 2 || m.n["memory renewal too late"] != 1 {
 			t.Error(m.n)
 		}
-		if want := "lock lost: memlock: renew: " + driver.ErrSessionLost.Error(); said(m.fails) != want {
+		if want := "lock lost: memlock: renew: " + driver.ErrSessionEnded.Error(); said(m.fails) != want {
 			t.Errorf("the last renewal failed as %q, want %q", said(m.fails), want)
 		}
 		clear(m.n)
@@ -159,14 +159,14 @@ func TestMetricsAreCalled(t *testing.T) {
 // A nil pointer as Metrics is not called, and nothing panics.
 func TestNilMetricsAreNone(t *testing.T) {
 	var none *told
-	l := start(t, memlock.New(), locks.Options{Metrics: none})
+	l := start(t, memlock.New(), locks.Options{Observer: none})
 	take(t, l, "user/a")
 }
 
 func TestMetricsOfClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &told{n: map[string]int{}}
-		l := start(t, memlock.New(), locks.Options{Metrics: m})
+		l := start(t, memlock.New(), locks.Options{Observer: m})
 		take(t, l, "a")
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
