@@ -1,4 +1,5 @@
-// Package calls lets a caller stop waiting for a call that has no context, and join it later.
+// Package calls lets a caller stop waiting for a call that has no context, and join it later; and it makes several
+// calls at once.
 package calls
 
 import (
@@ -46,6 +47,12 @@ func Await[T any](ctx context.Context, g *Group, f func() (T, error)) (T, error)
 	case <-ctx.Done():
 		return none, Ended(ctx)
 	}
+}
+
+// Do is Await of a call without a result.
+func Do(ctx context.Context, g *Group, f func() error) error {
+	_, err := Await(ctx, g, func() (struct{}, error) { return struct{}{}, f() })
+	return err
 }
 
 // Join lets no call begin and waits for the running ones.

@@ -55,7 +55,7 @@ type Driver interface {
 // Open has the parameters of a session.
 type Open struct {
 	Namespace string        // all keys live below it; other namespaces must not be touched
-	TTL       time.Duration // the server must expire the session at most this long after its last renewal
+	TTL       time.Duration // at least 1 s; the server must expire the session at most this long after its last renewal
 	Owner     string        // shown in Info, at least its first 512 bytes
 }
 
@@ -71,7 +71,7 @@ type Session interface {
 	// TryAcquire tries each key once and does not wait for a holder. results[i] belongs to wants[i].
 	// Wants are sorted by key and distinct. One batch costs one round trip's latency.
 	//
-	// acquisition is a random id, which the caller keeps for its retries: if the same session
+	// acquisition is a random id of letters and digits, which the caller keeps for its retries: if the same session
 	// asks again with the same id, keys already granted under it must be returned as granted with
 	// the same token.
 	//

@@ -22,12 +22,15 @@ import (
 // goroutine.
 type Service struct {
 	mu       sync.Mutex
-	spaces   map[string]map[string]holding // by namespace and key
+	held     map[place]holding
 	sessions map[string]*session
 	token    driver.Token // the last one given out
 	until    time.Time    // nothing is granted before
 	stopped  bool
 }
+
+// place is a key of a namespace.
+type place struct{ namespace, key string }
 
 type holding struct {
 	token       driver.Token
@@ -39,7 +42,7 @@ type holding struct {
 
 // New makes an empty service.
 func New() *Service {
-	return &Service{spaces: map[string]map[string]holding{}, sessions: map[string]*session{}}
+	return &Service{held: map[place]holding{}, sessions: map[string]*session{}}
 }
 
 // Valid implements driver.Driver: New has no arguments.
@@ -96,7 +99,7 @@ func (s *Service) Restart() {
 			s.until = end
 		}
 	}
-	clear(s.spaces)
+	clear(s.held)
 	clear(s.sessions)
 }
 
@@ -122,7 +125,7 @@ func (s *Service) reach(ctx context.Context) error {
 // drop ends a session and frees what it holds.
 func (s *Service) drop(c *session) {
 	delete(s.sessions, c.id)
-	maps.DeleteFunc(s.spaces[c.namespace], func(_ string, h holding) bool { return h.session == c })
+	maps.DeleteFunc(s.held, func(_ place, h holding) bool { return h.session == c })
 }
 
 // live reports whether the session has not ended.
@@ -137,10 +140,33 @@ func (s *Service) live(c *session) bool {
 	return true
 }
 
-// holder returns the holder of the key, if there is one.
-func (s *Service) holder(namespace, key string) (holding, bool) {
-	h, ok := s.spaces[namespace][key]
+// holder returns the holder of a key, if there is one.
+func (s *Service) holder(at place) (holding, bool) {
+	h, ok := s.held[at]
 	return h, ok && s.live(h.session)
+}
+
+// holds reports whether the session holds a key under a token.
+func (s *Service) holds(c *session, held driver.Held) bool {
+	h, ok := s.holder(place{c.namespace, held.Key})
+	return ok && h.session == c && h.token == held.Token
+}
+
+// try takes one key if it is free.
+func (s *Service) try(c *session, acquisition string, w driver.Want) driver.Result {
+	at := place{c.namespace, w.Key}
+	h, held := s.holder(at)
+	switch {
+	case time.Now().Before(s.until): // no key is held then
+		return driver.Result{Err: driver.ErrRecovering}
+	case !held:
+		h = holding{token: s.mint(), session: c, acquisition: acquisition, meta: w.Meta, since: time.Now()}
+		s.held[at] = h
+	case h.session != c || h.acquisition != acquisition:
+		info := h.info(w.Key)
+		return driver.Result{Holder: &info}
+	}
+	return driver.Result{Token: h.token}
 }
 
 // mint returns a token larger than every earlier one, also of an earlier process.
@@ -152,9 +178,9 @@ func (s *Service) mint() driver.Token {
 // list returns the holders of a namespace whose keys satisfy want, in key order, at most limit.
 func (s *Service) list(namespace, prefix, after string, limit int) []driver.Info {
 	var infos []driver.Info
-	for key, h := range s.spaces[namespace] {
-		if strings.HasPrefix(key, prefix) && key > after && s.live(h.session) {
-			infos = append(infos, h.info(key))
+	for at, h := range s.held {
+		if at.namespace == namespace && strings.HasPrefix(at.key, prefix) && at.key > after && s.live(h.session) {
+			infos = append(infos, h.info(at.key))
 		}
 	}
 	slices.SortFunc(infos, func(a, b driver.Info) int { return cmp.Compare(a.Key, b.Key) })

@@ -36,7 +36,7 @@ func (s *session) run(ctx context.Context, script *redis.Script, args ...any) (g
 
 // generation returns the one that the session is installed in; it installs it first if need be.
 func (s *session) generation(ctx context.Context) (string, error) {
-	if gen, settled, err := s.settled(); settled || err != nil {
+	if gen, err := s.settled(); gen != "" || err != nil {
 		return gen, err
 	}
 	select {
@@ -45,19 +45,20 @@ func (s *session) generation(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 		return "", calls.Ended(ctx)
 	}
-	if gen, settled, err := s.settled(); settled || err != nil {
+	if gen, err := s.settled(); gen != "" || err != nil {
 		return gen, err
 	}
 	return s.reassert(ctx)
 }
 
-func (s *session) settled() (gen string, settled bool, err error) {
+// settled returns the generation, "" while it is being settled.
+func (s *session) settled() (gen string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		return "", false, driver.ErrSessionEnded
+		return "", driver.ErrSessionEnded
 	}
-	return s.gen, s.gen != "", nil
+	return s.gen, nil
 }
 
 func (s *session) unsettle(gen string) {
@@ -161,8 +162,7 @@ func (s *session) reach(ctx context.Context) error {
 	if c, ok := s.rdb.(*redis.ClusterClient); ok {
 		c.ReloadState(ctx) // else it keeps asking a failed master
 	}
-	_, err := calls.Await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, dial(ctx, s.rdb) })
-	if err != nil {
+	if err := calls.Do(ctx, &s.calls, func() error { return dial(ctx, s.rdb) }); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
 	return nil

@@ -109,9 +109,6 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	if err := d.Valid(); err != nil {
 		return nil, err
 	}
-	if o.TTL < time.Millisecond {
-		return nil, fmt.Errorf("redislock: open: TTL %v is shorter than a millisecond", o.TTL)
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
 	defer cancel()
 	s := newSession(d.rdb, o, rand.Text())

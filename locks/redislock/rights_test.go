@@ -18,7 +18,7 @@ import (
 
 // The rights that are asked for are those of the scripts' commands, no more and no less.
 func TestLeastRightsAreThoseOfTheScripts(t *testing.T) {
-	all := namespaceLua + memoryLua + openLua + renewLua + reassertLua + acquireLua + releaseLua + checkLua + listLua + evictLua + closeLua
+	all := lua("namespace", "memory", "open", "renew", "reassert", "acquire", "release", "check", "list", "evict", "close")
 	want := []string{"-@all", "+eval", "+evalsha", "+script|exists", "+script|load"}
 	for _, m := range regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(all, -1) {
 		want = append(want, "+"+strings.ToLower(m[1]))

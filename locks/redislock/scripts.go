@@ -1,47 +1,33 @@
 package redislock
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/redis/go-redis/v9"
 )
 
-//go:embed namespace.lua
-var namespaceLua string
+//go:embed *.lua
+var files embed.FS
+
+// lua is the text of scripts, one after the other.
+func lua(names ...string) (text string) {
+	for _, name := range names {
+		script, _ := files.ReadFile(name + ".lua") // each is there: the tests run all
+		text += string(script)
+	}
+	return text
+}
 
 var (
-	//go:embed memory.lua
-	memoryLua string
-	//go:embed open.lua
-	openLua string
-	//go:embed renew.lua
-	renewLua string
-	//go:embed reassert.lua
-	reassertLua string
-	//go:embed acquire.lua
-	acquireLua string
-	//go:embed release.lua
-	releaseLua string
-	//go:embed check.lua
-	checkLua string
-	//go:embed list.lua
-	listLua string
-	//go:embed evict.lua
-	evictLua string
-	//go:embed close.lua
-	closeLua string
-)
-
-var (
-	memoryScript   = redis.NewScript(memoryLua + "return {'ok'}")
-	openScript     = redis.NewScript(namespaceLua + memoryLua + openLua)
-	reassertScript = redis.NewScript(namespaceLua + reassertLua)
-	acquireScript  = redis.NewScript(namespaceLua + acquireLua)
-	releaseScript  = redis.NewScript(namespaceLua + releaseLua)
-	checkScript    = redis.NewScript(namespaceLua + checkLua)
-	listScript     = redis.NewScript(namespaceLua + listLua)
-	evictScript    = redis.NewScript(namespaceLua + evictLua)
-	closeScript    = redis.NewScript(namespaceLua + closeLua)
+	memoryScript   = redis.NewScript(lua("memory") + "return {'ok'}")
+	openScript     = redis.NewScript(lua("namespace", "memory", "open"))
+	reassertScript = redis.NewScript(lua("namespace", "reassert"))
+	acquireScript  = redis.NewScript(lua("namespace", "acquire"))
+	releaseScript  = redis.NewScript(lua("namespace", "release"))
+	checkScript    = redis.NewScript(lua("namespace", "check"))
+	listScript     = redis.NewScript(lua("namespace", "list"))
+	evictScript    = redis.NewScript(lua("namespace", "evict"))
+	closeScript    = redis.NewScript(lua("namespace", "close"))
 )
 
 // keysOf names a namespace's keys in the order of namespace.lua. The braces are the hash tag.
@@ -56,7 +42,7 @@ func keysOf(namespace string) []string {
 // renewOf is the script that renews sessions of the namespace. Each has its own, so that after SCRIPT
 // FLUSH each finds it missing, whichever other was called, and restores its mark.
 func renewOf(namespace string) *redis.Script {
-	return redis.NewScript("-- for {lockstep:" + namespace + "}\n" + namespaceLua + renewLua)
+	return redis.NewScript("-- for {lockstep:" + namespace + "}\n" + lua("namespace", "renew"))
 }
 
 // markOf is a script that does nothing. Where it is cached the namespace has been used since the

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,19 +15,37 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/handshake"
 )
 
-// address names the server, for messages.
-func address(rdb redis.UniversalClient) string {
+// way is how a client reaches its server.
+type way struct {
+	addrs   []string
+	network string
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+	tls     bool
+}
+
+func wayOf(rdb redis.UniversalClient) way {
+	w := way{network: "tcp"}
 	switch c := rdb.(type) {
 	case *redis.Client:
-		if c.Options().Addr == behindSentinel {
-			return "the master that Sentinel names"
-		}
-		return c.Options().Addr
+		o := c.Options()
+		w = way{[]string{o.Addr}, o.Network, o.Dialer, o.TLSConfig != nil}
 	case *redis.ClusterClient:
-		return strings.Join(c.Options().Addrs, ",")
-	default:
-		return "redis"
+		o := c.Options()
+		w.addrs, w.dial, w.tls = o.Addrs, o.Dialer, o.TLSConfig != nil
 	}
+	if w.dial == nil {
+		w.dial = new(net.Dialer).DialContext
+	}
+	return w
+}
+
+// address names the server, for messages.
+func address(rdb redis.UniversalClient) string {
+	addrs := strings.Join(wayOf(rdb).addrs, ",")
+	if addrs == behindSentinel {
+		return "the master that Sentinel names"
+	}
+	return cmp.Or(addrs, "redis")
 }
 
 // behindSentinel is what the client has in place of an address that Sentinel knows.
@@ -34,13 +53,7 @@ const behindSentinel = "FailoverClient"
 
 // refused explains why a server refuses the connection.
 func refused(rdb redis.UniversalClient, err error) error {
-	encrypted := false
-	switch c := rdb.(type) {
-	case *redis.Client:
-		encrypted = c.Options().TLSConfig != nil
-	case *redis.ClusterClient:
-		encrypted = c.Options().TLSConfig != nil
-	}
+	encrypted := wayOf(rdb).tls
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "WRONGPASS"):
@@ -60,21 +73,10 @@ func refused(rdb redis.UniversalClient, err error) error {
 // dial reports whether the server can be reached, once and without retries, in the client's own way
 // (through Sentinel, for example). It sends nothing. Of a Cluster one node is enough.
 func dial(ctx context.Context, rdb redis.UniversalClient) error {
-	var addrs []string
-	var dialer func(ctx context.Context, network, addr string) (net.Conn, error)
-	network := "tcp"
-	switch c := rdb.(type) {
-	case *redis.Client:
-		addrs, dialer, network = []string{c.Options().Addr}, c.Options().Dialer, c.Options().Network
-	case *redis.ClusterClient:
-		addrs, dialer = c.Options().Addrs, c.Options().Dialer
-	}
-	if dialer == nil {
-		dialer = new(net.Dialer).DialContext
-	}
+	w := wayOf(rdb)
 	var errs []error
-	for _, addr := range addrs {
-		conn, err := dialer(ctx, network, addr)
+	for _, addr := range w.addrs {
+		conn, err := w.dial(ctx, w.network, addr)
 		if err == nil {
 			return conn.Close()
 		}
@@ -102,7 +104,7 @@ func (s *session) markOthers(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, _ = calls.Await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.rdb).Result() })
+	_ = calls.Do(ctx, &s.calls, func() error { return s.mark.Load(ctx, s.rdb).Err() })
 }
 
 // answered reports whether err is an answer of the server, not a failed connection.

@@ -68,16 +68,15 @@ func (s *session) open(ctx context.Context, o Options, blind *atomic.Bool) error
 	if err != nil {
 		return err
 	}
-	flag := map[bool]string{false: "0", true: "1"}
-	answer, err := s.eval(ctx, openScript, s.id, s.ttl.Microseconds(), flag[!known], flag[o.NoGracePeriod])
+	answer, err := s.eval(ctx, openScript, s.id, s.ttl.Microseconds(), !known, o.NoGracePeriod)
+	if err == nil {
+		err = keeps(answer)
+	}
 	if err != nil {
 		return err
 	}
-	if err := keeps(answer); err != nil {
-		return err
-	}
 	if !known { // before any grant: from now on lost data does not look like a new namespace
-		if _, err := calls.Await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.shard(ctx)).Result() }); err != nil {
+		if err := calls.Do(ctx, &s.calls, func() error { return s.mark.Load(ctx, s.shard(ctx)).Err() }); err != nil {
 			return err
 		}
 		s.markOthers(ctx)
@@ -107,9 +106,6 @@ func (s *session) Renew(ctx context.Context) error {
 }
 
 func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
-	if strings.Contains(acquisition, "\n") {
-		return nil, errors.New("redislock: acquire: an acquisition id is one line")
-	}
 	args := []any{acquisition, s.owner}
 	for _, w := range wants {
 		args = append(args, w.Key, w.Meta)

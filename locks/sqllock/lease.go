@@ -4,44 +4,37 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 // leaseSession is a row of {sessions}; its locks are rows of {leases}.
-type leaseSession struct {
-	*calls
-	ttl time.Duration
-}
+type leaseSession struct{ *session }
 
-func openLease(ctx context.Context, c *calls, ttl time.Duration) (driver.Session, error) {
-	c.session = withTTL(c.session, ttl)
+func openLease(ctx context.Context, c *session) (driver.Session, error) {
+	c.id, c.table, c.view = withTTL(c.id, c.ttl), "{leases}", c.Autocommit
+	s := &leaseSession{c}
 	_, err := c.exec(ctx, `INSERT INTO {sessions} (id, namespace, expires_at, dead) VALUES (?, ?, {now} + ?, 0)`,
-		c.session, c.namespace, ttl.Microseconds())
-	if err != nil {
-		return nil, fmt.Errorf("sqllock: open: %w", err)
+		c.id, c.namespace, c.ttl.Microseconds())
+	if err == nil {
+		err = s.sweep(ctx)
 	}
-	s := &leaseSession{c, ttl}
-	if err := s.sweep(ctx); err != nil {
-		return nil, fmt.Errorf("sqllock: open: %w", err)
+	if err != nil {
+		return nil, c.unknown("open", err)
 	}
 	return s, nil
 }
 
-func (s *leaseSession) ID() string             { return s.session }
-func (s *leaseSession) TTL() time.Duration     { return s.ttl }
 func (s *leaseSession) Ended() <-chan struct{} { return nil } // Renew reports it
 
 // Renew is one UPDATE by primary key. If it changed nothing the session is over, or the clock shows
 // the same µs again.
 func (s *leaseSession) Renew(ctx context.Context) error {
 	n, err := s.exec(ctx, `UPDATE {sessions} SET expires_at = {now} + ? WHERE id = ? AND dead = 0 AND expires_at > {now}`,
-		s.ttl.Microseconds(), s.session)
+		s.ttl.Microseconds(), s.id)
 	if err != nil {
 		return s.failed("renew", err)
 	}
@@ -52,8 +45,8 @@ func (s *leaseSession) Renew(ctx context.Context) error {
 }
 
 func (s *leaseSession) live(ctx context.Context, op string) error {
-	alive, err := s.names(ctx, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.session)
-	if err == nil && !alive[s.session] {
+	alive, err := s.names(ctx, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.id)
+	if err == nil && !alive[s.id] {
 		err = driver.ErrSessionEnded
 	}
 	if err != nil {
@@ -74,8 +67,11 @@ func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants
 		return nil, s.failed("acquire", err)
 	}
 	for round := range rounds {
-		if rows, err = s.insert(ctx, acquisition, wants, rows); err != nil {
-			return nil, s.unknown("acquire", err)
+		if len(rows) < len(wants) {
+			insert := func(free []driver.Want) error { return s.insert(ctx, acquisition, free) }
+			if rows, err = s.inTurn(ctx, wants, rows, insert, s.held); err != nil {
+				return nil, s.unknown("acquire", err)
+			}
 		}
 		reaped, err := s.reap(ctx, rows)
 		if err != nil {
@@ -95,47 +91,25 @@ func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants
 }
 
 func (s *leaseSession) held(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
-	return s.leases(ctx, keysOf(wants))
-}
-
-// leases are the rows of keys.
-func (s *leaseSession) leases(ctx context.Context, keys [][]any) (rows map[string]holding, err error) {
-	err = s.Autocommit(ctx, func(t *sqlkit.Tx) error {
-		rows, err = read(t, "{leases}", s.namespace, keys)
-		return err
-	})
-	return rows, err
+	return s.rows(ctx, keysOf(wants))
 }
 
 // errLate undoes a transaction in which nothing was inserted, so that it costs no write.
 var errLate = errors.New("others were faster")
 
-// insert adds rows for the wants that have none, in the order of their keys, and returns all rows.
-func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []driver.Want, rows map[string]holding) (map[string]holding, error) {
-	if len(rows) == len(wants) {
-		return rows, nil
-	}
-	waited, err := s.queue(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { <-s.turn }()
-	if waited {
-		if rows, err = s.held(ctx, wants); err != nil || len(rows) == len(wants) {
-			return rows, err
-		}
-	}
-	free := without(wants, rows)
+// insert adds rows for these keys, in their order. Which of them were free, the rows say: the count does not, and IGNORE
+// hides errors.
+func (s *leaseSession) insert(ctx context.Context, acquisition string, free []driver.Want) error {
 	statement := `{insert_ignore} {leases} (namespace, name, token, session_id, acquisition, owner, meta, since) VALUES ` +
 		strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, {now}),`, len(free)), ",") + ` {or_ignore}`
-	err = s.Tx(ctx, func(t *sqlkit.Tx) error {
+	err := s.Tx(ctx, func(t *sqlkit.Tx) error {
 		token, err := s.mint(t, len(free))
 		if err != nil {
 			return err
 		}
 		var args []any
 		for i, w := range free {
-			args = append(args, s.namespace, w.Key, int64(token)+int64(i), s.session, acquisition, s.owner, w.Meta)
+			args = append(args, s.namespace, w.Key, int64(token)+int64(i), s.id, acquisition, s.owner, w.Meta)
 		}
 		n, err := t.Exec(statement, args...)
 		if err == nil && n == 0 {
@@ -143,54 +117,27 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, errLate) {
-		return nil, err
+	if errors.Is(err, errLate) {
+		return nil
 	}
-	// The count does not say which keys, and IGNORE hides errors: read the rows.
-	return s.held(ctx, wants)
+	return err
 }
 
 // Release deletes rows that are this session's, under their tokens.
 func (s *leaseSession) Release(ctx context.Context, held []driver.Held) error {
-	for chunk := range slices.Chunk(byKey(held), 300) {
+	held = slices.SortedFunc(slices.Values(held), func(a, b driver.Held) int { return cmp.Compare(a.Key, b.Key) })
+	for chunk := range slices.Chunk(held, 300) {
 		of := sqlkit.Rows(chunk, func(h driver.Held) []any { return []any{h.Key, int64(h.Token)} })
-		if err := s.execRows(ctx, `DELETE FROM {leases} WHERE namespace = ? AND session_id = ? AND {in name name, int token}`, of, s.namespace, s.session); err != nil {
+		if err := s.execRows(ctx, `DELETE FROM {leases} WHERE namespace = ? AND session_id = ? AND {in name name, int token}`, of, s.namespace, s.id); err != nil {
 			return s.failed("release", err)
 		}
 	}
 	return nil
 }
 
-// Check reads which keys are still this session's. If one is not, that may be because all is over.
+// Check reads which keys are still this session's.
 func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
-	if len(held) == 0 {
-		return nil, nil
-	}
-	rows, err := s.leases(ctx, keysHeld(held))
-	if err != nil {
-		return nil, s.failed("check", err)
-	}
-	still := s.still(held, rows)
-	if slices.Contains(still, false) {
-		if err := s.live(ctx, "check"); err != nil {
-			return nil, err
-		}
-	}
-	return still, nil
-}
-
-// List reads holders with a live session, by primary key.
-func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
-	where, args := s.page(prefix, after)
-	var rows map[string]holding
-	err := s.Autocommit(ctx, func(t *sqlkit.Tx) (err error) {
-		rows, err = list(t, "{leases}", where+` AND `+left["{leases}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit))
-		return err
-	})
-	if err != nil {
-		return nil, s.failed("list", err)
-	}
-	return inOrder(rows), nil
+	return s.check(ctx, held, func(ctx context.Context) error { return s.live(ctx, "check") })
 }
 
 // Evict deletes the row of key if it is held under token.
@@ -204,15 +151,11 @@ func (s *leaseSession) Evict(ctx context.Context, key string, token driver.Token
 
 // Close ends the session: no later renewal can succeed, and its rows are deleted.
 func (s *leaseSession) Close(ctx context.Context) error {
-	if _, err := s.exec(ctx, `UPDATE {sessions} SET dead = 1 WHERE id = ?`, s.session); err != nil {
+	if _, err := s.exec(ctx, `UPDATE {sessions} SET dead = 1 WHERE id = ?`, s.id); err != nil {
 		return s.failed("close", err)
 	}
-	if err := s.wipe(ctx, s.session); err != nil {
+	if err := s.wipe(ctx, s.id); err != nil {
 		return s.failed("close", err)
 	}
 	return nil
-}
-
-func byKey(held []driver.Held) []driver.Held {
-	return slices.SortedFunc(slices.Values(held), func(a, b driver.Held) int { return cmp.Compare(a.Key, b.Key) })
 }

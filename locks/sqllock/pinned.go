@@ -39,7 +39,7 @@ func (p pinned) PingContext(ctx context.Context) error {
 
 // pin returns one in a transaction that is never committed while it holds something. The server ends it
 // when it has been silent for a TTL.
-func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
+func (c *session) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 	return c.connect(ctx,
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 		fmt.Sprintf("SET SESSION wait_timeout = %d, SESSION innodb_lock_wait_timeout = 1, SESSION autocommit = 0"+
@@ -48,7 +48,7 @@ func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 
 // connect returns a connection that has run statements. A closed one of the pool is replaced, as database/sql
 // does for single statements.
-func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, err error) {
+func (c *session) connect(ctx context.Context, statements ...string) (p pinned, err error) {
 	for range sqlkit.DeadConns {
 		p.using = new(sync.RWMutex)
 		if p.Conn, err = c.Pool.Conn(ctx); err != nil {

@@ -14,7 +14,7 @@ func TestDropWhileInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	c := &calls{DB: dialects[SQLite].open(db, "")}
+	c := &session{DB: dialects[SQLite].open(db, "")}
 	for range 3000 {
 		p, err := c.connect(t.Context())
 		if err != nil {

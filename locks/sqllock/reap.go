@@ -37,7 +37,7 @@ func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool,
 	switch {
 	case err != nil:
 		return false, err
-	case slices.Contains(expired, s.session):
+	case slices.Contains(expired, s.id):
 		return false, driver.ErrSessionEnded
 	}
 	return len(expired) > 0, nil

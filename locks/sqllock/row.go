@@ -9,14 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 // rowSession holds row locks in transactions, one connection for each key.
 type rowSession struct {
-	*calls
-	ttl    time.Duration
+	*session
 	anchor pinned // its loss ends the session
 	lost   chan struct{}
 
@@ -32,10 +32,14 @@ type rowLock struct {
 }
 
 // openRow rounds the TTL down to seconds: that is how precise wait_timeout is.
-func openRow(ctx context.Context, c *calls, ttl time.Duration) (driver.Session, error) {
-	s := &rowSession{
-		calls: c, ttl: max(ttl.Truncate(time.Second), time.Second), lost: make(chan struct{}), held: map[string]rowLock{},
-	}
+func openRow(ctx context.Context, c *session) (driver.Session, error) {
+	c.ttl, c.table = c.ttl.Truncate(time.Second), "{rows}"
+	// Rows are read committed or not: the open transactions of the holders have written them. That locks nothing and
+	// does not wait.
+	uncommitted := c.On(c.Pool)
+	uncommitted.Dialect = sqlkit.MySQL{Isolation: "READ UNCOMMITTED"}
+	c.view = uncommitted.Tx
+	s := &rowSession{session: c, lost: make(chan struct{}), held: map[string]rowLock{}}
 	err := s.sweep(ctx)
 	if err == nil {
 		s.anchor, err = s.pin(ctx, s.ttl)
@@ -44,15 +48,13 @@ func openRow(ctx context.Context, c *calls, ttl time.Duration) (driver.Session, 
 		return nil, s.failed("open", err)
 	}
 	const insert = `INSERT INTO {anchors} (id, connection) VALUES (?, CONNECTION_ID())`
-	if _, err = s.With(ctx, s.anchor).Exec(insert, s.session); err != nil {
+	if _, err = s.With(ctx, s.anchor).Exec(insert, s.id); err != nil {
 		s.anchor.drop()
 		return nil, s.unknown("open", err)
 	}
 	return s, nil
 }
 
-func (s *rowSession) ID() string             { return s.session }
-func (s *rowSession) TTL() time.Duration     { return s.ttl }
 func (s *rowSession) Ended() <-chan struct{} { return s.lost }
 
 // Renew pings every connection, all at once, so that wait_timeout does not end them. The session is lost if its
@@ -141,11 +143,12 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 	if err != nil {
 		return nil, s.failed("acquire", err)
 	}
+	take := func(free []driver.Want) error { return s.take(ctx, acquisition, free) }
 	for round := 0; len(rows) < len(wants) && round < rounds; round++ {
 		if round > 0 && sqlkit.Pause(ctx, round, nap) != nil {
 			return nil, s.unknown("acquire", ctx.Err())
 		}
-		if rows, err = s.take(ctx, acquisition, wants, rows); err != nil {
+		if rows, err = s.inTurn(ctx, wants, rows, take, s.look); err != nil {
 			return nil, s.unknown("acquire", err)
 		}
 	}
@@ -165,25 +168,14 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 // parallel bounds how many connections one batch opens at once.
 const parallel = 8
 
-// take locks the free keys of wants, mints their tokens, writes their rows, and returns all rows. Keys taken
-// before an error may stay held: the same acquisition finds them again.
-func (s *rowSession) take(ctx context.Context, acquisition string, wants []driver.Want, rows map[string]holding) (map[string]holding, error) {
-	waited, err := s.queue(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { <-s.turn }()
-	if waited {
-		if rows, err = s.look(ctx, wants); err != nil || len(rows) == len(wants) {
-			return rows, err
-		}
-	}
-	free := without(wants, rows)
+// take locks the keys that are free, mints their tokens, and writes their rows. Keys taken before an error may stay held:
+// the same acquisition finds them again.
+func (s *rowSession) take(ctx context.Context, acquisition string, free []driver.Want) error {
 	conns := make([]pinned, len(free))
-	err = each(len(free), func(i int) (err error) {
+	err := cmp.Or(calls.Each(len(free), parallel, func(i int) (err error) {
 		conns[i], err = s.lock(ctx, free[i].Key)
 		return err
-	})
+	})...)
 	var locked []int
 	for i, conn := range conns {
 		if conn.Conn != nil { // else another session was faster
@@ -201,32 +193,12 @@ func (s *rowSession) take(ctx context.Context, acquisition string, wants []drive
 		for _, i := range locked {
 			conns[i].drop()
 		}
-		return nil, err
+		return err
 	}
-	err = each(len(locked), func(n int) error {
+	return cmp.Or(calls.Each(len(locked), parallel, func(n int) error {
 		i := locked[n]
 		return s.name(ctx, acquisition, free[i], rowLock{conns[i], token + driver.Token(n)})
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s.look(ctx, wants)
-}
-
-// each runs do for 0 … n-1, several at once, and returns one of the errors.
-func each(n int, do func(i int) error) error {
-	errs := make([]error, n)
-	places := make(chan struct{}, parallel)
-	var all sync.WaitGroup
-	for i := range n {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			errs[i] = do(i)
-		})
-	}
-	all.Wait()
-	return cmp.Or(errs...)
+	})...)
 }
 
 // lock locks the row of a key; it returns the zero pinned if another session has locked it.
@@ -247,35 +219,27 @@ func (s *rowSession) lock(ctx context.Context, key string) (pinned, error) {
 // name writes the holder into a locked row. The token was minted on another connection, since the mark would
 // stay locked on this one; the write proves that this connection has held the row lock all the time.
 func (s *rowSession) name(ctx context.Context, acquisition string, w driver.Want, l rowLock) error {
-	if err := s.hold(w.Key, l); err != nil {
+	s.mu.Lock()
+	old, lost := s.held[w.Key] // an earlier hold of the key was lost, or it would not be free
+	over := s.over
+	if !over {
+		s.held[w.Key] = l
+	}
+	s.mu.Unlock()
+	switch {
+	case over:
 		l.drop()
-		return err
+		return driver.ErrSessionEnded
+	case lost:
+		old.drop()
 	}
 	_, err := s.With(ctx, l).Exec(`UPDATE {rows} SET token = ?, session_id = ?, acquisition = ?, owner = ?, meta = ?,
 		since = {now}, connection = CONNECTION_ID() WHERE namespace = ? AND name = ?`,
-		int64(l.token), s.session, acquisition, s.owner, w.Meta, s.namespace, w.Key)
+		int64(l.token), s.id, acquisition, s.owner, w.Meta, s.namespace, w.Key)
 	if err != nil {
 		s.forget(w.Key, l)
 	}
 	return err
-}
-
-// hold keeps a locked key. An earlier hold of the key was lost, or it would not be free.
-func (s *rowSession) hold(key string, l rowLock) error {
-	s.mu.Lock()
-	old, there := s.held[key]
-	over := s.over
-	if !over {
-		s.held[key] = l
-	}
-	s.mu.Unlock()
-	if over {
-		return driver.ErrSessionEnded
-	}
-	if there {
-		old.drop()
-	}
-	return nil
 }
 
 // Release rolls back the transactions that hold these keys, which frees them, and deletes their rows in a

@@ -5,35 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// uncommitted is the database for reading uncommitted rows.
-func (s *rowSession) uncommitted() *sqlkit.DB {
-	db := s.On(s.Pool)
-	db.Dialect = sqlkit.MySQL{Isolation: "READ UNCOMMITTED"}
-	return db
-}
-
-// peek reads rows, committed or not: the open transactions of the holders have written them. It locks nothing
-// and does not wait.
-func (s *rowSession) peek(ctx context.Context, look func(t *sqlkit.Tx) (map[string]holding, error)) (rows map[string]holding, err error) {
-	err = s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
-		rows, err = look(t)
-		return err
-	})
-	return rows, err
-}
-
 // look returns the holders of wants, and inserts rows for the others, to be locked.
 func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
 	keys := keysOf(wants)
 	var rows map[string]holding
-	err := s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
-		if rows, err = read(t, "{rows}", s.namespace, keys); err != nil || len(rows) == len(wants) {
+	err := s.view(ctx, func(t *sqlkit.Tx) (err error) {
+		if rows, err = s.read(t, keys); err != nil || len(rows) == len(wants) {
 			return err
 		}
 		// Rows are inserted by the session that has locked the mark. So a row that is missing now cannot be
@@ -42,7 +24,7 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 		if _, err = names(t, `SELECT namespace FROM {marks} WHERE namespace = ? FOR UPDATE`, s.namespace); err != nil {
 			return err
 		}
-		if rows, err = read(t, "{rows}", s.namespace, keys); err != nil {
+		if rows, err = s.read(t, keys); err != nil {
 			return err
 		}
 		var free [][]any
@@ -81,9 +63,6 @@ func (s *rowSession) clear(t *sqlkit.Tx, where string, args ...any) error {
 // Check reports a key whose connection was closed here as not held, and reads the rows of the others. If they
 // cannot be read, the others count as held until the next Check.
 func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
-	if len(held) == 0 {
-		return nil, nil
-	}
 	if s.isOver() {
 		return nil, s.failed("check", driver.ErrSessionEnded)
 	}
@@ -95,7 +74,12 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 			places, kept = append(places, i), append(kept, h)
 		}
 	}
-	read, err := s.checkRows(ctx, kept)
+	read, err := s.check(ctx, kept, func(ctx context.Context) error {
+		if err := s.Renew(ctx); err != nil {
+			return fmt.Errorf("sqllock: check: %w", err)
+		}
+		return nil
+	})
 	if err != nil && (len(kept) == len(held) || errors.Is(err, driver.ErrSessionEnded)) {
 		return nil, err
 	}
@@ -103,36 +87,6 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 		still[places[n]] = ok
 	}
 	return still, nil
-}
-
-// checkRows reads which keys are still held by this session. If one is not, the session may have ended.
-func (s *rowSession) checkRows(ctx context.Context, held []driver.Held) ([]bool, error) {
-	if len(held) == 0 {
-		return nil, nil
-	}
-	rows, err := s.peek(ctx, func(t *sqlkit.Tx) (map[string]holding, error) { return read(t, "{rows}", s.namespace, keysHeld(held)) })
-	if err != nil {
-		return nil, s.failed("check", err)
-	}
-	still := s.still(held, rows)
-	if slices.Contains(still, false) {
-		if err := s.Renew(ctx); err != nil {
-			return nil, fmt.Errorf("sqllock: check: %w", err)
-		}
-	}
-	return still, nil
-}
-
-// List reads the holders.
-func (s *rowSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
-	where, args := s.page(prefix, after)
-	rows, err := s.peek(ctx, func(t *sqlkit.Tx) (map[string]holding, error) {
-		return list(t, "{rows}", where+` AND `+left["{rows}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit))
-	})
-	if err != nil {
-		return nil, s.failed("list", err)
-	}
-	return inOrder(rows), nil
 }
 
 // Evict kills the connection that holds key under token, which ends this hold alone.
@@ -165,7 +119,7 @@ func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) 
 
 // connections is the one that holds key under token, or none.
 func (s *rowSession) connections(ctx context.Context, key string, token driver.Token) (ids map[string]bool, err error) {
-	err = s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
+	err = s.view(ctx, func(t *sqlkit.Tx) (err error) {
 		ids, err = names(t, `SELECT CAST(connection AS CHAR) FROM {rows} WHERE namespace = ? AND name = ? AND token = ?`,
 			s.namespace, key, int64(token))
 		return err

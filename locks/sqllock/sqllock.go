@@ -143,17 +143,17 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	if err != nil {
 		return nil, fmt.Errorf("sqllock: open: %w", err)
 	}
-	c := &calls{
+	c := &session{
 		DB: d.db, dialect: d.dialect,
-		namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner, turn: make(chan struct{}, 1),
+		namespace: o.Namespace, id: uuid.NewString(), owner: o.Owner, ttl: o.TTL, turn: make(chan struct{}, 1),
 	}
 	if _, err := c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0) {or_ignore}`, o.Namespace); err != nil {
 		return nil, fmt.Errorf("sqllock: open: %w", err)
 	}
 	if d.mode == Row {
-		return openRow(ctx, c, o.TTL)
+		return openRow(ctx, c)
 	}
-	return openLease(ctx, c, o.TTL)
+	return openLease(ctx, c)
 }
 
 // cause is err, or the cause of ctx if err is the end of ctx.
@@ -165,7 +165,7 @@ func cause(ctx context.Context, err error) error {
 }
 
 // failed is the error of the first statement of an operation: it says whether anything was sent.
-func (c *calls) failed(op string, err error) error {
+func (c *session) failed(op string, err error) error {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
@@ -174,4 +174,4 @@ func (c *calls) failed(op string, err error) error {
 }
 
 // unknown is the error of a later statement.
-func (c *calls) unknown(op string, err error) error { return fmt.Errorf("sqllock: %s: %w", op, err) }
+func (c *session) unknown(op string, err error) error { return fmt.Errorf("sqllock: %s: %w", op, err) }

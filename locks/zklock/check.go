@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -15,19 +14,10 @@ const checkTimeout = 4 * time.Second
 // below the root, as far as that is visible without a namespace. A missing root is fine: the first session
 // makes it. Check makes only a session without nodes, which it ends.
 func (d *Driver) Check(ctx context.Context) error {
-	if err := d.usable("check"); err != nil {
-		return err
-	}
-	timeout := d.options.SessionTimeout
-	if timeout <= 0 {
-		timeout = checkTimeout
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no session in %v", openLimit))
-	defer cancel()
 	s := newSession(d, driver.Open{})
 	s.names.root = d.options.Root // for errors
-	if err := s.begin(ctx, timeout, s.look); err != nil {
-		return s.failed("check", err)
+	if err := d.begin(ctx, s, "check", checkTimeout, s.look); err != nil {
+		return err
 	}
 	return s.Close(ctx)
 }

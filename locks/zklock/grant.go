@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -49,16 +48,15 @@ func (s *session) try(key string, r record) (driver.Result, error) {
 			}
 		case errors.Is(err, zk.ErrNodeExists):
 			data, stat, err := s.conn.Get(s.names.held(key))
-			if errors.Is(err, zk.ErrNoNode) {
+			switch {
+			case errors.Is(err, zk.ErrNoNode):
 				continue // released since
-			}
-			if err != nil && !errors.Is(err, zk.ErrSessionExpired) {
+			case errors.Is(err, zk.ErrSessionExpired):
+				return driver.Result{}, err
+			case err != nil:
 				// It may be held by this session, from an earlier call: the error must not say that nothing was
 				// granted.
 				return driver.Result{}, fmt.Errorf("read the holder: %v", err) //nolint:errorlint // a sentinel would say that nothing was granted, which is not known
-			}
-			if err != nil {
-				return driver.Result{}, err
 			}
 			holder := parse(data)
 			if stat.EphemeralOwner == s.id && holder.acquisition == r.acquisition {
@@ -130,17 +128,4 @@ func (s *session) remove(h driver.Held, session int64) (bool, error) {
 		}
 	}
 	return false, fmt.Errorf("%s changes too often to free it", h.Key)
-}
-
-// each calls f for 0 … n-1, some at a time.
-func each(n int, f func(i int)) {
-	var workers sync.WaitGroup
-	for w := range min(n, inFlight) {
-		workers.Go(func() {
-			for i := w; i < n; i += inFlight {
-				f(i)
-			}
-		})
-	}
-	workers.Wait()
 }

@@ -321,9 +321,6 @@ func TestRequestsOfAGrant(t *testing.T) {
 	if diff := cmp.Diff([]uint32{multi, createContainer, multi, setData}, sent); diff != "" {
 		t.Errorf("requests of a grant and a renewal (-want +got):\n%s", diff)
 	}
-	if got, err := a.TryAcquire(t.Context(), "two\nlines", lockstest.Wants("k")); err == nil {
-		t.Errorf("an id of two lines: %+v", got)
-	}
 
 	// Another one makes the container at the same time.
 	way.before(createContainer, func() { lets(t, b, lockstest.Grant(t, b, "k2")) })

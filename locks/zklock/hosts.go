@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 )
 
 const (
@@ -22,11 +24,11 @@ const (
 )
 
 // hosts are the addresses of an ensemble, in turn: the library's HostProvider. Unlike the library's own it
-// knows the name of each address, for which a certificate is issued.
+// knows the name of each address, for which a certificate is issued. After Init the library's one goroutine that
+// connects, and dials, calls all methods.
 type hosts struct {
 	resolve func(ctx context.Context, host string) (ips []string, err error)
 
-	mu      sync.Mutex
 	addrs   []string          // ip:port
 	names   map[string]string // ip:port -> host name
 	current int
@@ -40,16 +42,17 @@ func newHosts() *hosts { return &hosts{resolve: net.DefaultResolver.LookupHost} 
 func (h *hosts) Init(servers []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
 	defer cancel()
-	found, errs := make([]map[string]string, len(servers)), make([]error, len(servers))
+	found := make([]map[string]string, len(servers))
 	var first sync.Once
 	var rest *time.Timer
 	over := make(chan struct{})
-	each(len(servers), func(i int) {
-		if found[i], errs[i] = h.lookup(ctx, servers[i]); errs[i] == nil {
+	errs := calls.Each(len(servers), len(servers), func(i int) (err error) {
+		if found[i], err = h.lookup(ctx, servers[i]); err == nil {
 			first.Do(func() {
 				rest = time.AfterFunc(lookupRest, func() { defer close(over); cancel() })
 			})
 		}
+		return err
 	})
 	if rest != nil && !rest.Stop() {
 		<-over
@@ -63,8 +66,6 @@ func (h *hosts) Init(servers []string) error {
 	}
 	addrs := slices.Collect(maps.Keys(names))
 	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] }) // clients spread
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.addrs, h.names, h.current, h.last = addrs, names, -1, -1
 	return nil
 }
@@ -84,16 +85,10 @@ func (h *hosts) lookup(ctx context.Context, server string) (map[string]string, e
 }
 
 // Len is how many addresses there are.
-func (h *hosts) Len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.addrs)
-}
+func (h *hosts) Len() int { return len(h.addrs) }
 
 // Next returns the address to try now; retry says that all have failed.
 func (h *hosts) Next() (addr string, retry bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.current = (h.current + 1) % len(h.addrs)
 	retry = h.current == h.last
 	if h.last < 0 {
@@ -103,15 +98,7 @@ func (h *hosts) Next() (addr string, retry bool) {
 }
 
 // Connected says that the current address has connected.
-func (h *hosts) Connected() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.last = h.current
-}
+func (h *hosts) Connected() { h.last = h.current }
 
 // name is the host behind an address of Next.
-func (h *hosts) name(addr string) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.names[addr]
-}
+func (h *hosts) name(addr string) string { return h.names[addr] }

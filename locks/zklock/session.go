@@ -44,15 +44,6 @@ func (s *session) ID() string             { return sessionID(s.id) }
 func (s *session) TTL() time.Duration     { return s.ttl }
 func (s *session) Ended() <-chan struct{} { return s.over }
 
-func (s *session) open(ctx context.Context, timeout time.Duration) error {
-	return s.begin(ctx, timeout, func() error {
-		if err := s.enter(); err != nil {
-			return err
-		}
-		return s.login.guarded(s.conn, s.names.guarded()...)
-	})
-}
-
 // begin connects, logs in and calls first. If one of them fails, it closes the connection.
 func (s *session) begin(ctx context.Context, timeout time.Duration, first func() error) (err error) {
 	s.zkSession = newZKSession(timeout, s.tls)
@@ -62,24 +53,32 @@ func (s *session) begin(ctx context.Context, timeout time.Duration, first func()
 		}
 	}()
 	asked := time.Now()
-	if _, err := calls.Await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.connect(s.servers, timeout) }); err != nil {
+	if err := calls.Do(ctx, &s.calls, func() error { return s.connect(s.servers, timeout) }); err != nil {
 		return err
 	}
 	if err := s.established(ctx); err != nil {
 		return err
 	}
 	s.id = s.conn.SessionID()
-	s.ttl, _ = s.gate.state()
-	_, err = calls.Await(ctx, &s.calls, func() (struct{}, error) {
+	s.ttl, _ = s.dialer.state()
+	err = calls.Do(ctx, &s.calls, func() error {
 		if err := s.login.introduce(s.conn); err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, first()
+		return first()
 	})
 	if err == nil {
 		s.renewed(asked, s.ttl)
 	}
 	return err
+}
+
+// settle makes the session's nodes, and checks who may change them.
+func (s *session) settle() error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	return s.login.guarded(s.conn, s.names.guarded()...)
 }
 
 // enter makes the session's own node, and the parents of all.
@@ -115,12 +114,12 @@ func (s *session) parents() error {
 // Renew is a write, since that is what a quorum must agree on.
 func (s *session) Renew(ctx context.Context) error {
 	asked := time.Now()
-	_, err := calls.Await(ctx, &s.calls, func() (struct{}, error) {
+	err := calls.Do(ctx, &s.calls, func() error {
 		_, err := s.conn.Set(s.names.sessions+"/"+s.ID(), []byte(s.owner), -1)
 		if errors.Is(err, zk.ErrNoNode) { // removed by hand; the session does not depend on it
 			err = s.enter()
 		}
-		return struct{}{}, err
+		return err
 	})
 	if err != nil {
 		return s.failed("renew", err)
@@ -130,39 +129,35 @@ func (s *session) Renew(ctx context.Context) error {
 }
 
 func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
-	if strings.Contains(acquisition, "\n") {
-		return nil, errors.New("zklock: acquire: an acquisition id is one line")
-	}
 	over := s.isOver()
 	results, err := calls.Await(ctx, &s.calls, func() ([]driver.Result, error) {
 		results := make([]driver.Result, len(wants))
-		each(len(wants), func(i int) {
+		calls.Each(len(wants), inFlight, func(i int) error {
 			if ctx.Err() != nil { // the call was given up
 				results[i].Err = calls.Ended(ctx)
-				return
+				return nil
 			}
 			r, err := s.try(wants[i].Key, record{acquisition, s.owner, wants[i].Meta})
 			if err != nil {
 				r = driver.Result{Err: s.ungranted(over, err)}
 			}
 			results[i] = r
+			return nil
 		})
 		return results, nil
 	})
 	if err != nil {
 		return nil, s.ungranted(over, err)
 	}
-	if err := s.verdict(results); err != nil {
-		return nil, err
-	}
-	return results, nil
+	return results, s.verdict(results)
 }
 
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
-	_, err := calls.Await(ctx, &s.calls, func() (struct{}, error) {
-		errs := make([]error, len(held))
-		each(len(held), func(i int) { _, errs[i] = s.remove(held[i], s.id) })
-		return struct{}{}, errors.Join(errs...)
+	err := calls.Do(ctx, &s.calls, func() error {
+		return errors.Join(calls.Each(len(held), inFlight, func(i int) error {
+			_, err := s.remove(held[i], s.id)
+			return err
+		})...)
 	})
 	if err = s.failed("release", err); errors.Is(err, driver.ErrSessionEnded) {
 		return nil // with everything it held
@@ -175,18 +170,15 @@ func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error)
 		if err := s.sync(); err != nil {
 			return nil, err
 		}
-		still, errs := make([]bool, len(held)), make([]error, len(held))
-		each(len(held), func(i int) {
+		still := make([]bool, len(held))
+		errs := calls.Each(len(held), inFlight, func(i int) error {
 			there, stat, err := s.conn.Exists(s.names.held(held[i].Key))
-			errs[i] = err
 			still[i] = there && err == nil && stat.EphemeralOwner == s.id && driver.Token(stat.Czxid) == held[i].Token
+			return err
 		})
 		return still, errors.Join(errs...)
 	})
-	if err != nil {
-		return nil, s.failed("check", err)
-	}
-	return still, nil
+	return still, s.failed("check", err)
 }
 
 // sync has the server that this session talks to catch up with the leader: what others were granted
@@ -214,36 +206,29 @@ func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]
 		slices.Sort(keys)
 		return s.holders(keys, limit)
 	})
-	if err != nil {
-		return nil, s.failed("list", err)
-	}
-	return infos, nil
+	return infos, s.failed("list", err)
 }
 
 // holders reads the holders of the first of these keys that are held, at most limit.
 func (s *session) holders(keys []string, limit int) ([]driver.Info, error) {
 	var infos []driver.Info
 	for chunk := range slices.Chunk(keys, max(limit, inFlight)) {
-		found, errs := make([]*driver.Info, len(chunk)), make([]error, len(chunk))
-		each(len(chunk), func(i int) {
+		found := make([]driver.Info, len(chunk))
+		errs := calls.Each(len(chunk), inFlight, func(i int) error {
 			data, stat, err := s.conn.Get(s.names.held(chunk[i]))
 			if err == nil {
-				info := parse(data).info(chunk[i], stat)
-				found[i] = &info
+				found[i] = parse(data).info(chunk[i], stat)
 			} else if !errors.Is(err, zk.ErrNoNode) {
-				errs[i] = err
+				return err
 			}
+			return nil
 		})
 		if err := errors.Join(errs...); err != nil {
 			return nil, err
 		}
-		for _, info := range found {
-			if info == nil {
-				continue
-			}
-			if infos = append(infos, *info); len(infos) == limit {
-				return infos, nil
-			}
+		infos = append(infos, slices.DeleteFunc(found, func(i driver.Info) bool { return i.Key == "" })...)
+		if len(infos) >= limit {
+			return infos[:limit], nil
 		}
 	}
 	return infos, nil
@@ -256,10 +241,7 @@ func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bo
 		}
 		return s.evict(driver.Held{Key: key, Token: token})
 	})
-	if err != nil {
-		return false, s.failed("evict", err)
-	}
-	return freed, nil
+	return freed, s.failed("evict", err)
 }
 
 func (s *session) Close(ctx context.Context) error {

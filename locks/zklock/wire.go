@@ -16,9 +16,9 @@ import (
 
 var errShut = errors.New("the session is over")
 
-// gate is how the library reaches the servers. It is shut for good when the session is over: the
+// dialer is how the library reaches the servers. It is shut for good when the session is over: the
 // library would begin another session by itself, with requests of the old one in its queue.
-type gate struct {
+type dialer struct {
 	hosts *hosts      // the addresses that the library tries in turn
 	tls   *tls.Config // nil: none
 
@@ -32,48 +32,48 @@ type gate struct {
 	hopeless chan struct{} // closed when every address has refused, and none has ever answered
 }
 
-func newGate(timeout time.Duration, settings *tls.Config) *gate {
-	return &gate{timeout: timeout, tls: settings, hopeless: make(chan struct{})}
+func newDialer(timeout time.Duration, settings *tls.Config) *dialer {
+	return &dialer{timeout: timeout, tls: settings, hopeless: make(chan struct{})}
 }
 
 // dial is the library's Dialer.
-func (g *gate) dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	g.mu.Lock()
-	shut := g.shut
-	g.mu.Unlock()
+func (d *dialer) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	d.mu.Lock()
+	shut := d.shut
+	d.mu.Unlock()
 	if shut {
 		return nil, errShut
 	}
 	c, err := net.DialTimeout(network, address, timeout)
-	if err == nil && g.tls != nil {
-		c, err = g.encrypt(c, address, timeout)
+	if err == nil && d.tls != nil {
+		c, err = d.encrypt(c, address, timeout)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err != nil {
-		g.cause = err
-		if g.failures++; g.failures == g.hosts.Len() {
-			close(g.hopeless)
+		d.cause = err
+		if d.failures++; d.failures == d.hosts.Len() {
+			close(d.hopeless)
 		}
 		return nil, err
 	}
-	if g.shut {
+	if d.shut {
 		_ = c.Close()
 		return nil, errShut
 	}
-	g.failures = -1 << 31 // an address answered
-	g.wire = &wire{Conn: c, gate: g}
-	return g.wire, nil
+	d.failures = -1 << 31 // an address answered
+	d.wire = &wire{Conn: c, dialer: d}
+	return d.wire, nil
 }
 
 // encrypt makes the TLS handshake, which takes a new JVM longer than the library's limit for dialling.
-func (g *gate) encrypt(c net.Conn, address string, timeout time.Duration) (net.Conn, error) {
-	settings := g.tls
+func (d *dialer) encrypt(c net.Conn, address string, timeout time.Duration) (net.Conn, error) {
+	settings := d.tls
 	if settings.ServerName == "" {
 		settings = settings.Clone()
-		settings.ServerName = g.hosts.name(address)
+		settings.ServerName = d.hosts.name(address)
 	}
-	agreed, _ := g.state()
+	agreed, _ := d.state()
 	ctx, cancel := context.WithTimeout(context.Background(), max(timeout, agreed/2))
 	defer cancel()
 	encrypted := tls.Client(c, settings)
@@ -85,69 +85,69 @@ func (g *gate) encrypt(c net.Conn, address string, timeout time.Duration) (net.C
 }
 
 // Printf is the library's log. It prints nothing, and keeps the last line to explain a failure.
-func (g *gate) Printf(format string, args ...any) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (d *dialer) Printf(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, arg := range args {
 		switch err, ok := arg.(error); {
-		case !ok || g.agreed:
-		case errors.Is(err, g.cause): // dial said it
+		case !ok || d.agreed:
+		case errors.Is(err, d.cause): // dial said it
 			return
 		default: // without the library's words: it calls the first exchange "authentication"
-			g.cause = handshake.Explain(err, g.tls != nil)
+			d.cause = handshake.Explain(err, d.tls != nil)
 			return
 		}
 	}
-	g.cause = fmt.Errorf(format, args...)
+	d.cause = fmt.Errorf(format, args...)
 }
 
-// refuse fails every later dial; close also closes the connection.
-func (g *gate) refuse() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut = true
+// refuse fails every later dial.
+func (d *dialer) refuse() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shut = true
 }
 
-func (g *gate) close() {
-	g.refuse()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.wire != nil {
-		_ = g.wire.Close()
+// close closes the connection.
+func (d *dialer) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.wire != nil {
+		_ = d.wire.Close()
 	}
 }
 
-func (g *gate) agree(millis uint32) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (d *dialer) agree(millis uint32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if millis > 0 { // 0 says that the session has expired
-		g.timeout, g.agreed = time.Duration(millis)*time.Millisecond, true
+		d.timeout, d.agreed = time.Duration(millis)*time.Millisecond, true
 	}
 }
 
-func (g *gate) state() (timeout time.Duration, cause error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.timeout, g.cause
+func (d *dialer) state() (timeout time.Duration, cause error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.timeout, d.cause
 }
 
 // closed reports whether the last connection brought the server's answer to the request that ends the session. A
 // connection that broke instead looks the same to the library.
-func (g *gate) closed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.wire != nil && g.wire.closed
+func (d *dialer) closed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.wire != nil && d.wire.closed
 }
 
 // wire is one connection to a server.
 type wire struct {
 	net.Conn
-	gate   *gate
+	dialer *dialer
 	head   []byte // of the first answer
 	frames frames // what was read
 
-	closing []byte // the number of the request that ends the session; guarded by the gate's mu
-	closed  bool   // it was answered; guarded by the gate's mu
+	closing []byte // the number of the request that ends the session; guarded by the dialer's mu
+	closed  bool   // it was answered; guarded by the dialer's mu
 }
 
 // ending is the operation that ends a session. The library writes a request at once: its length, its number and its
@@ -156,9 +156,9 @@ var ending = binary.BigEndian.AppendUint32(nil, 1<<32-11)
 
 func (w *wire) Write(p []byte) (int, error) {
 	if len(p) >= 12 && bytes.Equal(p[8:12], ending) {
-		w.gate.mu.Lock()
+		w.dialer.mu.Lock()
 		w.closing = bytes.Clone(p[4:8])
-		w.gate.mu.Unlock()
+		w.dialer.mu.Unlock()
 	}
 	return w.Conn.Write(p)
 }
@@ -170,12 +170,12 @@ func (w *wire) Read(p []byte) (int, error) {
 	if lack := 12 - len(w.head); lack > 0 && n > 0 {
 		w.head = append(w.head, p[:min(n, lack)]...)
 		if len(w.head) == 12 {
-			w.gate.agree(binary.BigEndian.Uint32(w.head[8:]))
+			w.dialer.agree(binary.BigEndian.Uint32(w.head[8:]))
 		}
 	}
 	w.frames.read(p[:n], func(number []byte) {
-		w.gate.mu.Lock()
-		defer w.gate.mu.Unlock()
+		w.dialer.mu.Lock()
+		defer w.dialer.mu.Unlock()
 		w.closed = w.closed || bytes.Equal(number, w.closing)
 	})
 	return n, err
@@ -207,7 +207,7 @@ func (w *wire) SetWriteDeadline(t time.Time) error { return w.Conn.SetWriteDeadl
 
 // cap leaves a zero t, which is no deadline, as it is.
 func (w *wire) cap(t time.Time) time.Time {
-	timeout, _ := w.gate.state()
+	timeout, _ := w.dialer.state()
 	if latest := time.Now().Add(timeout * 2 / 3); t.After(latest) {
 		return latest
 	}

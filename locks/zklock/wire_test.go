@@ -25,7 +25,7 @@ func answer(timeout time.Duration) []byte {
 // The session timeout is what the first answer on a connection says, in however many pieces it comes.
 func TestAgreedTimeout(t *testing.T) {
 	t.Parallel()
-	g := newGate(10*time.Second, nil)
+	g := newDialer(10*time.Second, nil)
 	hears := func(pieces ...[]byte) time.Duration {
 		t.Helper()
 		near, far := net.Pipe()
@@ -35,7 +35,7 @@ func TestAgreedTimeout(t *testing.T) {
 				_, _ = far.Write(p)
 			}
 		}()
-		if _, err := io.Copy(io.Discard, &wire{Conn: near, gate: g}); err != nil {
+		if _, err := io.Copy(io.Discard, &wire{Conn: near, dialer: g}); err != nil {
 			t.Fatal(err)
 		}
 		timeout, _ := g.state()
@@ -69,7 +69,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return ni
 func TestDeadlinesAreCapped(t *testing.T) {
 	t.Parallel()
 	d := &deadlines{}
-	w := &wire{Conn: d, gate: newGate(9*time.Second, nil)}
+	w := &wire{Conn: d, dialer: newDialer(9*time.Second, nil)}
 	for _, c := range []struct{ asked, most time.Duration }{{time.Second, time.Second}, {time.Minute, 6 * time.Second}} {
 		began := time.Now()
 		_, _ = w.SetReadDeadline(began.Add(c.asked)), w.SetWriteDeadline(began.Add(c.asked))
@@ -133,7 +133,7 @@ func TestDialWithTLS(t *testing.T) {
 	} {
 		settings := a.TLS()
 		settings.ServerName = c.set
-		g := newGate(ttl, settings)
+		g := newDialer(ttl, settings)
 		g.hosts = newHosts()
 		if err := g.hosts.Init([]string{net.JoinHostPort(c.listed, port)}); err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestDialWithTLS(t *testing.T) {
 	}
 
 	// The session ends while a connection is being made.
-	g := newGate(ttl, a.TLS())
+	g := newDialer(ttl, a.TLS())
 	g.hosts = newHosts()
 	if err := g.hosts.Init([]string{addr}); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestHopeless(t *testing.T) {
 		"they refuse for long":    {[]string{shut, shut, shut, shut}, true},
 		"one has accepted before": {[]string{open, shut, shut, shut}, false},
 	} {
-		g := newGate(ttl, nil)
+		g := newDialer(ttl, nil)
 		g.hosts = newHosts()
 		if err := g.hosts.Init([]string{open, shut}); err != nil {
 			t.Fatal(err)
@@ -228,8 +228,8 @@ func TestTheLastAnswer(t *testing.T) {
 	} {
 		for _, size := range []int{1, 3, 512} {
 			here, there := net.Pipe()
-			g := newGate(time.Second, nil)
-			w := &wire{Conn: here, gate: g}
+			g := newDialer(time.Second, nil)
+			w := &wire{Conn: here, dialer: g}
 			g.wire = w
 			go func() {
 				_, _ = io.ReadFull(there, make([]byte, 12))
@@ -251,16 +251,16 @@ func TestTheLastAnswer(t *testing.T) {
 	}
 }
 
-// Bytes shorter than a request are passed on as they are. A closed gate closes its connection, if it has one.
+// Bytes shorter than a request are passed on as they are. A closed dialer closes its connection, if it has one.
 func TestAGateIsClosed(t *testing.T) {
 	t.Parallel()
-	g := newGate(time.Second, nil)
+	g := newDialer(time.Second, nil)
 	if g.closed() {
 		t.Error("the session was closed without a connection")
 	}
 	g.close()
 	here, there := net.Pipe()
-	g.wire = &wire{Conn: here, gate: g}
+	g.wire = &wire{Conn: here, dialer: g}
 	got := make(chan string, 1)
 	_ = there.SetReadDeadline(time.Now().Add(10 * time.Second))
 	go func() {
@@ -294,7 +294,7 @@ func TestWhatIsLogged(t *testing.T) {
 		"something else":           {false, errors.New("reset"), "reset"},
 		"while there is a session": {true, errors.New("reset"), "log: reset"},
 	} {
-		g := newGate(ttl, nil)
+		g := newDialer(ttl, nil)
 		g.cause, g.agreed = refused, c.agreed
 		g.Printf("log: %v", c.arg)
 		if _, cause := g.state(); cause.Error() != c.want {

@@ -44,6 +44,7 @@ package zklock
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -94,7 +95,9 @@ func New(servers []string, o Options) *Driver {
 	}
 	o.Root = strings.TrimRight(o.Root, "/")
 	d := &Driver{servers: servers, options: o}
-	d.login, d.invalid = loginOf(o.Auth, o.Share)
+	if d.login, d.invalid = loginOf(o.Auth, o.Share); len(servers) == 0 {
+		d.invalid = errors.New("zklock: New: no servers")
+	}
 	d.margin.Store(int64(marginOf(o.SessionTimeout)))
 	return d
 }
@@ -118,34 +121,27 @@ func (d *Driver) Caps() driver.Caps {
 func (d *Driver) Close() error { return nil }
 
 // Valid says what is wrong with what the driver was made of.
-func (d *Driver) Valid() error { return d.usable("New") }
-
-// usable says what is wrong with what the driver was made of.
-func (d *Driver) usable(op string) error {
-	if len(d.servers) == 0 {
-		return fmt.Errorf("zklock: %s: no servers", op)
-	}
-	return d.invalid
-}
+func (d *Driver) Valid() error { return d.invalid }
 
 // Open connects and starts a session.
 func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
-	if err := d.usable("open"); err != nil {
-		return nil, err
-	}
-	timeout := d.options.SessionTimeout
-	if timeout <= 0 {
-		timeout = o.TTL
-	}
-	if timeout < time.Millisecond {
-		return nil, fmt.Errorf("zklock: open: TTL %v is shorter than a millisecond", timeout)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no session in %v", openLimit))
-	defer cancel()
 	s := newSession(d, o)
-	if err := s.open(ctx, timeout); err != nil {
-		return nil, s.failed("open", err)
+	if err := d.begin(ctx, s, "open", o.TTL, s.settle); err != nil {
+		return nil, err
 	}
 	d.margin.Store(int64(marginOf(s.ttl)))
 	return s, nil
+}
+
+// begin connects a session and does what is first. timeout is the session timeout to ask for, if none is set.
+func (d *Driver) begin(ctx context.Context, s *session, op string, timeout time.Duration, first func() error) error {
+	if d.invalid != nil {
+		return d.invalid
+	}
+	if d.options.SessionTimeout > 0 {
+		timeout = d.options.SessionTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no session in %v", openLimit))
+	defer cancel()
+	return s.failed(op, s.begin(ctx, timeout, first))
 }

@@ -22,8 +22,8 @@ import (
 //	ready ──▶ over: expired at the server, closed, or not renewed for its TTL
 //	over ──▶ done: the connection is gone
 type zkSession struct {
-	gate *gate
-	conn *zk.Conn // set before keep runs
+	dialer *dialer
+	conn   *zk.Conn // set before keep runs
 
 	ready     chan struct{}      // closed at the first StateHasSession
 	begin     func()             // closes ready
@@ -40,11 +40,11 @@ type zkSession struct {
 
 func newZKSession(timeout time.Duration, settings *tls.Config) *zkSession {
 	t := &zkSession{
-		gate: newGate(timeout, settings), ready: make(chan struct{}), over: make(chan struct{}), quit: make(chan struct{}),
+		dialer: newDialer(timeout, settings), ready: make(chan struct{}), over: make(chan struct{}), quit: make(chan struct{}),
 		renewals: make(chan time.Duration), done: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 	t.begin = sync.OnceFunc(func() { close(t.ready) })
-	t.end = sync.OnceFunc(func() { t.gate.refuse(); close(t.over) })
+	t.end = sync.OnceFunc(func() { t.dialer.refuse(); close(t.over) })
 	t.leave = sync.OnceFunc(func() { close(t.quit) })
 	return t
 }
@@ -52,9 +52,9 @@ func newZKSession(timeout time.Duration, settings *tls.Config) *zkSession {
 // connect starts the library's connection and the goroutine that ends it.
 func (t *zkSession) connect(servers []string, timeout time.Duration) error {
 	hosts := newHosts()
-	t.gate.hosts = hosts
-	conn, events, err := zk.Connect(servers, timeout, zk.WithHostProvider(hosts), zk.WithDialer(t.gate.dial),
-		zk.WithEventCallback(t.event), zk.WithLogger(t.gate), zk.WithLogInfo(false))
+	t.dialer.hosts = hosts
+	conn, events, err := zk.Connect(servers, timeout, zk.WithHostProvider(hosts), zk.WithDialer(t.dialer.dial),
+		zk.WithEventCallback(t.event), zk.WithLogger(t.dialer), zk.WithLogInfo(false))
 	if err != nil {
 		close(t.done)
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
@@ -86,11 +86,11 @@ func (t *zkSession) established(ctx context.Context) error {
 	select {
 	case <-t.ready:
 		return nil
-	case <-t.gate.hopeless:
-		_, cause := t.gate.state()
+	case <-t.dialer.hopeless:
+		_, cause := t.dialer.state()
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, cause)
 	case <-ctx.Done():
-		if _, cause := t.gate.state(); cause != nil {
+		if _, cause := t.dialer.state(); cause != nil {
 			return fmt.Errorf("%w: %w", calls.Ended(ctx), cause)
 		}
 		return calls.Ended(ctx)
@@ -122,13 +122,13 @@ func (t *zkSession) keep(events <-chan zk.Event) {
 	gone := t.isOver()
 	t.conn.Close() // waits for the answer, at most a second
 	switch {
-	case t.gate.closed():
+	case t.dialer.closed():
 		t.confirmed.Store(true)
 	case !gone:
 		t.closed = errors.New("no connection: the session ends by itself")
 	}
 	t.end()
-	t.gate.close()
+	t.dialer.close()
 	for range events { // closed by the library's last goroutine
 	}
 }

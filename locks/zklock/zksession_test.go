@@ -89,17 +89,17 @@ func TestNoDialAfterExpiry(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
 	tn := newZKSession(ttl, nil)
-	tn.gate.hosts = newHosts()
-	conn, err := tn.gate.dial("tcp", addr, time.Second)
+	tn.dialer.hosts = newHosts()
+	conn, err := tn.dialer.dial("tcp", addr, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	tn.event(zk.Event{Type: zk.EventSession, State: zk.StateExpired}) // the library would dial next
-	if _, err := tn.gate.dial("tcp", addr, time.Second); !errors.Is(err, errShut) {
+	if _, err := tn.dialer.dial("tcp", addr, time.Second); !errors.Is(err, errShut) {
 		t.Errorf("dial: %v, want errShut", err)
 	}
-	if _, err := tn.gate.dial("tcp", "127.0.0.1:1", time.Second); !errors.Is(err, errShut) { // it is not even tried
+	if _, err := tn.dialer.dial("tcp", "127.0.0.1:1", time.Second); !errors.Is(err, errShut) { // it is not even tried
 		t.Errorf("dial after the end: %v, want errShut", err)
 	}
 	if !tn.confirmed.Load() {
@@ -145,8 +145,8 @@ func TestNoSessionInTime(t *testing.T) {
 	if err := tn.established(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "%!") {
 		t.Errorf("nothing went wrong: %v", err)
 	}
-	tn.gate.cause = errors.New("refused")
-	if err := tn.established(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, tn.gate.cause) {
+	tn.dialer.cause = errors.New("refused")
+	if err := tn.established(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, tn.dialer.cause) {
 		t.Errorf("%v, want the context's error and its cause", err)
 	}
 }

@@ -85,7 +85,7 @@ func TestSample(t *testing.T) {
 				`store/claim\.go claim\.startTriggers SQL UPDATE triggers: (AND started_at=0|SET started_at=\?)`,
 			[]string{"TestSQLite/Sweep/Triggers", "TestSQLite/Claims/FirstStart"}, 4,
 		},
-		{"locks/sqllock", `leaseSession\.Check SQL .* AND namespace = \?`, []string{"TestNamespacesInOneDatabaseKeepApart/sqlite"}, 1}, // held sends the same
+		{"locks/sqllock", `session\.check SQL .* AND namespace = \?`, []string{"TestNamespacesInOneDatabaseKeepApart/sqlite"}, 1}, // held sends the same
 		{"locks/redislock", `acquire\.lua script LUA never: till > now`, []string{"TestServerThatJustStartedWaits"}, 1},
 	} {
 		results, err := Run(t.Context(), Options{

@@ -13,7 +13,7 @@ import (
 // scripts adds the mutants of a package's embedded Lua scripts to those of its branches: each condition forced
 // either way, each operand of and and or removed, each comparison moved by one or inverted, each statement
 // removed that calls or assigns, each field that an HSET of several writes, and each argument of math.max. The
-// text of one script is replaced in a run, where the variable that embeds it gets its value. A server does not
+// text of one script is replaced in a run, where the package reads it. A server does not
 // report which lines it reached: so all tests try these.
 func (s *source) scripts(root, dir string) error {
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.lua"))
@@ -44,19 +44,19 @@ func (s *source) scripts(root, dir string) error {
 	}
 	embedded := 0
 	for name, text := range s.files {
-		embedded += len(embeds.FindAllString(text, -1))
-		s.files[name] = embeds.ReplaceAllString(text, "${1}AsIs string\n${3}${4} = mutantScript(\"${2}\", ${4}AsIs)")
+		embedded += len(reads.FindAllString(text, -1))
+		s.files[name] = reads.ReplaceAllString(text, "$0\n$1 = []byte(mutantScript($2, string($1)))")
 	}
-	if embedded != len(files) {
-		return fmt.Errorf("%s embeds %d scripts in variables, and has %d", dir, embedded, len(files))
+	if embedded != 1 {
+		return fmt.Errorf("%s reads its embedded scripts in %d places, not in one", dir, embedded)
 	}
 	pkg, _, _ := strings.Cut(s.files[path.Join(dir, "mutants_switch.go")], "\n")
 	s.files[path.Join(dir, "mutants_scripts.go")] = pkg + replacing + "var mutantScripts = map[string]mutantChange{\n" + changes.String() + "}\n"
 	return nil
 }
 
-// embeds is a script and the variable that it is embedded in.
-var embeds = regexp.MustCompile(`(//go:embed ([\w.]+\.lua)\n((?:\t|var )*)(\w+)) string`)
+// reads is where a package reads an embedded script.
+var reads = regexp.MustCompile(`(\w+), _ := files\.ReadFile\((.+)\)`)
 
 const replacing = `
 
