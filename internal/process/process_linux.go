@@ -70,15 +70,25 @@ func (id ID) hasWarden() bool {
 
 // stat reads the state and the start time of a process.
 func stat(pid int) (state byte, start int64, err error) {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	fields, err := Stat(pid)
 	if err != nil {
 		return 0, 0, err
 	}
-	// The second field, the command's name, may hold blanks and brackets; start is the 22nd.
-	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
-	if len(fields) < 20 {
-		return 0, 0, errors.New("short stat line")
-	}
 	start, err = strconv.ParseInt(string(fields[19]), 10, 64)
 	return fields[0][0], start, err
+}
+
+// Stat returns the fields of a process in /proc/PID/stat behind the first two: state, parent, group, session, …, and
+// as the 20th its start.
+func Stat(pid int) (fields [][]byte, err error) {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil, err
+	}
+	// The second field, the command's name, may hold blanks and brackets.
+	fields = bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	if len(fields) < 20 {
+		return nil, errors.New("short stat line")
+	}
+	return fields, nil
 }

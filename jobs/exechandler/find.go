@@ -45,20 +45,38 @@ func (h *Handler) Check() error {
 	if err != nil {
 		return err
 	}
-	file, dir := program, h.command.Dir
-	if dir != "" {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return explain(program, dir, fs.ErrNotExist)
-		}
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(dir, file)
-		}
+	dir := h.command.Dir
+	if err := checkDir(dir); err != nil {
+		return err
 	}
-	switch info, err := os.Stat(file); {
+	switch info, err := os.Stat(inDir(program, dir)); {
 	case err != nil:
 		return explain(program, dir, err)
 	case info.IsDir() || info.Mode()&0o111 == 0:
 		return explain(program, dir, fs.ErrPermission)
+	}
+	return nil
+}
+
+// inDir is the file of a program that is started in a folder.
+func inDir(program, dir string) string {
+	if filepath.IsAbs(program) {
+		return program
+	}
+	return filepath.Join(dir, program)
+}
+
+// checkDir says what is wrong with a working directory; "" is this process's.
+func checkDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("working directory: %w", err)
 	}
 	return nil
 }
@@ -68,20 +86,12 @@ func explain(program, dir string, err error) error {
 	if full := noRoom(program, err); full != nil {
 		return full
 	}
-	if dir != "" {
-		if info, statErr := os.Stat(dir); statErr != nil {
-			return fmt.Errorf("working directory: %w", statErr)
-		} else if !info.IsDir() {
-			return fmt.Errorf("working directory: %s is not a directory", dir)
-		}
-	}
-	file := program
-	if !filepath.IsAbs(file) && dir != "" {
-		file = filepath.Join(dir, program)
+	if err := checkDir(dir); err != nil {
+		return err
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, statErr := os.Stat(file); statErr == nil {
+		if _, statErr := os.Stat(inDir(program, dir)); statErr == nil {
 			return fmt.Errorf("cannot start %s: the interpreter that its first line (#!) names does not exist: %w", program, err)
 		}
 		return fmt.Errorf("command %q not found; relative paths start at the working directory: %w", program, err)

@@ -45,16 +45,16 @@ func currentWarden() (w *warden.Warden, dir string, err error) {
 type underWarden struct {
 	*Handler
 	*warden.Attempt
-	moves warden.Moves // nil: no deadline
+	moves warden.Moves
 }
 
 func (c *command) startWarded(ctx context.Context) (running, error) {
 	order := warden.Command{Program: c.program, Argv: raw(c.argv), Env: raw(c.env), Marks: raw(c.marks), Grace: min(c.command.StopGrace, maxGrace)}
-	var moves warden.Moves
-	if b := bound.Of(ctx); b != nil {
+	b := bound.Of(ctx)
+	if b != nil {
 		order.StartBy, order.Grace = b.StartBy().Stamp(), min(order.Grace, b.Grace())
-		moves = movesOf(b)
 	}
+	moves := movesOf(b)
 	for try := 0; ; try++ {
 		w, dir, err := currentWarden()
 		if err != nil {
@@ -112,42 +112,29 @@ var errOverdue = errors.New("its deadline passed")
 // stop waits for the end of the command, moves its deadline, and stops it once ctx is done. The deadline moves
 // also while it is being stopped: a grace period may be longer than what is left. stop returns the cause of a
 // stop.
-func (p *underWarden) stop(ctx context.Context) error {
-	var moved <-chan struct{}
-	move := func() {
-		var until []boottime.Stamp
-		until, moved = p.moves()
-		p.Move(until)
-	}
-	if p.moves != nil {
-		move() // it may have moved since the start
-	}
-	for waiting := true; waiting; {
-		select {
-		case <-p.Ended():
-			return nil
-		case <-ctx.Done():
-			waiting = false
-		case <-moved:
-			move()
-		}
-	}
-	cause := context.Cause(ctx)
-	grace, kill := p.grace(cause)
-	p.Stop(grace)
-	deaf := time.NewTimer(max(grace, 0) + noReportAfter)
-	defer deaf.Stop()
+func (p *underWarden) stop(ctx context.Context) (cause error) {
+	until, moved := p.moves()
+	p.Move(until) // it may have moved since the start
+	done := ctx.Done()
+	var kill <-chan struct{}
+	var silent <-chan time.Time // the warden has not reported the end in time
 	for {
 		select {
 		case <-p.Ended():
 			return cause
 		case <-moved:
-			move()
+			until, moved = p.moves()
+			p.Move(until)
+		case <-done:
+			var grace time.Duration
+			cause, done = context.Cause(ctx), nil
+			grace, kill = p.grace(cause)
+			p.Stop(grace)
+			silent = time.After(max(grace, 0) + noReportAfter)
 		case <-kill:
 			p.Stop(0)
-			deaf.Reset(noReportAfter)
-			kill = nil
-		case <-deaf.C:
+			kill, silent = nil, time.After(noReportAfter)
+		case <-silent:
 			p.GiveUp()
 		}
 	}
@@ -158,6 +145,9 @@ const noReportAfter = 15 * time.Second
 
 func movesOf(b *bound.Bound) warden.Moves {
 	return func() ([]boottime.Stamp, <-chan struct{}) {
+		if b == nil {
+			return nil, nil
+		}
 		until, moved := b.Until()
 		all := make([]boottime.Stamp, len(until))
 		for i, m := range until {

@@ -2,6 +2,9 @@ package exechandler
 
 import "sync/atomic"
 
+// wardens says that commands are started by a warden.
+var wardens atomic.Bool
+
 // Warden ends commands with this program, however it ends. Call it first in main:
 //
 //	func main() {
@@ -19,24 +22,4 @@ import "sync/atomic"
 //
 // A program that does not call it runs commands without that guarantee, as do all programs where [CanWarden]
 // returns false.
-var wardens atomic.Bool
-
-// Warden makes commands die with this program, however it ends. Call it first thing in main:
-//
-//	func main() {
-//		if exechandler.Warden() {
-//			return
-//		}
-//		…
-//	}
-//
-// From then on handlers start their commands by a small helper process, the warden: this program
-// once more, with an empty environment, which comes to life with the first command and ends with the
-// program. What it has
-// started, with all descendants, it ends at once when the program is killed, SIGKILL included, and
-// at the end of the attempt's time (bound.Bound) when the program is frozen. In that helper process
-// Warden does this work and returns true when it is done; everywhere else it returns false at once.
-//
-// A program that does not call it runs commands all the same, without that guarantee; so do all
-// programs where [CanWarden] says no.
 func Warden() bool { return beWarden() }

@@ -50,19 +50,19 @@ func hide(u *url.URL, path bool, headers map[string]string) hidden {
 // add adds secrets, as they are and with their escapes undone, if that leaves at least so many bytes.
 func (h *hidden) add(least int, secrets ...string) {
 	for _, secret := range secrets {
-		for l, undone := plain(secret), 0; len(l.text) >= least; undone++ {
+		for l, last := range layers(secret) {
+			if len(l.text) < least {
+				break
+			}
 			h.longest = max(h.longest, 2*len(secret)) // %XX may come as %25XX
+			if last {
+				h.longest = max(h.longest, widest*len(l.text))
+			}
 			if len(l.text) < leastPart {
 				h.exact = append(h.exact, l.text)
 			} else {
 				h.folded = append(h.folded, fold(l.text))
 			}
-			next, changed := l.unescape()
-			if !changed || undone == depth {
-				h.longest = max(h.longest, widest*len(l.text))
-				break
-			}
-			l = next
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (h hidden) first(said string, n int) string {
 		return said[:n]
 	}
 	secret, found := make([]bool, len(said)), false
-	for l, undone := plain(said), 0; ; undone++ {
+	for l := range layers(said) {
 		for _, form := range h.exact {
 			found = l.mark(l.text, form, secret) || found
 		}
@@ -85,11 +85,6 @@ func (h hidden) first(said string, n int) string {
 		for _, form := range h.folded {
 			found = l.mark(folded, form, secret) || found
 		}
-		next, changed := l.unescape()
-		if !changed || undone == depth {
-			break
-		}
-		l = next
 	}
 	if !found {
 		return said[:n]

@@ -2,6 +2,7 @@ package httphandler
 
 import (
 	"html"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -30,6 +31,20 @@ func plain(text string) layer {
 		l.from[i] = i
 	}
 	return l
+}
+
+// layers are a text as it is, and with one level of escapes undone after the other; the second value is true for the last.
+func layers(text string) iter.Seq2[layer, bool] {
+	return func(yield func(layer, bool) bool) {
+		for l, undone := plain(text), 0; ; undone++ {
+			below, changed := l.unescape()
+			last := !changed || undone == depth
+			if !yield(l, last) || last {
+				return
+			}
+			l = below
+		}
+	}
 }
 
 // unescape undoes one level of escapes, and reports whether there were any.

@@ -79,10 +79,6 @@ func (i *inbox) next() (*incoming, error) {
 	if o.Start.Stdin {
 		n++
 	}
-	files, err := i.stream.take(n)
-	short := errors.Is(err, errShort)
-	if short {
-		err = nil // the error concerns this order alone
-	}
+	files, short, err := i.stream.take(n)
 	return &incoming{o, files, short}, err
 }

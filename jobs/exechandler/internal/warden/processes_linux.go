@@ -2,10 +2,12 @@ package warden
 
 import (
 	"bytes"
+	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/lockstep-scheduler/lockstep/internal/process"
 )
 
 // entry is a process in /proc.
@@ -37,13 +39,8 @@ func listProcesses() table {
 
 // readProcess is false for a process that is gone, or a zombie.
 func readProcess(pid int) (entry, bool) {
-	line, err := os.ReadFile(file(pid, "stat"))
-	if err != nil {
-		return entry{}, false
-	}
-	// The second field, the command's name, may hold blanks and brackets.
-	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
-	if len(fields) < 4 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+	fields, err := process.Stat(pid)
+	if err != nil || fields[0][0] == 'Z' || fields[0][0] == 'X' {
 		return entry{}, false
 	}
 	p := entry{pid: pid}
@@ -92,7 +89,7 @@ func marked(pid int, marks [][]byte) bool {
 	if len(marks) == 0 {
 		return false
 	}
-	text, err := os.ReadFile(file(pid, "environ"))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		return false
 	}
@@ -101,5 +98,3 @@ func marked(pid int, marks [][]byte) bool {
 		return !slices.ContainsFunc(env, func(entry []byte) bool { return bytes.Equal(entry, mark) })
 	})
 }
-
-func file(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }

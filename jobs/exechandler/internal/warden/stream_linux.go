@@ -33,27 +33,16 @@ type orderFiles struct {
 	short bool // this process had no descriptors left for some of them
 }
 
-// errShort is the error of take if some files did not fit into this process.
-var errShort = errors.New("no descriptors are left for the files of an order")
-
-// newStream makes a stream of a socket, and closes the file.
+// newStream makes a stream of a socket of AF_UNIX, and closes the file.
 func newStream(file *os.File) (*stream, error) {
 	defer file.Close()
 	conn, err := net.FileConn(file)
 	if err != nil {
 		return nil, err
 	}
-	socket, ok := conn.(*net.UnixConn)
-	if !ok {
-		conn.Close()
-		return nil, errors.New("not a socket of this machine")
-	}
+	socket := conn.(*net.UnixConn)
 	raw, err := socket.SyscallConn()
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return &stream{conn: socket, raw: raw, chunk: make([]byte, 64<<10), rights: make([]byte, unix.CmsgSpace(4*8))}, nil
+	return &stream{conn: socket, raw: raw, chunk: make([]byte, 64<<10), rights: make([]byte, unix.CmsgSpace(4*8))}, err
 }
 
 // send writes one message with its files. After an error the stream cannot send any more, and the other end has
@@ -163,20 +152,19 @@ func received(rights []byte) (files []int, err error) {
 	return files, nil
 }
 
-// take removes the n files of the next order. errShort says that some are missing: the others are closed.
-func (s *stream) take(n int) ([]int, error) {
+// take removes the n files of the next order. short says that some are missing: the others are closed.
+func (s *stream) take(n int) (files []int, short bool, err error) {
 	if len(s.files) == 0 {
-		return nil, fmt.Errorf("%w: no files instead of %d", errFrame, n)
+		return nil, false, fmt.Errorf("%w: no files instead of %d", errFrame, n)
 	}
 	next := s.files[0]
 	s.files = s.files[1:]
-	switch {
-	case next.short:
-		closeAll(next.files)
-		return nil, errShort
-	case len(next.files) != n:
-		closeAll(next.files)
-		return nil, fmt.Errorf("%w: %d files instead of %d", errFrame, len(next.files), n)
+	if !next.short && len(next.files) == n {
+		return next.files, false, nil
 	}
-	return next.files, nil
+	closeAll(next.files)
+	if !next.short {
+		err = fmt.Errorf("%w: %d files instead of %d", errFrame, len(next.files), n)
+	}
+	return nil, next.short, err
 }

@@ -169,7 +169,7 @@ func (w *Warden) Start(c Command, moves Moves, in, out *os.File) (*Attempt, erro
 	}
 	answer := time.NewTimer(w.stream.patient)
 	defer answer.Stop()
-	for waiting := true; waiting; {
+	for {
 		select {
 		case r := <-a.started:
 			return a.begun(r)
@@ -177,23 +177,16 @@ func (w *Warden) Start(c Command, moves Moves, in, out *os.File) (*Attempt, erro
 			var until []boottime.Stamp
 			until, moved = moves()
 			a.Move(until)
-		case <-a.ended:
-			waiting = false
 		case <-answer.C:
-			w.give()
-			select { // it may have answered meanwhile that it did not start: then nothing ends
-			case r := <-a.started:
+			w.give() // which ends it, unless it has answered meanwhile
+		case <-a.ended:
+			select {
+			case r := <-a.started: // and ended already
 				return a.begun(r)
-			case <-a.ended:
-				waiting = false
+			default:
+				return nil, a.end.Err
 			}
 		}
-	}
-	select {
-	case r := <-a.started: // and ended already
-		return a.begun(r)
-	default:
-		return nil, a.end.Err
 	}
 }
 

@@ -2,6 +2,7 @@ package warden
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -196,7 +197,7 @@ func freeze(t *testing.T, w *Warden) {
 		t.Fatal(err)
 	}
 	await.Until(t, "the warden stands still", func() bool {
-		threads, err := filepath.Glob(file(w.pid, "task/*/stat"))
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", w.pid))
 		if err != nil || len(threads) == 0 {
 			t.Fatalf("%v, threads %v", err, threads)
 		}
@@ -375,7 +376,7 @@ func TestStop(t *testing.T) {
 	}
 	defer r.Close()
 	ignores, err := w.Start(Command{
-		Program: "/bin/sh", Argv: [][]byte{[]byte("sh"), []byte("-c"), []byte(`exec 2>/dev/null; trap "echo socketBuffer" TERM; echo ready; while :; do sleep 0.05; done`)}, Env: [][]byte{[]byte("PATH=/usr/bin:/bin")},
+		Program: "/bin/sh", Argv: [][]byte{[]byte("sh"), []byte("-c"), []byte(`exec 2>/dev/null; trap "echo term" TERM; echo ready; while :; do sleep 0.05; done`)}, Env: [][]byte{[]byte("PATH=/usr/bin:/bin")},
 	}, nil, nil, out)
 	out.Close()
 	if err != nil {
@@ -389,7 +390,7 @@ func TestStop(t *testing.T) {
 	}
 	said("ready\n")
 	ignores.Stop(time.Hour)
-	said("socketBuffer\n")
+	said("term\n")
 	ignores.Stop(0)
 	ignores.Stop(time.Hour) // which does not make it later
 	<-ignores.Ended()
