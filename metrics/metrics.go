@@ -20,6 +20,7 @@ import (
 	"cmp"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -62,7 +63,6 @@ type Metrics struct {
 	handler http.Handler
 	expiry  func() time.Time // of a server's certificate; nil: there is none
 	*counters
-	standing *standing
 }
 
 // watched is a replica and its known pools.
@@ -74,10 +74,7 @@ type watched struct {
 // New returns the Metrics of a replica, and of st if that is not nil. It calls nothing.
 func New(st Store, o Options) *Metrics {
 	o.Refresh = max(cmp.Or(o.Refresh, 15*time.Second), time.Second)
-	m := &Metrics{
-		opt: o, nudge: make(chan struct{}, 1),
-		counters: newCounters(), standing: newStanding(),
-	}
+	m := &Metrics{opt: o, nudge: make(chan struct{}, 1), counters: newCounters()}
 	if !nilcheck.IsNil(st) {
 		m.store = st.Sides().API
 	}
@@ -97,8 +94,8 @@ func (m *Metrics) Certificate(end func() time.Time) { m.expiry = end }
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	m.vectors(func(c prometheus.Collector) { c.Describe(to) })
-	for _, d := range m.standing.descs {
-		to <- d
+	for _, f := range slices.Concat(stands, stored) {
+		to <- f.desc
 	}
 }
 
@@ -106,19 +103,19 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.noteScrape()
 	m.vectors(func(c prometheus.Collector) { c.Collect(to) })
-	m.standing.gauge(to, buildInfo, 1, m.opt.Version, runtime.Version())
+	to <- buildInfo.of(1, m.opt.Version, runtime.Version())
 	if m.expiry != nil {
-		m.standing.gauge(to, certificateExpiry, float64(m.expiry().Unix()))
+		to <- certificateExpiry.of(float64(m.expiry().Unix()))
 	}
 	now := time.Now()
 	if r := m.watched.Load(); r != nil {
 		v := r.Vitals()
-		m.standing.vitals(to, v, r.pools)
+		vitals(to, v, r.pools)
 		if !v.Now.IsZero() {
 			now = v.Now
 		}
 	}
 	if p := m.page.Load(); p != nil {
-		p.collect(to, m.standing, now)
+		p.collect(to, now)
 	}
 }

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,11 +20,11 @@ type page struct {
 }
 
 // collect leaves out stale values, except those about the refresh.
-func (p *page) collect(to chan<- prometheus.Metric, s *standing, now time.Time) {
-	s.gauge(to, refreshFailures, float64(p.failures))
+func (p *page) collect(to chan<- prometheus.Metric, now time.Time) {
+	to <- refreshFailures.of(float64(p.failures))
 	if !p.at.IsZero() {
-		s.gauge(to, refreshed, float64(p.at.Unix()))
-		s.gauge(to, refreshDuration, p.took.Seconds())
+		to <- refreshed.of(float64(p.at.Unix()))
+		to <- refreshDuration.of(p.took.Seconds())
 	}
 	if time.Now().After(p.expires) {
 		return
@@ -38,7 +37,7 @@ func (p *page) collect(to chan<- prometheus.Metric, s *standing, now time.Time) 
 		if !since.IsZero() {
 			age = max(0, now.Sub(since).Seconds())
 		}
-		s.gauge(to, poolOldest, age, pool)
+		to <- poolOldest.of(age, pool)
 	}
 }
 
@@ -47,26 +46,26 @@ func (m *Metrics) read(ctx context.Context, plans plans) (*page, error) {
 	p := &page{oldest: map[string]time.Time{}}
 	pools, err := m.store.Pools(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
+		return nil, err
 	}
 	standings, err := m.store.JobStandings(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
+		return nil, err
 	}
 	peers, err := m.store.Replicas(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
+		return nil, err
 	}
-	p.pools(m.standing, pools)
-	p.jobs(m.standing, standings, plans)
-	p.nowhere(m.standing, standings, plans, peers)
-	p.replicas(m.standing, peers)
+	p.pools(pools)
+	p.jobs(standings, plans)
+	p.nowhere(standings, plans, peers)
+	p.replicas(peers)
 	return p, nil
 }
 
 func (p *page) add(m prometheus.Metric) { p.fixed = append(p.fixed, m) }
 
-func (p *page) pools(s *standing, pools []ledger.PoolStatus) {
+func (p *page) pools(pools []ledger.PoolStatus) {
 	for _, pool := range pools {
 		unrunnable := 0
 		for _, u := range pool.Unrunnable {
@@ -75,14 +74,14 @@ func (p *page) pools(s *standing, pools []ledger.PoolStatus) {
 		if pool.Hash == "" && unrunnable == 0 {
 			continue // retired
 		}
-		p.add(s.of(poolUnrunnable, float64(unrunnable), pool.Name))
+		p.add(poolUnrunnable.of(float64(unrunnable), pool.Name))
 		if pool.Hash == "" {
 			continue
 		}
-		p.add(s.of(poolPending, float64(pool.Pending), pool.Name))
-		p.add(s.of(poolScheduled, float64(pool.Scheduled), pool.Name))
-		p.add(s.of(poolRunning, float64(pool.Running), pool.Name))
-		p.add(s.of(poolPaused, bit(pool.Paused != nil && *pool.Paused), pool.Name))
+		p.add(poolPending.of(float64(pool.Pending), pool.Name))
+		p.add(poolScheduled.of(float64(pool.Scheduled), pool.Name))
+		p.add(poolRunning.of(float64(pool.Running), pool.Name))
+		p.add(poolPaused.of(bit(pool.Paused != nil && *pool.Paused), pool.Name))
 		p.oldest[pool.Name] = pool.OldestPending
 	}
 }
@@ -90,44 +89,44 @@ func (p *page) pools(s *standing, pools []ledger.PoolStatus) {
 // failingNamed bounds the series of failing jobs.
 const failingNamed = 1000
 
-func (p *page) jobs(s *standing, standings []ledger.JobStanding, plans plans) {
+func (p *page) jobs(standings []ledger.JobStanding, plans plans) {
 	suspended, bad := 0, 0
 	for _, j := range standings {
 		if plans.suspended(j) {
 			suspended++
 		}
 		if !j.LastSuccess.IsZero() {
-			p.add(s.of(lastSuccess, float64(j.LastSuccess.Unix()), j.Name))
+			p.add(lastSuccess.of(float64(j.LastSuccess.Unix()), j.Name))
 		}
 		if by := plans.deadline(j); !by.IsZero() {
-			p.add(s.of(deadline, float64(by.Unix()), j.Name))
+			p.add(deadline.of(float64(by.Unix()), j.Name))
 		}
 		if !j.Failing {
 			continue
 		}
 		if bad++; bad <= failingNamed {
-			p.add(s.of(failing, 1, j.Name))
+			p.add(failing.of(1, j.Name))
 		}
 	}
-	p.add(s.of(jobsFailing, float64(bad)))
-	p.add(s.of(jobCount, float64(len(standings)-suspended), "active"))
-	p.add(s.of(jobCount, float64(suspended), "suspended"))
+	p.add(jobsFailing.of(float64(bad)))
+	p.add(jobCount.of(float64(len(standings)-suspended), "active"))
+	p.add(jobCount.of(float64(suspended), "suspended"))
 }
 
 // nowhere returns the jobs that no live replica runs.
-func (p *page) nowhere(s *standing, standings []ledger.JobStanding, plans plans, peers []ledger.Peer) {
+func (p *page) nowhere(standings []ledger.JobStanding, plans plans, peers []ledger.Peer) {
 	n := 0
 	for _, j := range standings {
 		plan, known := plans[j.Name]
 		if !known || plans.suspended(j) || n == failingNamed || !ledger.RunsNowhere(plan.RunsOn, peers) {
 			continue
 		}
-		p.add(s.of(jobUnrunnable, 1, j.Name))
+		p.add(jobUnrunnable.of(1, j.Name))
 		n++
 	}
 }
 
-func (p *page) replicas(s *standing, peers []ledger.Peer) {
+func (p *page) replicas(peers []ledger.Peer) {
 	states := map[string]int{"live": 0, "draining": 0, "dead": 0}
 	for _, peer := range peers {
 		switch {
@@ -140,6 +139,6 @@ func (p *page) replicas(s *standing, peers []ledger.Peer) {
 		}
 	}
 	for state, n := range states {
-		p.add(s.of(replicas, float64(n), state))
+		p.add(replicas.of(float64(n), state))
 	}
 }

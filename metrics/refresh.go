@@ -64,18 +64,16 @@ func (m *Metrics) refresh(ctx context.Context, known plans) time.Duration {
 	p, err := m.read(rctx, known)
 	took := time.Since(began)
 	wait := max(m.opt.Refresh, min(share*took, longest))
+	var last page
+	if old := m.page.Load(); old != nil {
+		last = *old
+	}
 	if err != nil {
-		failed := page{failures: 1}
-		if old := m.page.Load(); old != nil {
-			failed = *old
-			failed.failures++
-		}
-		m.page.Store(&failed)
+		last.failures++
+		m.page.Store(&last)
 		return wait
 	}
-	if old := m.page.Load(); old != nil {
-		p.failures = old.failures
-	}
+	p.failures = last.failures
 	p.at, p.took, p.expires = began, took, time.Now().Add(4*wait)
 	m.page.Store(p)
 	return wait
@@ -83,12 +81,10 @@ func (m *Metrics) refresh(ctx context.Context, known plans) time.Duration {
 
 // pause waits for d, and then for a scrape if the last one is long ago; false once ctx is done.
 func (m *Metrics) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(d):
 	}
 	for time.Since(time.Unix(0, m.scraped.Load())) > forgotten {
 		select {

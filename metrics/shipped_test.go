@@ -63,7 +63,7 @@ func table() string {
 		fmt.Fprintf(&b, "\n### %s\n\n| metric | kind | labels | says |\n|---|---|---|---|\n", part.title)
 		for _, f := range part.list {
 			kind := string(f.kind)
-			if f.from == cluster {
+			if f.cluster {
 				kind += ", cluster"
 			}
 			labels := "`" + strings.Join(f.labels, "` `") + "`"
