@@ -108,22 +108,22 @@ func New(base string, o Options) (*Client, error) {
 // maxAnswer bounds the bytes read of a response.
 const maxAnswer = 256 << 20
 
-func (c *Client) get(ctx context.Context, into any, query url.Values, path ...string) error {
-	return c.do(ctx, http.MethodGet, path, query, nil, into)
+func get[T any](ctx context.Context, c *Client, query url.Values, path ...string) (T, error) {
+	return call[T](ctx, c, http.MethodGet, path, query, nil)
 }
 
-func (c *Client) post(ctx context.Context, into, body any, path ...string) error {
-	return c.do(ctx, http.MethodPost, path, nil, body, into)
+func post[T any](ctx context.Context, c *Client, body any, path ...string) (T, error) {
+	return call[T](ctx, c, http.MethodPost, path, nil, body)
 }
 
-// do sends a request and decodes the response into into.
-func (c *Client) do(ctx context.Context, method string, path []string, query url.Values, body, into any) error {
+// call sends a request to a path below /api/v1, and decodes the response.
+func call[T any](ctx context.Context, c *Client, method string, path []string, query url.Values, body any) (answer T, err error) {
 	res, err := c.send(ctx, method, path, query, body)
 	if err != nil {
-		return err
+		return answer, err
 	}
 	defer res.Body.Close()
-	return c.decode(res, into)
+	return answer, c.decode(res, &answer)
 }
 
 func (c *Client) decode(res *http.Response, into any) error {
@@ -133,11 +133,11 @@ func (c *Client) decode(res *http.Response, into any) error {
 	return nil
 }
 
-// send returns a response that is no refusal; the caller closes its body. It repeats a request that the replica refuses
-// as starting or busy.
+// send returns a response of a path below /api/v1 that is no refusal; the caller closes its body. It repeats a request
+// that the replica refuses as starting or busy.
 func (c *Client) send(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
 	for began := time.Now(); ; {
-		res, err := c.roundTrip(ctx, method, path, query, body)
+		res, err := c.roundTrip(ctx, method, append([]string{"api", "v1"}, path...), query, body)
 		if err != nil {
 			return nil, err
 		}
@@ -146,8 +146,13 @@ func (c *Client) send(ctx context.Context, method string, path []string, query u
 		}
 		refused, wait := refusal(res), retryAfter(res)
 		res.Body.Close()
-		if time.Since(began)+wait > refused.patience() || !pause(ctx, wait) {
+		if time.Since(began)+wait > refused.patience() {
 			return nil, refused
+		}
+		select {
+		case <-ctx.Done():
+			return nil, refused
+		case <-time.After(wait):
 		}
 	}
 }

@@ -8,43 +8,33 @@ import (
 )
 
 // Pools returns the pools by name.
-func (c *Client) Pools(ctx context.Context, p wire.Page) (list wire.List[wire.Pool], err error) {
-	err = c.get(ctx, &list, pageQuery(p), "api", "v1", "pools")
-	return list, err
+func (c *Client) Pools(ctx context.Context, p wire.Page) (wire.List[wire.Pool], error) {
+	return get[wire.List[wire.Pool]](ctx, c, pageQuery(p), "pools")
 }
 
 // PausePool stops claims of the pool's tasks on all replicas until it is resumed.
 func (c *Client) PausePool(ctx context.Context, name string) (wire.Pool, error) {
-	return c.overridePool(ctx, name, "pause", false)
+	return post[wire.Pool](ctx, c, wire.Reset{}, "pools", name, "pause")
 }
 
 // ResumePool resumes claims of the pool's tasks.
 func (c *Client) ResumePool(ctx context.Context, name string) (wire.Pool, error) {
-	return c.overridePool(ctx, name, "resume", false)
+	return post[wire.Pool](ctx, c, wire.Reset{}, "pools", name, "resume")
 }
 
 // ResetPool clears the override.
 func (c *Client) ResetPool(ctx context.Context, name string) (wire.Pool, error) {
-	return c.overridePool(ctx, name, "resume", true)
-}
-
-func (c *Client) overridePool(ctx context.Context, name, verb string, reset bool) (pool wire.Pool, err error) {
-	err = c.post(ctx, &pool, wire.Reset{Reset: reset}, "api", "v1", "pools", name, verb)
-	return pool, err
+	return post[wire.Pool](ctx, c, wire.Reset{Reset: true}, "pools", name, "resume")
 }
 
 // Replicas returns the replicas by id.
-func (c *Client) Replicas(ctx context.Context, p wire.Page) (list wire.List[wire.Replica], err error) {
-	err = c.get(ctx, &list, pageQuery(p), "api", "v1", "replicas")
-	return list, err
+func (c *Client) Replicas(ctx context.Context, p wire.Page) (wire.List[wire.Replica], error) {
+	return get[wire.List[wire.Replica]](ctx, c, pageQuery(p), "replicas")
 }
 
 // Locks returns the held keys that begin with prefix, and their holders.
-func (c *Client) Locks(ctx context.Context, prefix string, p wire.Page) (list wire.List[wire.Lock], err error) {
-	q := pageQuery(p)
-	add(q, "prefix", prefix)
-	err = c.get(ctx, &list, q, "api", "v1", "locks")
-	return list, err
+func (c *Client) Locks(ctx context.Context, prefix string, p wire.Page) (wire.List[wire.Lock], error) {
+	return get[wire.List[wire.Lock]](ctx, c, pageQuery(p, "prefix", prefix), "locks")
 }
 
 // Ready returns whether this replica starts new work, and its conditions. An unready replica is no error.
@@ -61,7 +51,6 @@ func (c *Client) Ready(ctx context.Context) (ready wire.Readiness, err error) {
 }
 
 // Audit returns writes through the API with their callers, also refused ones, the latest first.
-func (c *Client) Audit(ctx context.Context, p wire.Page) (list wire.List[wire.AuditEntry], err error) {
-	err = c.get(ctx, &list, pageQuery(p), "api", "v1", "audit")
-	return list, err
+func (c *Client) Audit(ctx context.Context, p wire.Page) (wire.List[wire.AuditEntry], error) {
+	return get[wire.List[wire.AuditEntry]](ctx, c, pageQuery(p), "audit")
 }

@@ -13,19 +13,13 @@ import (
 )
 
 // Tasks returns a page of tasks, the latest first.
-func (c *Client) Tasks(ctx context.Context, f wire.TaskFilter) (list wire.List[jobs.Task], err error) {
-	q := pageQuery(f.Page)
-	add(q, "pool", f.Pool)
-	add(q, "job", f.Job)
-	add(q, "state", string(f.State))
-	err = c.get(ctx, &list, q, "api", "v1", "tasks")
-	return list, err
+func (c *Client) Tasks(ctx context.Context, f wire.TaskFilter) (wire.List[jobs.Task], error) {
+	return get[wire.List[jobs.Task]](ctx, c, pageQuery(f.Page, "pool", f.Pool, "job", f.Job, "state", string(f.State)), "tasks")
 }
 
 // Task returns a task with its earlier attempts.
-func (c *Client) Task(ctx context.Context, id string) (task wire.Task, err error) {
-	err = c.get(ctx, &task, nil, "api", "v1", "tasks", id)
-	return task, err
+func (c *Client) Task(ctx context.Context, id string) (wire.Task, error) {
+	return get[wire.Task](ctx, c, nil, "tasks", id)
 }
 
 // Output returns the stored output of an attempt, as valid UTF-8; attempt 0 is the latest with output. Output is stored
@@ -35,7 +29,7 @@ func (c *Client) Output(ctx context.Context, id string, attempt int) ([]byte, er
 	if attempt != 0 {
 		q.Set("attempt", strconv.Itoa(attempt))
 	}
-	res, err := c.send(ctx, http.MethodGet, []string{"api", "v1", "tasks", id, "logs"}, q, nil)
+	res, err := c.send(ctx, http.MethodGet, []string{"tasks", id, "logs"}, q, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -59,26 +53,22 @@ func (c *Client) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enq
 			return nil, fmt.Errorf("client: %w: tasks of pool %q and of pool %q; enqueue those of each pool in a separate call", jobs.ErrInvalid, pool, t.Pool)
 		}
 	}
-	var list wire.List[jobs.Enqueued]
-	err := c.post(ctx, &list, tasks, "api", "v1", "pools", pool, "tasks")
+	list, err := post[wire.List[jobs.Enqueued]](ctx, c, tasks, "pools", pool, "tasks")
 	return list.Items, err
 }
 
 // Cancel cancels a pending task, and asks a running one to stop.
-func (c *Client) Cancel(ctx context.Context, id string) (task jobs.Task, err error) {
-	err = c.post(ctx, &task, nil, "api", "v1", "tasks", id, "cancel")
-	return task, err
+func (c *Client) Cancel(ctx context.Context, id string) (jobs.Task, error) {
+	return post[jobs.Task](ctx, c, nil, "tasks", id, "cancel")
 }
 
 // Retry enqueues an ended task again. One that no live replica can run is refused, see ForceRetry.
-func (c *Client) Retry(ctx context.Context, id string) (task jobs.Task, err error) {
-	err = c.post(ctx, &task, nil, "api", "v1", "tasks", id, "retry")
-	return task, err
+func (c *Client) Retry(ctx context.Context, id string) (jobs.Task, error) {
+	return post[jobs.Task](ctx, c, nil, "tasks", id, "retry")
 }
 
 // ForceRetry is Retry, also if no live replica can run the task, with any force. A job's task is started also
 // while a lost attempt of the job may still run, as by [Client.ForceRunJob].
-func (c *Client) ForceRetry(ctx context.Context, id, force string) (task jobs.Task, err error) {
-	err = c.post(ctx, &task, forcing(force), "api", "v1", "tasks", id, "retry")
-	return task, err
+func (c *Client) ForceRetry(ctx context.Context, id, force string) (jobs.Task, error) {
+	return post[jobs.Task](ctx, c, forcing(force), "tasks", id, "retry")
 }
