@@ -27,7 +27,12 @@ func (unable) Run(context.Context, jobs.Task, io.Writer) error { return errors.E
 // handler returns the handler of a draft, nil if the draft has none, unable if it is wrong. n is the map of the job,
 // pool or kind.
 func (r *reader) handler(n *yaml.Node, d handlerDraft) jobs.Handler {
-	doing, value, ok := r.only(n, doingKeys, "there is one thing to do: command, shell, http or func")
+	return r.oneHandler(n, d, doingKeys, "there is one thing to do: command, shell, http or func")
+}
+
+// oneHandler is handler for the keys in among; hint is for a map with several of them.
+func (r *reader) oneHandler(n *yaml.Node, d handlerDraft, among schema[handlerDraft], hint string) jobs.Handler {
+	doing, value, ok := r.only(n, among, hint)
 	if !ok {
 		return unable{}
 	}

@@ -229,41 +229,39 @@ func (r *reader) checkRedis() {
 
 // addressesField takes a list of host:port.
 func addressesField[T any](place func(*T) *[]string) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		addrs := r.texts(n, func(item *yaml.Node) (string, bool) {
-			value, ok := r.text(item)
-			if !ok {
-				return "", false
-			}
-			host, port, err := net.SplitHostPort(value)
-			if p, perr := strconv.Atoi(port); err != nil || host == "" || perr != nil || p < 1 || p > 65535 {
-				what, hint := quote(item), "write host:port"
-				if strings.Contains(value, "@") { // as in redis://:password@host
-					what, hint = "this", "write host:port; a user and a password have keys of their own"
-				}
-				r.fail(item, what+" is not an address", hint)
-				return "", false
-			}
-			return value, true
-		})
-		if len(addrs) > 0 || empty(n) {
-			*place(into) = addrs
+	return field((*reader).addresses, place)
+}
+
+func (r *reader) addresses(n *yaml.Node) ([]string, bool) {
+	addrs := r.texts(n, func(item *yaml.Node) (string, bool) {
+		value, ok := r.text(item)
+		if !ok {
+			return "", false
 		}
-	}
+		host, port, err := net.SplitHostPort(value)
+		if p, perr := strconv.Atoi(port); err != nil || host == "" || perr != nil || p < 1 || p > 65535 {
+			what, hint := quote(item), "write host:port"
+			if strings.Contains(value, "@") { // as in redis://:password@host
+				what, hint = "this", "write host:port; a user and a password have keys of their own"
+			}
+			r.fail(item, what+" is not an address", hint)
+			return "", false
+		}
+		return value, true
+	})
+	return addrs, len(addrs) > 0 || empty(n)
 }
 
 // nameField takes a name like those of jobs, or nothing.
-func nameField[T any](place func(*T) *string) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		value, ok := r.text(n)
-		switch {
-		case !ok || value == "":
-		case !naming.Pattern.MatchString(value):
-			r.fail(n, quote(n)+" is not a name", nameHint)
-		default:
-			*place(into) = value
-		}
+func nameField[T any](place func(*T) *string) read[T] { return field((*reader).name, place) }
+
+func (r *reader) name(n *yaml.Node) (string, bool) {
+	value, ok := r.given(n)
+	if ok && !naming.Pattern.MatchString(value) {
+		r.fail(n, quote(n)+" is not a name", nameHint)
+		return "", false
 	}
+	return value, ok
 }
 
 const nameHint = "up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit"

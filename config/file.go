@@ -18,12 +18,11 @@ func (r *reader) resolve(path string) string {
 }
 
 // pathField reads the path of a file that is opened later. Empty means absent.
-func pathField[T any](place func(*T) *string) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		if path, ok := r.text(n); ok && path != "" {
-			*place(into) = r.resolve(path)
-		}
-	}
+func pathField[T any](place func(*T) *string) read[T] { return field((*reader).filePath, place) }
+
+func (r *reader) filePath(n *yaml.Node) (string, bool) {
+	path, ok := r.given(n)
+	return r.resolve(path), ok
 }
 
 // readFile reads a file that a key names, for the value at n.

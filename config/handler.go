@@ -38,7 +38,7 @@ var (
 		"env":               mapField(func(d *handlerDraft) *map[string]string { return &d.env }),
 		"pass_env":          listField(func(d *handlerDraft) *[]string { return &d.passEnv }),
 		"env_file":          readEnvFiles,
-		"working_dir":       readWorkingDir,
+		"working_dir":       pathField(func(d *handlerDraft) *string { return &d.workingDir }),
 		"stop_grace_period": durationField(positive, func(d *handlerDraft) *time.Duration { return &d.stopGrace }),
 	}
 	handlerKeys = join(doingKeys, processKeys)
@@ -81,12 +81,6 @@ func readEnvFiles(r *reader, n *yaml.Node, d *handlerDraft) {
 		paths[i] = r.resolve(path)
 	}
 	d.envFiles = paths
-}
-
-func readWorkingDir(r *reader, n *yaml.Node, d *handlerDraft) {
-	if path, ok := r.text(n); ok && path != "" {
-		d.workingDir = r.resolve(path)
-	}
 }
 
 // readStatuses takes one status or a list.

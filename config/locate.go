@@ -10,43 +10,32 @@ import (
 // locate finds the position of a path like "lock.ttl" or "jobs.backup.retries.limit", for problems found after reading.
 // A path that is not written has the position of its nearest parent.
 func (r *reader) locate(path string) position {
-	kind, rest, _ := strings.Cut(path, ".")
-	switch kind {
-	case "jobs":
-		if p, rest, ok := r.jobs.owner(rest); ok {
-			return r.below(p, rest)
+	for _, ns := range []*names{&r.jobs, &r.pools} {
+		p, rest, ok := ns.owner(path)
+		if !ok {
+			continue
 		}
-	case "pools":
-		if p, rest, ok := r.pools.owner(rest); ok {
-			return r.below(p, rest)
+		n, found := descend(p.key, p.node, rest)
+		if !found && ns == &r.jobs {
+			if from, found := descend(nil, r.main.root, "defaults."+rest); found {
+				return r.main.at(from)
+			}
 		}
+		return p.file.at(n)
 	}
 	n, _ := descend(r.main.root, r.main.root, path)
 	return r.main.at(n)
 }
 
-// below finds a path within a job or pool, or for jobs within the defaults.
-func (r *reader) below(p place, rest string) position {
-	n, found := descend(p.key, p.node, rest)
-	if !found && p.kind == "job" {
-		if from, found := descend(nil, r.main.root, "defaults."+rest); found {
-			return r.main.at(from)
-		}
-	}
-	return p.file.at(n)
-}
-
-// owner splits "a.b.timeout" into the job or pool "a.b" and the rest; names may contain dots.
+// owner splits "jobs.a.b.timeout" into the job "a.b" and the rest; names may contain dots.
 func (ns *names) owner(path string) (p place, rest string, found bool) {
-	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '.') {
+	path, of := strings.CutPrefix(path, ns.kind+"s.")
+	if !of {
+		return place{}, "", false
+	}
+	for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {
 		if p, ok := ns.first[strings.ToLower(path[:end])]; ok {
 			return p, strings.TrimPrefix(path[end:], "."), true
-		}
-		if bracket := strings.IndexByte(path[:end], '['); bracket > 0 {
-			end = bracket
-			if p, ok := ns.first[strings.ToLower(path[:end])]; ok {
-				return p, path[end:], true
-			}
 		}
 	}
 	return place{}, "", false
@@ -73,31 +62,19 @@ func descend(key, n *yaml.Node, path string) (*yaml.Node, bool) {
 func step(n *yaml.Node, path string) (value, shown *yaml.Node, rest string) {
 	switch n.Kind {
 	case yaml.MappingNode:
-		longest := -1
+		n = merged(n, func(*yaml.Node) {})
 		for i := 0; i < len(n.Content); i += 2 {
-			key, value2 := n.Content[i], n.Content[i+1]
-			if isMerge(key) {
-				for _, from := range mergeSources(value2) {
-					if v, s, after := step(deref(from), path); v != nil && longest < 0 {
-						value, shown, rest = v, s, after
-					}
-				}
-				continue
-			}
+			key := n.Content[i]
 			after, ok := strings.CutPrefix(path, key.Value)
-			if ok && key.Value != "" && len(key.Value) > longest && (after == "" || after[0] == '.' || after[0] == '[') {
-				value, shown, rest, longest = value2, key, strings.TrimPrefix(after, "."), len(key.Value)
+			longest := key.Value != "" && (shown == nil || len(key.Value) > len(shown.Value))
+			if ok && longest && (after == "" || after[0] == '.' || after[0] == '[') {
+				value, shown, rest = n.Content[i+1], key, strings.TrimPrefix(after, ".")
 			}
 		}
 	case yaml.SequenceNode:
 		inside, after, ok := strings.Cut(strings.TrimPrefix(path, "["), "]")
-		if !ok || path[0] != '[' {
-			return nil, nil, ""
-		}
-		for i, item := range n.Content {
-			if inside == strconv.Itoa(i) {
-				return item, item, strings.TrimPrefix(after, ".")
-			}
+		if i, err := strconv.Atoi(inside); ok && path[0] == '[' && err == nil && i >= 0 && i < len(n.Content) {
+			return n.Content[i], n.Content[i], strings.TrimPrefix(after, ".")
 		}
 	}
 	return value, shown, rest

@@ -38,34 +38,14 @@ func notifyField[T any](place func(*T) *notifyDraft) read[T] {
 		d.handlerDraft = handlerDraft{}
 		d.own = r.path[0] != "defaults"
 		object(r, n, notifyKeys, d)
-		if deref(n).Kind == yaml.MappingNode {
-			r.notifier(n, d)
+		if deref(n).Kind != yaml.MappingNode {
+			return
+		}
+		const hint = "there is one handler: webhook, command, shell, http or func"
+		if h := r.oneHandler(n, d.handlerDraft, notifierKeys, hint); h != nil {
+			d.handler = h
 		}
 	}
-}
-
-// notifier builds the handler of notifications, if n has one.
-func (r *reader) notifier(n *yaml.Node, d *notifyDraft) {
-	doing, value, ok := r.only(n, notifierKeys, "there is one handler: webhook, command, shell, http or func")
-	if doing != "command" && doing != "shell" {
-		r.onlyForProcesses(n)
-	}
-	if doing == "" {
-		return
-	}
-	d.handler = unable{}
-	if !ok {
-		return
-	}
-	h, err := r.build(doing, d.handlerDraft)
-	if err != nil {
-		r.blame(n, doing, value, err)
-		return
-	}
-	if doing == "command" {
-		r.within(doing, func() { r.seekProgram(value, d.handlerDraft) })
-	}
-	d.handler = h
 }
 
 // notify returns the settings of a job or pool. Events in the defaults without a handler are no error of the job.
@@ -78,10 +58,8 @@ func (d notifyDraft) notify() jobs.Notify {
 
 func readEvents(r *reader, n *yaml.Node, d *notifyDraft) {
 	d.on = []jobs.Event{}
-	read := choiceField(jobs.Events, func(e *jobs.Event) *jobs.Event { return e })
 	r.items(n, func(item *yaml.Node) {
-		var e jobs.Event
-		if read(r, item, &e); e != "" {
+		if e, ok := choice(r, item, jobs.Events); ok {
 			d.on = append(d.on, e)
 		}
 	})

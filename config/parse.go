@@ -41,23 +41,19 @@ func parse(s *source, data []byte, r *report) bool {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	err := decode(dec, &doc)
-	switch {
-	case errors.Is(err, io.EOF), err == nil && blank(&doc):
+	if errors.Is(err, io.EOF) || err == nil && blank(&doc) {
 		r.add(position{file: s}, "", emptyFile, "")
 		return false
-	case err != nil:
-		p, problem, hint := syntaxError(s, data, err)
-		r.add(p, "", problem, hint)
-		return false
 	}
-	switch err := decode(dec, &second); {
-	case errors.Is(err, io.EOF):
-	case err != nil:
+	if err == nil {
+		if err = decode(dec, &second); err == nil {
+			r.add(s.at(&second), "", "a second YAML document", "one file holds one document; use include for more files")
+			return false
+		}
+	}
+	if !errors.Is(err, io.EOF) {
 		p, problem, hint := syntaxError(s, data, err)
 		r.add(p, "", problem, hint)
-		return false
-	default:
-		r.add(s.at(&second), "", "a second YAML document", "one file holds one document; use include for more files")
 		return false
 	}
 	s.root = doc.Content[0]
@@ -146,16 +142,17 @@ func syntaxError(s *source, data []byte, err error) (p position, problem, hint s
 		}
 	}
 	line = max(line, 1)
-	text := nthLine(data, line)
+	lines := strings.Split(string(data), "\n")
+	text := at(lines, line)
 	if strings.HasPrefix(message, "did not find expected ','") {
-		if value := unquoted(data, line); value != "" {
+		if value := unquoted(lines, line); value != "" {
 			hint = fmt.Sprintf("within {} and [] a value with ${…} needs quotes: %q", value)
 		}
 	}
-	if strings.HasPrefix(strings.TrimLeft(text, " "), "\t") {
-		return position{s, line, 1 + len(text) - len(strings.TrimLeft(text, " "))}, "a tab in the indentation", "indent with blanks"
+	if blanks := indent(text, " "); strings.HasPrefix(text[blanks:], "\t") {
+		return position{s, line, 1 + blanks}, "a tab in the indentation", "indent with blanks"
 	}
-	return position{s, line, 1 + len(text) - len(strings.TrimLeft(text, " \t"))}, problem, hint
+	return position{s, line, 1 + indent(text, " \t")}, problem, hint
 }
 
 // bareVariable is a value with a variable that is not in quotes.
@@ -163,20 +160,28 @@ var bareVariable = regexp.MustCompile(`[:,\[{] *([^"'\s,\[\]{}$]*\$\{[a-zA-Z_][^
 
 // unquoted is the first such value in the list or map that starts at a line, up to the next line with the same or less
 // indentation; "" for none.
-func unquoted(data []byte, line int) string {
-	first := nthLine(data, line)
-	depth := len(first) - len(strings.TrimLeft(first, " "))
-	for text := first; ; text = nthLine(data, line) {
+func unquoted(lines []string, line int) string {
+	for i := line; ; i++ {
+		text := at(lines, i)
+		if i > line && indent(text, " ") <= indent(at(lines, line), " ") {
+			return ""
+		}
 		if m := bareVariable.FindStringSubmatch(text); m != nil {
 			return m[1]
 		}
-		line++
-		next := nthLine(data, line)
-		if len(next)-len(strings.TrimLeft(next, " ")) <= depth {
-			return ""
-		}
 	}
 }
+
+// at is a line, counted from 1; "" for one that is not there.
+func at(lines []string, line int) string {
+	if line > len(lines) {
+		return ""
+	}
+	return lines[line-1]
+}
+
+// indent is the number of characters in front of a line that are among those given.
+func indent(text, blanks string) int { return len(text) - len(strings.TrimLeft(text, blanks)) }
 
 // searchable bounds the files in which the line of a syntax error is searched: that parses the file several times.
 const searchable = 1 << 20
@@ -187,26 +192,9 @@ func firstBadLine(data []byte, message string) int {
 	if len(data) > searchable {
 		return 1
 	}
-	var ends []int
-	for i, c := range data {
-		if c == '\n' {
-			ends = append(ends, i+1)
-		}
-	}
-	return 1 + sort.Search(len(ends), func(i int) bool {
-		err := decode(yaml.NewDecoder(bytes.NewReader(data[:ends[i]])), &yaml.Node{})
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	return 1 + sort.Search(len(lines)-1, func(i int) bool {
+		err := decode(yaml.NewDecoder(bytes.NewReader(bytes.Join(lines[:i+1], nil))), &yaml.Node{})
 		return err != nil && strings.HasSuffix(err.Error(), message)
 	})
-}
-
-func nthLine(data []byte, line int) string {
-	for range line - 1 {
-		i := bytes.IndexByte(data, '\n')
-		if i < 0 {
-			return ""
-		}
-		data = data[i+1:]
-	}
-	text, _, _ := bytes.Cut(data, []byte("\n"))
-	return string(text)
 }

@@ -81,14 +81,8 @@ func (r *reader) each(n *yaml.Node, f func(key, value *yaml.Node)) {
 	}
 	r.path = append(r.path, "")
 	last := len(r.path) - 1
-	for i := 0; i < len(n.Content); i += 2 {
-		key := n.Content[i]
-		if isMerge(key) {
-			r.path[last] = "<<"
-			n = r.merged(n)
-			break
-		}
-	}
+	r.path[last] = "<<"
+	n = merged(n, func(from *yaml.Node) { r.fail(from, "<< takes a map, or a list of maps", "") })
 	for i := 0; i < len(n.Content); i += 2 {
 		if key := n.Content[i]; key.Kind == yaml.ScalarNode && key.Value != "" {
 			r.path[last] = key.Value
@@ -100,29 +94,32 @@ func (r *reader) each(n *yaml.Node, f func(key, value *yaml.Node)) {
 
 func isMerge(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.Tag == "!!merge" }
 
-// merged returns a map with its "<<" expanded.
-func (r *reader) merged(n *yaml.Node) *yaml.Node {
+// merged returns a map with its "<<" expanded. It calls wrong for values of "<<" that are not maps.
+func merged(n *yaml.Node, wrong func(from *yaml.Node)) *yaml.Node {
+	if !slices.ContainsFunc(n.Content, isMerge) {
+		return n
+	}
 	whole := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column}
 	taken := map[string]bool{}
 	var sources []*yaml.Node
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if !isMerge(key) {
+		switch from := deref(value); {
+		case !isMerge(key):
 			taken[key.Value] = true
 			whole.Content = append(whole.Content, key, value)
-			continue
+		case from.Kind == yaml.SequenceNode:
+			sources = append(sources, from.Content...)
+		default:
+			sources = append(sources, value)
 		}
-		sources = append(sources, mergeSources(value)...)
 	}
 	for _, from := range sources {
-		from = deref(from)
-		if from.Kind != yaml.MappingNode {
-			r.fail(from, "<< takes a map, or a list of maps", "")
+		if from = deref(from); from.Kind != yaml.MappingNode {
+			wrong(from)
 			continue
 		}
-		if slices.ContainsFunc(from.Content, isMerge) {
-			from = r.merged(from)
-		}
+		from = merged(from, wrong)
 		for i := 0; i < len(from.Content); i += 2 {
 			if key := from.Content[i]; !taken[key.Value] {
 				taken[key.Value] = true
@@ -131,14 +128,6 @@ func (r *reader) merged(n *yaml.Node) *yaml.Node {
 		}
 	}
 	return whole
-}
-
-// mergeSources are the maps that the value of a "<<" names.
-func mergeSources(value *yaml.Node) []*yaml.Node {
-	if from := deref(value); from.Kind == yaml.SequenceNode {
-		return from.Content
-	}
-	return []*yaml.Node{value}
 }
 
 // find returns the value of a key of a map, "<<" included, or nil.
@@ -246,7 +235,6 @@ type names struct {
 
 // place is the position of a job or pool.
 type place struct {
-	kind string // "job", "pool"
 	name string
 	file *source
 	key  *yaml.Node
@@ -268,6 +256,6 @@ func (r *reader) reserve(ns *names, key, value *yaml.Node) bool {
 		}
 		return false
 	}
-	ns.first[lower] = place{ns.kind, key.Value, r.file, key, value}
+	ns.first[lower] = place{key.Value, r.file, key, value}
 	return true
 }

@@ -87,12 +87,26 @@ func (r *reader) number(n *yaml.Node, low, high int) (int, bool) {
 	return i, true
 }
 
+func (r *reader) flag(n *yaml.Node) (value, ok bool) {
+	text, ok := r.typed(n, "true or false")
+	if !ok || text == "true" || text == "false" {
+		return text == "true", ok
+	}
+	hint := "write true or false"
+	if strings.Contains(deref(n).Value, "$") { // its value may be a secret
+		hint = fmt.Sprintf("%s has another text; true and false are written in small letters", variablesOf(deref(n).Value))
+	}
+	r.fail(deref(n), quote(n)+" is neither true nor false", hint)
+	return false, false
+}
+
 func (r *reader) duration(n *yaml.Node, least time.Duration) (time.Duration, bool) {
 	value, ok := r.text(n)
 	if !ok {
 		return 0, false
 	}
 	n = deref(n)
+	atLeast := "at least " + strings.Replace(least.String(), "m0s", "m", 1)
 	d, err := duration.Parse(value)
 	switch {
 	case err != nil && strings.Contains(n.Value, "$"): // the value may be a secret
@@ -103,102 +117,71 @@ func (r *reader) duration(n *yaml.Node, least time.Duration) (time.Duration, boo
 	case err != nil && value != "", err == nil && d <= 0: // 0 with or without a unit
 		hint := "as in 90s, 5m, 1h30m or 2d"
 		if least > positive {
-			hint = "at least " + formatDuration(least)
+			hint = atLeast
 		}
 		r.fail(n, quote(n)+" must be more than 0", hint)
 	case err != nil:
 		problem, hint, _ := strings.Cut(err.Error(), "; ")
 		r.fail(n, problem, hint)
 	case d < least:
-		r.fail(n, quote(n)+" is too short", "at least "+formatDuration(least))
+		r.fail(n, quote(n)+" is too short", atLeast)
 	default:
 		return d, true
 	}
 	return 0, false
 }
 
-// Builders of schema entries.
-
-func textField[T any](place func(*T) *string) read[T] {
+// field reads a value with get, and puts it into its place if it is right.
+func field[T, V any](get func(*reader, *yaml.Node) (V, bool), place func(*T) *V) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
-		if value, ok := r.text(n); ok {
+		if value, ok := get(r, n); ok {
 			*place(into) = value
 		}
 	}
 }
 
-func rawField[T any](place func(*T) *string) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		if value, ok := r.raw(n); ok {
-			*place(into) = value
-		}
-	}
-}
+func textField[T any](place func(*T) *string) read[T] { return field((*reader).text, place) }
+
+func rawField[T any](place func(*T) *string) read[T] { return field((*reader).raw, place) }
+
+func flagField[T any](place func(*T) *bool) read[T] { return field((*reader).flag, place) }
 
 func numberField[T any](low, high int, place func(*T) *int) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		if i, ok := r.number(n, low, high); ok {
-			*place(into) = i
-		}
-	}
-}
-
-func flagField[T any](place func(*T) *bool) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		value, ok := r.typed(n, "true or false")
-		if !ok {
-			return
-		}
-		switch value {
-		case "true", "false":
-			*place(into) = value == "true"
-		default:
-			hint := "write true or false"
-			if strings.Contains(deref(n).Value, "$") { // its value may be a secret
-				hint = fmt.Sprintf("%s has another text; true and false are written in small letters", variablesOf(deref(n).Value))
-			}
-			r.fail(deref(n), quote(n)+" is neither true nor false", hint)
-		}
-	}
+	return field(func(r *reader, n *yaml.Node) (int, bool) { return r.number(n, low, high) }, place)
 }
 
 // positive is the minimum of durations that must be more than 0.
 const positive = time.Nanosecond
 
 func durationField[T any](least time.Duration, place func(*T) *time.Duration) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		if d, ok := r.duration(n, least); ok {
-			*place(into) = d
-		}
-	}
+	return field(func(r *reader, n *yaml.Node) (time.Duration, bool) { return r.duration(n, least) }, place)
 }
 
 // choiceField reads one of values.
 func choiceField[T any, S ~string](values []S, place func(*T) *S) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		value, ok := r.text(n)
-		if !ok {
-			return
-		}
-		if slices.Contains(values, S(value)) {
-			*place(into) = S(value)
-			return
-		}
-		known := make([]string, len(values))
-		for i, v := range values {
-			known[i] = string(v)
-		}
-		hint := "allowed: " + strings.Join(known, ", ")
-		if k := nearest.Key(value, known); k != "" && !strings.Contains(deref(n).Value, "$") {
-			hint = fmt.Sprintf("did you mean %q?", k)
-		}
-		r.fail(deref(n), quote(n)+" is unknown", hint)
+	return field(func(r *reader, n *yaml.Node) (S, bool) { return choice(r, n, values) }, place)
+}
+
+func choice[S ~string](r *reader, n *yaml.Node, values []S) (S, bool) {
+	value, ok := r.text(n)
+	if !ok || slices.Contains(values, S(value)) {
+		return S(value), ok
 	}
+	known := make([]string, len(values))
+	for i, v := range values {
+		known[i] = string(v)
+	}
+	hint := "allowed: " + strings.Join(known, ", ")
+	if k := nearest.Key(value, known); k != "" && !strings.Contains(deref(n).Value, "$") {
+		hint = fmt.Sprintf("did you mean %q?", k)
+	}
+	r.fail(deref(n), quote(n)+" is unknown", hint)
+	return "", false
 }
 
 // listField reads a list of texts, or none.
 func listField[T any](place func(*T) *[]string) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) { *place(into) = r.texts(n, r.text) }
+	return field(func(r *reader, n *yaml.Node) ([]string, bool) { return r.texts(n, r.text), true }, place)
 }
 
 // texts reads a list of scalars, each with read.

@@ -12,35 +12,34 @@ import (
 const maxSecret = 64 << 10
 
 // secretField reads a text that errors never show. Empty means absent.
-func secretField[T any](place func(*T) *string) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		if value, ok := r.text(n); ok && value != "" {
-			*place(into) = value
-		}
-	}
+func secretField[T any](place func(*T) *string) read[T] { return field((*reader).given, place) }
+
+// given is text, if it is not empty.
+func (r *reader) given(n *yaml.Node) (string, bool) {
+	value, ok := r.text(n)
+	return value, ok && value != ""
 }
 
 // secretFileField reads a secret from the file at the path given, without the line break at its end.
-func secretFileField[T any](place func(*T) *string) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		path, ok := r.text(n)
-		if !ok || path == "" {
-			return
-		}
-		data, ok := r.secretFile(n, path)
-		if !ok {
-			return
-		}
-		secret := strings.TrimRight(string(data), "\r\n")
-		switch {
-		case secret == "":
-			r.fail(n, r.resolve(path)+" is empty", "")
-		case strings.ContainsAny(secret, "\r\n\x00"):
-			r.fail(n, r.resolve(path)+" has more than one line", "")
-		default:
-			*place(into) = secret
-		}
+func secretFileField[T any](place func(*T) *string) read[T] { return field((*reader).secret, place) }
+
+func (r *reader) secret(n *yaml.Node) (string, bool) {
+	path, ok := r.given(n)
+	if !ok {
+		return "", false
 	}
+	data, ok := r.secretFile(n, path)
+	secret := strings.TrimRight(string(data), "\r\n")
+	switch {
+	case !ok:
+	case secret == "":
+		r.fail(n, r.resolve(path)+" is empty", "")
+	case strings.ContainsAny(secret, "\r\n\x00"):
+		r.fail(n, r.resolve(path)+" has more than one line", "")
+	default:
+		return secret, true
+	}
+	return "", false
 }
 
 // secretFile reads a file that only its owner should be able to read. Others' read permission is a warning, since

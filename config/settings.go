@@ -110,12 +110,11 @@ var zookeeperKeys = schema[ZooKeeperLock]{
 	"session_timeout": durationField(time.Second, func(c *ZooKeeperLock) *time.Duration { return &c.SessionTimeout }),
 }
 
-// readAuthFile takes a file with user:password; "digest user:password", as people write it for
-// ZooKeeper's own client, says the same.
+// readAuthFile takes a file with user:password; "digest user:password", the form of ZooKeeper's own client, says the
+// same.
 func readAuthFile(r *reader, n *yaml.Node, into *ZooKeeperLock) {
-	var line string
-	secretFileField(func(*ZooKeeperLock) *string { return &line })(r, n, into)
-	if line == "" { // no file, or reported
+	line, ok := r.secret(n)
+	if !ok { // no file, or reported
 		return
 	}
 	auth := strings.TrimSpace(strings.TrimPrefix(line, "digest "))

@@ -26,8 +26,8 @@ type file struct {
 
 var tlsKeys = schema[tlsFiles]{
 	"enabled": func(r *reader, n *yaml.Node, t *tlsFiles) {
-		t.Enabled = new(bool)
-		flagField(func(*tlsFiles) *bool { return t.Enabled })(r, n, t)
+		enabled, _ := r.flag(n)
+		t.Enabled = &enabled
 	},
 	"insecure":    flagField(func(t *tlsFiles) *bool { return &t.Insecure }),
 	"ca_file":     fileField(func(t *tlsFiles) *file { return &t.CA }),
@@ -38,7 +38,7 @@ var tlsKeys = schema[tlsFiles]{
 
 func fileField[T any](place func(*T) *file) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
-		if path, ok := r.text(n); ok && path != "" {
+		if path, ok := r.given(n); ok {
 			*place(into) = file{path, n}
 		}
 	}

@@ -77,44 +77,34 @@ func ParseTokens(path string, data []byte) ([]api.Token, error) {
 	return nil, bad
 }
 
-// tokenDraft is a token being read, with the keys that were present.
-type tokenDraft struct {
-	api.Token
-	name, role, sum bool
-}
-
-var tokenKeys = schema[tokenDraft]{
-	"name": func(r *reader, n *yaml.Node, d *tokenDraft) {
+var tokenKeys = schema[api.Token]{
+	"name": field(func(r *reader, n *yaml.Node) (string, bool) {
 		value, ok := r.raw(n)
 		if ok && !naming.Pattern.MatchString(value) {
 			r.fail(n, "is not a name", nameHint)
 		}
-		d.Name, d.name = value, true
-	},
-	"role": func(r *reader, n *yaml.Node, d *tokenDraft) {
-		d.role = true
-		choiceField(api.Roles(), func(d *tokenDraft) *api.Role { return &d.Role })(r, n, d)
-	},
-	"sha256": func(r *reader, n *yaml.Node, d *tokenDraft) {
-		d.sum = true
+		return value, ok
+	}, func(t *api.Token) *string { return &t.Name }),
+	"role": choiceField(api.Roles(), func(t *api.Token) *api.Role { return &t.Role }),
+	"sha256": func(r *reader, n *yaml.Node, t *api.Token) {
 		value, ok := r.raw(n)
 		if !ok {
 			return
 		}
 		sum, err := hex.DecodeString(value)
-		if err != nil || len(sum) != len(d.SHA256) { // do not show it: it may be the secret itself
+		if err != nil || len(sum) != len(t.SHA256) { // do not show it: it may be the secret itself
 			r.fail(n, "is not a SHA-256", "64 hexadecimal digits; never put the token itself here")
 			return
 		}
-		copy(d.SHA256[:], sum)
+		copy(t.SHA256[:], sum)
 	},
-	"expires": func(r *reader, n *yaml.Node, d *tokenDraft) {
+	"expires": func(r *reader, n *yaml.Node, t *api.Token) {
 		value, ok := r.raw(n)
 		if !ok {
 			return
 		}
 		var err error
-		if d.Expires, err = time.Parse(time.RFC3339, value); err != nil {
+		if t.Expires, err = time.Parse(time.RFC3339, value); err != nil {
 			r.fail(n, quote(n)+" is not a time", "write it as in 2027-01-31T00:00:00Z, or leave it out")
 		}
 	},
@@ -127,25 +117,22 @@ func (r *reader) readTokens(root *yaml.Node) (list []api.Token) {
 	}
 	first := map[[32]byte]*yaml.Node{}
 	r.items(root, func(item *yaml.Node) {
-		var d tokenDraft
-		object(r, item, tokenKeys, &d)
+		var token api.Token
+		object(r, item, tokenKeys, &token)
 		if deref(item).Kind != yaml.MappingNode {
 			return
 		}
-		for _, key := range []struct {
-			name string
-			has  bool
-		}{{"name", d.name}, {"role", d.role}, {"sha256", d.sum}} {
-			if !key.has {
-				r.fail(item, "has no "+key.name, "")
+		for _, key := range []string{"name", "role", "sha256"} {
+			if r.find(item, key) == nil {
+				r.fail(item, "has no "+key, "")
 			}
 		}
-		if old := first[d.SHA256]; old != nil {
+		if old := first[token.SHA256]; old != nil {
 			r.fail(item, fmt.Sprintf("has the sha256 of line %d", old.Line), "remove one of them")
-		} else if d.SHA256 != [32]byte{} {
-			first[d.SHA256] = item
+		} else if token.SHA256 != [32]byte{} {
+			first[token.SHA256] = item
 		}
-		list = append(list, d.Token)
+		list = append(list, token)
 	})
 	if len(list) == 0 {
 		r.fail(root, "has no tokens, and every request would be refused", "\"scheduler token create --file\" adds one")

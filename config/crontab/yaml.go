@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -135,10 +136,10 @@ func scalar(text string) string {
 	return quoted(text)
 }
 
-// quoted formats a text in quotes.
+// quoted formats a text in quotes. Go's escapes are those of YAML, too.
 func quoted(text string) string {
 	if !printable(text) {
-		return escaped(text)
+		return strconv.Quote(text)
 	}
 	if !strings.ContainsAny(text, `"\`) {
 		return `"` + text + `"`
@@ -154,44 +155,14 @@ func block(text, indent string) string {
 	}
 	for i, line := range lines {
 		if !printable(line) || i == 0 && (line == "" || line[0] == ' ') || i == len(lines)-1 && strings.TrimSpace(line) == "" {
-			return escaped(text)
+			return strconv.Quote(text)
 		}
 	}
 	return "|-\n" + indent + strings.Join(lines, "\n"+indent)
 }
 
 func printable(text string) bool {
-	for _, r := range text {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
-}
-
-// escaped formats a text in double quotes, with everything escaped that is not printable.
-func escaped(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			fmt.Fprintf(&b, `\U%08X`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // clean reduces a text to one printable line of at most limit bytes.
