@@ -61,22 +61,23 @@ func (v *anonymousRequests) enter(r *http.Request, from netip.Addr) (leave func(
 
 // most is the connection to evict; nil if there is none. The caller holds v.mu.
 func (v *anonymousRequests) most() (most *connection) {
-	var n int64
-	var known bool
-	for key, count := range v.of {
-		c, ok := key.(*connection)
-		if !ok {
-			continue
+	for key := range v.of {
+		if c, ok := key.(*connection); ok && (most == nil || v.before(c, most)) {
+			most = c
 		}
-		has := c.isAuthenticated()
-		switch {
-		case most == nil, known && !has:
-		case has && !known, count < n, count == n && !c.since.Before(most.since):
-			continue
-		}
-		most, n, known = c, count, has
 	}
 	return most
+}
+
+// before reports whether a is evicted before b.
+func (v *anonymousRequests) before(a, b *connection) bool {
+	if known := b.isAuthenticated(); a.isAuthenticated() != known {
+		return known
+	}
+	if more := v.of[a] - v.of[b]; more != 0 {
+		return more > 0
+	}
+	return a.since.Before(b.since)
 }
 
 func (v *anonymousRequests) leave(key any) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -32,6 +33,22 @@ type Options struct {
 	// Page serves GET /, /jobs/{name} and /static/{file} without authentication: it must hold no data. It sets its own
 	// Content-Security-Policy, since the API's forbids everything. Default: no such paths.
 	Page http.Handler
+}
+
+// Handler is the API.
+type Handler struct {
+	http.Handler
+	server     *server
+	incomplete error // of what New was given
+}
+
+// Flush writes counted refusals to the audit. That happens within half a minute by itself; a program that ends calls
+// Flush after serving, before it closes the store. Entries that cannot be written are logged.
+func (h *Handler) Flush(ctx context.Context) {
+	left, err := h.server.refused.close()
+	for _, e := range left {
+		h.server.unaudited(ctx, e, err)
+	}
 }
 
 // New returns the API over b. It sees full paths: a program that mounts it below a path strips that path. If b is

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,5 +83,5 @@ func eventOf(name string, v ledger.Overview) []byte {
 	if err != nil {
 		text, _ = json.Marshal(map[string]string{"error": err.Error()}) // no value of ours
 	}
-	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, bytes.TrimSpace(text))
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, text)
 }

@@ -8,19 +8,26 @@ import (
 
 // Which connection is evicted for another one. The callers hold l.mu.
 
-// nextAnonymous is the anonymous connection to evict, of an address if that is valid; nil if there is none. It is of
-// the address with most of them; of these, one with a request under way is last, else the one that may be evicted
-// soonest.
-func (l *connections) nextAnonymous(address netip.Prefix) (first *connection) {
+// first is the one of those that may be evicted which is before all others; nil if there is none.
+func (l *connections) first(may func(c *connection) bool, before func(a, b *connection) bool) (first *connection) {
 	for c := range l.all {
-		if c.authenticated || address.IsValid() && c.address != address {
-			continue
-		}
-		if first == nil || l.before(c, first) {
+		if may(c) && (first == nil || before(c, first)) {
 			first = c
 		}
 	}
 	return first
+}
+
+// nextAnonymous is the anonymous connection to evict, of an address if that is valid; nil if there is none. It is of
+// the address with most of them; of these, one with a request under way is last, else the one that may be evicted
+// soonest.
+func (l *connections) nextAnonymous(address netip.Prefix) *connection {
+	return l.first(func(c *connection) bool { return !c.authenticated && c.isOf(address) }, l.before)
+}
+
+// isOf reports whether c is of an address, if that is valid.
+func (c *connection) isOf(address netip.Prefix) bool {
+	return !address.IsValid() || c.address == address
 }
 
 // before reports whether a is evicted before b; both are anonymous.
@@ -60,34 +67,25 @@ func (l *connections) stays(c *connection) time.Time {
 
 // idlest is the authenticated connection that is idle longest, at least evictableIdle, of an address if that is valid;
 // nil if there is none.
-func (l *connections) idlest(address netip.Prefix) (longest *connection) {
-	for c := range l.all {
-		switch {
-		case !c.authenticated || c.serving || c.idle.IsZero() || time.Since(c.idle) < evictableIdle:
-		case address.IsValid() && c.address != address:
-		case longest == nil || c.idle.Before(longest.idle):
-			longest = c
-		}
-	}
-	return longest
+func (l *connections) idlest(address netip.Prefix) *connection {
+	return l.first(func(c *connection) bool {
+		return c.authenticated && !c.serving && !c.idle.IsZero() && time.Since(c.idle) >= evictableIdle && c.isOf(address)
+	}, func(a, b *connection) bool { return a.idle.Before(b.idle) })
 }
 
 // oldest is the connection of a party to evict first, even with a request under way; nil if there is none.
-func (l *connections) oldest(party string) (oldest *connection) {
-	if party == "" {
-		return nil
-	}
-	for c := range l.all {
+func (l *connections) oldest(party string) *connection {
+	return l.first(func(c *connection) bool {
+		return party != "" && c.authenticated && c.party == party
+	}, func(a, b *connection) bool {
 		switch {
-		case !c.authenticated || c.party != party:
-		case oldest == nil, oldest.serving && !c.serving:
-			oldest = c
-		case oldest.serving != c.serving:
-		case c.serving && c.since.Before(oldest.since), !c.serving && c.idle.Before(oldest.idle):
-			oldest = c
+		case a.serving != b.serving:
+			return b.serving
+		case a.serving:
+			return a.since.Before(b.since)
 		}
-	}
-	return oldest
+		return a.idle.Before(b.idle)
+	})
 }
 
 // largest is the party with the most connections, if these are more than some; "" if there is none.

@@ -4,27 +4,37 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 )
 
-// readNothing reads a request without parameters and with no body or {}.
-func readNothing(w http.ResponseWriter, r *http.Request) error {
-	if q := readQuery(r); q.err != nil {
+// readWrite reads a request whose values may be given as parameters, which inQuery reads, or in the body.
+func readWrite(w http.ResponseWriter, r *http.Request, inBody map[string]any, inQuery func(*query)) error {
+	q := readQuery(r, slices.Collect(maps.Keys(inBody))...)
+	inQuery(q)
+	if q.err != nil {
 		return q.err
 	}
 	body, err := readBody(w, r, maxBody)
 	if err != nil || body == nil {
 		return err
 	}
-	return readObject(body, "", nil)
+	return readObject(body, "", inBody)
+}
+
+// readNothing reads a request without parameters and with no body or {}.
+func readNothing(w http.ResponseWriter, r *http.Request) error {
+	return readWrite(w, r, nil, func(*query) {})
 }
 
 // readOverride reads suspend, resume and pause: nothing sets the override to value; "reset": true, as a parameter or in
 // the body, clears it.
 func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, error) {
-	reset, err := readFlag(w, r, "reset")
-	if err != nil || reset {
+	var reset, too bool
+	err := readWrite(w, r, map[string]any{"reset": &too}, func(q *query) { reset = q.truth("reset") })
+	if err != nil || reset || too {
 		return nil, err
 	}
 	return &value, nil
@@ -32,23 +42,13 @@ func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, er
 
 // readForce reads "force" of run and retry, as a parameter or in the body, and notes it in the audit. It is the "force"
 // of the refusal, or true if no attempt was lost.
-func readForce(w http.ResponseWriter, r *http.Request) (string, error) {
-	q := readQuery(r, "force")
-	force := q.force("force")
-	if q.err != nil {
-		return "", q.err
-	}
-	body, err := readBody(w, r, maxBody)
+func readForce(w http.ResponseWriter, r *http.Request) (force string, err error) {
+	var too forcing
+	err = readWrite(w, r, map[string]any{"force": &too}, func(q *query) { force = q.force("force") })
 	if err != nil {
 		return "", err
 	}
-	if body != nil {
-		var too forcing
-		if err := readObject(body, "", map[string]any{"force": &too}); err != nil {
-			return "", err
-		}
-		force = cmp.Or(string(too), force)
-	}
+	force = cmp.Or(string(too), force)
 	if a, ok := w.(*auditing); ok && force != "" {
 		a.entry.Action += "?force=true"
 	}
@@ -85,19 +85,3 @@ func (f *forcing) UnmarshalJSON(text []byte) error {
 }
 
 var errForce = errors.New(`must be true, false, or the "force" of the refusal`)
-
-// readFlag reads a flag that may be given once, as a parameter or in the body.
-func readFlag(w http.ResponseWriter, r *http.Request, name string) (bool, error) {
-	q := readQuery(r, name)
-	set := q.truth(name)
-	if q.err != nil {
-		return false, q.err
-	}
-	body, err := readBody(w, r, maxBody)
-	if err != nil || body == nil {
-		return set, err
-	}
-	var too bool
-	err = readObject(body, "", map[string]any{name: &too})
-	return set || too, err
-}

@@ -161,27 +161,26 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed
 
 // match compares segment by segment and keeps the values of placeholders in r. The error means that only a
 // placeholder's value is impossible.
-func match(r *http.Request, pattern, path []string) (bool, error) {
+func match(r *http.Request, pattern, path []string) (fits bool, impossible error) {
 	if len(pattern) != len(path) {
 		return false, nil
 	}
 	for i, want := range pattern {
-		if _, placeholder := values[want]; !placeholder && want != path[i] {
-			return false, nil
-		}
-	}
-	for i, want := range pattern {
 		allowed, placeholder := values[want]
 		if !placeholder {
+			if want != path[i] {
+				return false, nil
+			}
 			continue
 		}
 		value, err := url.PathUnescape(path[i])
 		if err != nil || !allowed.MatchString(value) {
-			return false, notFound("there is nothing called %s", quote(cmp.Or(value, path[i])))
+			impossible = notFound("there is nothing called %s", quote(cmp.Or(value, path[i])))
+			continue
 		}
 		r.SetPathValue(strings.Trim(want, "{}"), value)
 	}
-	return true, nil
+	return impossible == nil, impossible
 }
 
 // recover turns a panic into an internal error, with its stack in the log only.
@@ -193,4 +192,22 @@ func (s *server) recover(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.fail(w, r, fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 	}
+}
+
+// errStarting refuses what depends on definitions before the store has them: a missing job may exist in a moment.
+// Nothing was done, so the request can be repeated.
+var errStarting = newProblem(http.StatusServiceUnavailable, "starting", "this replica is starting and has not loaded its definitions; retry in a moment")
+
+// starting reports whether a route must wait for the definitions.
+func (s *server) starting(path string) bool {
+	return dependsOnDefinitions(path) && !s.Replica.Loaded()
+}
+
+// dependsOnDefinitions is true for routes that name a job or a pool.
+func dependsOnDefinitions(path string) bool {
+	switch path {
+	case "/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry":
+		return true
+	}
+	return strings.HasPrefix(path, "/api/v1/jobs") || strings.HasPrefix(path, "/api/v1/pools")
 }
