@@ -18,21 +18,20 @@ const (
 )
 
 // completions lists the names for an argument of a command's Use line.
-var completions = map[string]func(ctx context.Context, c *client.Client, p wire.Page) ([]string, error){
-	"JOB": func(ctx context.Context, c *client.Client, p wire.Page) (names []string, err error) {
-		list, err := c.Jobs(ctx, p)
-		for _, j := range list.Items {
-			names = append(names, j.Name)
+var completions = map[string]func(context.Context, *client.Client) []string{
+	"JOB":  names((*client.Client).Jobs, func(j wire.Job) string { return j.Name }),
+	"POOL": names((*client.Client).Pools, func(p wire.Pool) string { return p.Name }),
+}
+
+// names lists the first completeMost names; none if the replica does not answer.
+func names[T any](fetch func(*client.Client, context.Context, wire.Page) (wire.List[T], error), name func(T) string) func(context.Context, *client.Client) []string {
+	return func(ctx context.Context, c *client.Client) (all []string) {
+		list, _ := fetch(c, ctx, wire.Page{Limit: completeMost})
+		for _, item := range list.Items {
+			all = append(all, name(item))
 		}
-		return names, err
-	},
-	"POOL": func(ctx context.Context, c *client.Client, p wire.Page) (names []string, err error) {
-		list, err := c.Pools(ctx, p)
-		for _, pool := range list.Items {
-			names = append(names, pool.Name)
-		}
-		return names, err
-	},
+		return all
+	}
 }
 
 // complete adds shell completion of job and pool names to cmd and its subcommands: the first completeMost of the
@@ -45,7 +44,7 @@ func (a *app) complete(cmd *cobra.Command) {
 	if len(words) != 2 || completions[words[1]] == nil {
 		return
 	}
-	names := completions[words[1]]
+	list := completions[words[1]]
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		c, err := a.remote()
 		if err != nil || len(args) > 0 {
@@ -53,7 +52,6 @@ func (a *app) complete(cmd *cobra.Command) {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 		defer cancel()
-		all, _ := names(ctx, c, wire.Page{Limit: completeMost})
-		return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, begun) }), cobra.ShellCompDirectiveNoFileComp
+		return slices.DeleteFunc(list(ctx, c), func(name string) bool { return !strings.HasPrefix(name, begun) }), cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -89,15 +89,13 @@ func (e *examination) problems() (n int) {
 }
 
 func (e *examination) write(w io.Writer) error {
-	rows := make([][]string, 0, len(e.findings))
-	for _, f := range e.findings {
+	return table(w, "LEVEL CHECK FINDING", e.findings, func(f finding) []string {
 		text := f.Text
 		if f.Advice != "" {
 			text += ": " + f.Advice
 		}
-		rows = append(rows, []string{f.Level, f.Check, text})
-	}
-	return table(w, "LEVEL CHECK FINDING", rows)
+		return []string{f.Level, f.Check, text}
+	})
 }
 
 func (e *examination) examine(ctx context.Context, c *config.Config) {

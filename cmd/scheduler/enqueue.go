@@ -62,7 +62,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			if made.Reason != "" && !made.State.Ended() {
 				fmt.Fprintln(a.stderr, "Note:", made.Reason)
 			}
-			return a.print(made, func(w io.Writer) error { return printID(w, made.Task) })
+			return a.print(made, textLine(made.ID))
 		}),
 	}
 	cmd.Flags().StringVar(&task.Kind, "kind", "", "`KIND` of the task, by which the pool chooses its handler")
@@ -151,13 +151,17 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, defaults jobs.N
 		case err != nil:
 			return unknown(err)
 		}
-		if a.output == "table" {
-			err = printIDs(a.stdout, tasks...)
-		} else {
-			enqueued = append(enqueued, tasks...)
-		}
 		batch, from, size, done = nil, nil, 0, at
-		return err
+		if a.output != "table" {
+			enqueued = append(enqueued, tasks...)
+			return nil
+		}
+		for _, t := range tasks {
+			if err := printID(a.stdout, t.Task); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	for lines.Scan() {
 		line := bytes.TrimSpace(lines.Bytes())

@@ -18,9 +18,7 @@ import (
 const maxCrontab = 1 << 20
 
 func newImportCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "import", Short: "Convert another scheduler's configuration"}
-	cmd.AddCommand(newImportCrontabCommand(a))
-	return cmd
+	return group("import", "Convert another scheduler's configuration", newImportCrontabCommand(a))
 }
 
 func newImportCrontabCommand(a *app) *cobra.Command {

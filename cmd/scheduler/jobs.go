@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
@@ -60,10 +59,7 @@ func newJobsRunCommand(a *app) *cobra.Command {
 			case follow:
 				return a.followRun(ctx, c, run.Task.ID)
 			}
-			return a.print(run, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s\n", run.Task.ID)
-				return err
-			})
+			return a.print(run, textLine(run.Task.ID))
 		}),
 	}
 	forceFlag(cmd, &force, "also if the lost attempt of `TASK` may still run: you know that it has ended")

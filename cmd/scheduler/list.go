@@ -36,13 +36,7 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 			if more {
 				fmt.Fprintf(a.stderr, "Only the latest %d are shown; see --limit.\n", limit)
 			}
-			return a.print(rows, func(w io.Writer) error {
-				cells := make([][]string, len(rows))
-				for i, row := range rows {
-					cells[i] = l.row(row)
-				}
-				return table(w, l.heading, cells)
-			})
+			return a.print(rows, func(w io.Writer) error { return table(w, l.heading, rows, l.row) })
 		}),
 	}
 	if l.latest {
@@ -88,4 +82,24 @@ func newOneCommand[T any](a *app, use, short string, ask func(*client.Client, co
 			return a.print(answer, func(w io.Writer) error { return show(w, answer) })
 		}),
 	}
+}
+
+// setting is a command that overrides the configuration of one job or pool, or removes the override.
+type setting[T any] struct {
+	use, short, long string
+	set, reset       func(*client.Client, context.Context, string) (T, error)
+	message          func(T) string // the new state
+}
+
+func newOverrideCommand[T any](a *app, s setting[T]) *cobra.Command {
+	var reset bool
+	cmd := newOneCommand(a, s.use, s.short, func(c *client.Client, ctx context.Context, name string) (T, error) {
+		if reset {
+			return s.reset(c, ctx, name)
+		}
+		return s.set(c, ctx, name)
+	}, func(w io.Writer, thing T) error { return textLine(s.message(thing))(w) })
+	cmd.Long = s.short + s.long
+	cmd.Flags().BoolVar(&reset, "reset", false, "remove the override: the configuration applies again")
+	return cmd
 }

@@ -110,8 +110,7 @@ func (a *app) migrations(ctx context.Context, s *store.Store) error {
 		}
 	}
 	return a.print(all, func(w io.Writer) error {
-		rows := make([][]string, len(all))
-		for i, m := range all {
+		return table(w, "VERSION NAME APPLIED", all, func(m migration) []string {
 			applied := m.AppliedAt
 			switch {
 			case applied == "":
@@ -119,8 +118,7 @@ func (a *app) migrations(ctx context.Context, s *store.Store) error {
 			case m.Newer:
 				applied += " (by a newer program)"
 			}
-			rows[i] = []string{fmt.Sprintf("%04d", m.Version), m.Name, applied}
-		}
-		return table(w, "VERSION NAME APPLIED", rows)
+			return []string{fmt.Sprintf("%04d", m.Version), m.Name, applied}
+		})
 	})
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
-	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -69,11 +67,9 @@ func newNextCommand(a *app) *cobra.Command {
 				fmt.Fprintf(a.stderr, "note: the file suspends job %s: these due times are skipped\n", args[0])
 			}
 			return a.print(due, func(w io.Writer) error {
-				rows := make([][]string, len(due))
-				for i, d := range due {
-					rows[i] = []string{d.At.Format(time.RFC3339), people(d, zone)}
-				}
-				return table(w, "UTC LOCAL", rows)
+				return table(w, "UTC LOCAL", due, func(d wire.Due) []string {
+					return []string{d.At.Format(time.RFC3339), people(d, zone)}
+				})
 			})
 		},
 	}
@@ -94,19 +90,12 @@ func (a *app) specsOf(arg string) (specs []string, timezone string, suspended bo
 	}
 	job, ok := c.Set.Jobs[arg]
 	if !ok {
-		return nil, "", false, usagef("%s has no job %q%s", c.Path, arg, didYouMean(similar(arg, c)))
+		return nil, "", false, usagef("%s has no job %q%s", c.Path, arg, didYouMean(arg, slices.Sorted(maps.Keys(c.Set.Jobs))))
 	}
 	if len(job.Specs()) == 0 {
 		return nil, "", false, fmt.Errorf("job %s has no schedule: it runs on demand", arg)
 	}
 	return job.Specs(), job.Timezone, job.Suspend, nil
-}
-
-func similar(name string, c *config.Config) []string {
-	if s := nearest.Key(name, slices.Sorted(maps.Keys(c.Set.Jobs))); s != "" {
-		return []string{s}
-	}
-	return nil
 }
 
 // parseTime parses a time; without an offset it is in zone.

@@ -243,7 +243,7 @@ func TestRunReadsTheProcess(t *testing.T) {
 	stderr.Reset()
 	for _, asked := range []string{"version", "--version"} {
 		stdout.Reset()
-		if code := run(context.Background(), []string{asked}, strings.NewReader(""), &stdout, &stderr); code != exitFine || stdout.String() != line(readBuildInfo()) || !strings.HasPrefix(stdout.String(), "scheduler ") {
+		if code := run(context.Background(), []string{asked}, strings.NewReader(""), &stdout, &stderr); code != exitFine || stdout.String() != line(readBuildInfo())+"\n" || !strings.HasPrefix(stdout.String(), "scheduler ") {
 			t.Errorf("%s: exit code %d, stdout %s", asked, code, &stdout)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/config"
 )
 
 // formats are the values of --output.
@@ -68,18 +70,40 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// table writes rows in aligned columns below a heading; an empty cell shows as "-".
-func table(w io.Writer, heading string, rows [][]string) error {
+// table writes one row per item, in aligned columns below a heading; an empty cell shows as "-".
+func table[T any](w io.Writer, heading string, items []T, row func(T) []string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, strings.Join(strings.Fields(heading), "\t"))
-	for _, row := range rows {
-		for i, cell := range row {
-			if i > 0 {
-				fmt.Fprint(t, "\t")
-			}
-			fmt.Fprint(t, cellText(cell))
+	for _, item := range items {
+		cells := row(item)
+		for i, cell := range cells {
+			cells[i] = cellText(cell)
 		}
-		fmt.Fprintln(t)
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
 	return t.Flush()
+}
+
+// textLine prints a line, for print.
+func textLine(line string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, line)
+		return err
+	}
+}
+
+// refusal is a configuration's errors as JSON or YAML.
+type refusal struct {
+	Errors config.Errors `json:"errors"`
+}
+
+// refuse prints all errors of a configuration: as text on stderr, or with -o json and -o yaml on stdout.
+func (a *app) refuse(bad config.Errors) {
+	if a.output == "table" {
+		fmt.Fprintln(a.stderr, bad.Error())
+		return
+	}
+	if err := a.print(refusal{bad}, nil); err != nil {
+		fmt.Fprintln(a.stderr, bad.Error())
+	}
 }

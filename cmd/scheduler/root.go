@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 )
 
 // commands constructs every command of the program.
@@ -84,10 +85,11 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	_, usage := errors.AsType[usageError](err)
 	switch {
 	case err == nil:
 		return exitFine
-	case isUsage(err) || !a.started:
+	case usage || !a.started:
 		fmt.Fprintf(a.stderr, "scheduler: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
 		return exitUsage
 	default:
@@ -119,7 +121,7 @@ func newRootCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
-	root.SetVersionTemplate(line(readBuildInfo()))
+	root.SetVersionTemplate(line(readBuildInfo()) + "\n")
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.configFlag, "config", "c", "", "configuration `FILE` (else $LOCKSTEP_CONFIG, else ./"+defaultFile+")")
 	flags.StringVar(&a.serverFlag, "server", "", "`URL` of a running replica (else $LOCKSTEP_SERVER, else "+defaultServer+")")
@@ -217,13 +219,12 @@ func (u usageError) Unwrap() error { return u.error }
 // usagef is an error with exit code 2.
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-func isUsage(err error) bool { var u usageError; return errors.As(err, &u) }
-
-func didYouMean(names []string) string {
-	if len(names) == 0 {
-		return ""
+// didYouMean is a hint at the known name that is most like a wrong one; "" if none is.
+func didYouMean(name string, known []string) string {
+	if meant := nearest.Key(name, known); meant != "" {
+		return fmt.Sprintf("; did you mean %s?", meant)
 	}
-	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
+	return ""
 }
 
 // failure is the error's text without a second "scheduler: ".

@@ -99,24 +99,11 @@ func printCancelled(w io.Writer, t jobs.Task) error {
 	if !t.State.Ended() {
 		text = "was asked to stop"
 	}
-	_, err := fmt.Fprintf(w, "%s %s\n", t.ID, text)
-	return err
+	return textLine(t.ID + " " + text)(w)
 }
 
 // printID writes the id alone, for use in scripts.
-func printID(w io.Writer, t jobs.Task) error {
-	_, err := fmt.Fprintln(w, t.ID)
-	return err
-}
-
-func printIDs(w io.Writer, tasks ...jobs.Enqueued) error {
-	for _, t := range tasks {
-		if err := printID(w, t.Task); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func printID(w io.Writer, t jobs.Task) error { return textLine(t.ID)(w) }
 
 // attemptOf shows the number of attempts, and the maximum. Lost attempts do not use up retries, so the number may
 // exceed it.
@@ -163,10 +150,8 @@ func (a *app) showTask(w io.Writer, t wire.Task) error {
 	if err != nil || len(t.Attempts) == 0 {
 		return err
 	}
-	rows := make([][]string, len(t.Attempts))
-	for i, e := range t.Attempts {
-		rows[i] = []string{fmt.Sprint(e.Attempt), string(e.State), e.Replica, utc(e.StartedAt), exitCode(e.ExitCode), e.Reason, e.Error}
-	}
 	fmt.Fprintln(w, "\nEarlier attempts:")
-	return table(w, "ATTEMPT STATE REPLICA STARTED(UTC) EXIT REASON ERROR", rows)
+	return table(w, "ATTEMPT STATE REPLICA STARTED(UTC) EXIT REASON ERROR", t.Attempts, func(e jobs.Attempt) []string {
+		return []string{fmt.Sprint(e.Attempt), string(e.State), e.Replica, utc(e.StartedAt), exitCode(e.ExitCode), e.Reason, e.Error}
+	})
 }

@@ -79,8 +79,7 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 					fmt.Fprintf(a.stderr, "%s may use the API as %s, by %s.\n", name, role, file)
 				}
 				fmt.Fprintln(a.stderr, "This token is not shown again. Keep it secret:")
-				_, err := fmt.Fprintln(w, secret)
-				return err
+				return textLine(secret)(w)
 			})
 		},
 	}
@@ -141,15 +140,13 @@ func newTokenListCommand(a *app) *cobra.Command {
 				rows[i] = rowOf(t)
 			}
 			return a.print(rows, func(w io.Writer) error {
-				cells := make([][]string, len(rows))
-				for i, r := range rows {
+				return table(w, "NAME ROLE STATE EXPIRES SHA256", rows, func(r tokenRow) []string {
 					state := "valid"
 					if !r.Expires.IsZero() && !a.now().Before(r.Expires) {
 						state = "expired"
 					}
-					cells[i] = []string{r.Name, string(r.Role), state, utc(r.Expires), r.SHA256[:12]}
-				}
-				return table(w, "NAME ROLE STATE EXPIRES SHA256", cells)
+					return []string{r.Name, string(r.Role), state, utc(r.Expires), r.SHA256[:12]}
+				})
 			})
 		},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,12 +59,9 @@ func arguments(cmd *cobra.Command) (names []string) {
 // where says how to list the values of an argument.
 func where(name string) string {
 	switch name {
-	case "JOB":
-		return "; 'scheduler jobs list' shows the jobs"
-	case "TASK":
-		return "; 'scheduler tasks list' shows the tasks"
-	case "POOL":
-		return "; 'scheduler pools list' shows the pools"
+	case "JOB", "TASK", "POOL":
+		things := strings.ToLower(name) + "s"
+		return fmt.Sprintf("; 'scheduler %s list' shows the %s", things, things)
 	}
 	return ""
 }
@@ -79,11 +77,8 @@ func checkCommand(cmd *cobra.Command, args []string) error {
 			known = append(known, sub.Name())
 		}
 	}
-	problem := fmt.Sprintf("there is no command %q", cmd.CommandPath()+" "+args[0])
-	if meant := nearest.Key(args[0], known); meant != "" {
-		return usagef("%s; did you mean %s?", problem, meant)
-	}
-	return usagef("%s; there are %s", problem, strings.Join(known, ", "))
+	hint := cmp.Or(didYouMean(args[0], known), "; there are "+strings.Join(known, ", "))
+	return usagef("there is no command %q%s", cmd.CommandPath()+" "+args[0], hint)
 }
 
 // flagError rewrites the errors of the flag parser.

@@ -152,15 +152,14 @@ func (s summary) write(w io.Writer) error {
 	fmt.Fprintf(w, "store    %s\nlock     %s\nlisten   %s\n", cellText(s.Store), cellText(s.Lock), cellText(s.Listen))
 	if len(s.Pools) > 0 {
 		fmt.Fprintln(w)
-		rows := make([][]string, len(s.Pools))
-		for i, p := range s.Pools {
+		err := table(w, "POOL WORKERS MAX-RUNNING KINDS HANDLER", s.Pools, func(p poolSummary) []string {
 			limit := "no limit"
 			if p.MaxRunning > 0 {
 				limit = fmt.Sprint(p.MaxRunning)
 			}
-			rows[i] = []string{p.Name, fmt.Sprint(p.Workers), limit, strings.Join(p.Kinds, ","), shorten(p.Handler)}
-		}
-		if err := table(w, "POOL WORKERS MAX-RUNNING KINDS HANDLER", rows); err != nil {
+			return []string{p.Name, fmt.Sprint(p.Workers), limit, strings.Join(p.Kinds, ","), shorten(p.Handler)}
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -182,7 +181,7 @@ func (s summary) write(w io.Writer) error {
 			}
 			rows = append(rows, row)
 		}
-		return table(w, "JOB SCHEDULE ZONE NEXT", rows)
+		return table(w, "JOB SCHEDULE ZONE NEXT", rows, func(row []string) []string { return row })
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -48,7 +47,7 @@ func readBuildInfo() buildInfo {
 
 // line is the version as text.
 func line(b buildInfo) string {
-	return fmt.Sprintf("scheduler %s (%s, %s)\n", b.Version, b.Go, b.Platform)
+	return fmt.Sprintf("scheduler %s (%s, %s)", b.Version, b.Go, b.Platform)
 }
 
 func newVersionCommand(a *app) *cobra.Command {
@@ -57,10 +56,7 @@ func newVersionCommand(a *app) *cobra.Command {
 		Short: "Show the version of this program",
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuildInfo()
-			return a.print(b, func(w io.Writer) error {
-				_, err := io.WriteString(w, line(b))
-				return err
-			})
+			return a.print(b, textLine(line(b)))
 		},
 	}
 }

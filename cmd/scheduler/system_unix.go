@@ -3,6 +3,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"syscall"
@@ -28,3 +29,15 @@ func closeInherited() {
 
 // firstInherited is the first descriptor after the standard streams.
 const firstInherited = 3
+
+// terminalFlags open a terminal without blocking and without making it the controlling one.
+const terminalFlags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
+
+// openFiles is the process's limit of open files; 0: unknown or none.
+func openFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > math.MaxInt32 {
+		return 0
+	}
+	return int(limit.Cur)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/client"
+)
+
+func newPoolsCommand(a *app) *cobra.Command {
+	return group("pools", "Show pools, pause and resume them",
+		newPoolsListCommand(a),
+		newPoolsOverrideCommand(a, "pause", "Start no task of a pool until it is resumed", (*client.Client).PausePool),
+		newPoolsOverrideCommand(a, "resume", "Start tasks of a pool again", (*client.Client).ResumePool),
+	)
+}
+
+func newPoolsListCommand(a *app) *cobra.Command {
+	return newListCommand(a, listing[wire.Pool]{
+		short:   "List the pools and their numbers of tasks",
+		heading: "POOL STATE WORKERS MAX RUNNING PENDING SCHEDULED OLDEST",
+		fetch:   (*client.Client).Pools,
+		row: func(p wire.Pool) []string {
+			return []string{p.Name, poolState(p), number(p.Workers), number(p.MaxRunning), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
+		},
+	})
+}
+
+type setPool = func(*client.Client, context.Context, string) (wire.Pool, error)
+
+func newPoolsOverrideCommand(a *app, verb, short string, set setPool) *cobra.Command {
+	return newOverrideCommand(a, setting[wire.Pool]{
+		use: verb + " POOL", short: short, set: set, reset: (*client.Client).ResetPool,
+		long:    ", on all replicas. Running tasks go on. This overrides the configuration until --reset.",
+		message: func(p wire.Pool) string { return p.Name + " is " + poolState(p) },
+	})
+}
+
+func poolState(p wire.Pool) string {
+	switch {
+	case p.Retired:
+		return "retired"
+	case p.Paused:
+		return "paused"
+	}
+	return "active"
+}
+
+func newReplicasCommand(a *app) *cobra.Command {
+	return group("replicas", "Show the replicas", newReplicasListCommand(a))
+}
+
+func newReplicasListCommand(a *app) *cobra.Command {
+	cmd := newListCommand(a, listing[wire.Replica]{
+		short:   "List the replicas, and expired ones whose tasks are not reaped yet",
+		heading: "REPLICA STATE PROCESS ADDRESS WORKERS VERSION LOAD JOINED SEEN LABELS",
+		fetch:   (*client.Client).Replicas,
+		row: func(r wire.Replica) []string {
+			return []string{
+				r.ID, r.State, fmt.Sprintf("%s/%d", r.Host, r.PID), r.Address, number(r.Workers), r.Version,
+				number(int(r.Config)), a.ago(r.JoinedAt), a.ago(r.SeenAt), pairs(r.Labels),
+			}
+		},
+	})
+	cmd.Long = cmd.Short + ".\n\nLOAD is the number of the replica's load of a configuration; each start is a load. The live replica with the highest\n" +
+		"number governs. A replica with a lower number may have the same file; if its jobs differ, its /readyz and log say so."
+	return cmd
+}
+
+func newLocksCommand(a *app) *cobra.Command {
+	return group("locks", "Show the locks and their holders", newLocksListCommand(a))
+}
+
+func newLocksListCommand(a *app) *cobra.Command {
+	var prefix string
+	cmd := newListCommand(a, listing[wire.Lock]{
+		short:   "List the locks that are held",
+		heading: "LOCK OWNER TOKEN HELD NOTE",
+		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[wire.Lock], error) {
+			return c.Locks(ctx, prefix, p)
+		},
+		row: func(l wire.Lock) []string {
+			return []string{l.Key, l.Owner, fmt.Sprint(l.Token), a.ago(l.Since), l.Meta}
+		},
+	})
+	cmd.Long = "List the locks that are held: those of the scheduler itself below sys/, those of jobs and programs below user/."
+	cmd.Flags().StringVar(&prefix, "prefix", "", "only keys that begin with `PREFIX`")
+	return cmd
+}
+
+func newAuditCommand(a *app) *cobra.Command {
+	return group("audit", "Show who changed what", newListCommand(a, listing[wire.AuditEntry]{
+		short:   "List who changed what through the API, or tried to, the latest first",
+		heading: "AT(UTC) WHO ROLE FROM ACTION OBJECT STATUS TASK TASKS REQUESTS",
+		fetch:   (*client.Client).Audit,
+		row: func(e wire.AuditEntry) []string {
+			return []string{utc(e.At), e.Who, e.Role, e.Remote, e.Action, objectOf(e), fmt.Sprint(e.Status), e.TaskID, number(e.Tasks), number(max(e.Count, 1))}
+		},
+		latest: true,
+	}))
+}
+
+// objectOf names what the entry is about.
+func objectOf(e wire.AuditEntry) string {
+	if e.Object == "" && e.Count > 1 {
+		return "(several)"
+	}
+	return e.Object
+}

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package main
+
+import "os"
+
+// closeInherited is for Unix: elsewhere a child gets only the handles passed to it.
+func closeInherited() {}
+
+const terminalFlags = os.O_RDONLY // there is no /dev/tty
+
+// openFiles is the process's limit of open files; 0: unknown.
+func openFiles() int { return 0 }

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// disableDump is for Linux only.
-func disableDump() {}
