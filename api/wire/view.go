@@ -73,3 +73,46 @@ type Lock struct {
 	Meta  string    `json:"meta,omitempty"`
 	Since time.Time `json:"since,omitzero"` // server time
 }
+
+// Readiness is whether a replica starts new work, with its conditions.
+type Readiness struct {
+	Ready      bool        `json:"ready"`
+	Conditions []Condition `json:"conditions"`
+}
+
+// Condition is a condition of readiness, or a remark beside it.
+type Condition struct {
+	Name   string `json:"name"`             // "store", "lock", "clock", "configuration", "draining"
+	Ready  bool   `json:"ready"`            // false: this replica starts nothing new
+	Detail string `json:"detail,omitempty"` // for people; never empty when something is wrong
+}
+
+// AuditEntry is a write through the API, or a refused one, with its caller.
+type AuditEntry struct {
+	ID     string    `json:"id"`
+	At     time.Time `json:"at"`
+	Who    string    `json:"who"`               // name of the token; empty: access control was off
+	Role   string    `json:"role,omitempty"`    // of the token
+	Remote string    `json:"remote,omitempty"`  // address that the request came from
+	Action string    `json:"action"`            // the route, as in "POST /jobs/{name}/run"; with "?force=true" if it was forced
+	Object string    `json:"object,omitempty"`  // name or id that it was about; empty: several, of the requests that Count counts
+	Status int       `json:"status"`            // of the answer: 2xx it was done, 403 the role was too weak
+	TaskID string    `json:"task_id,omitempty"` // the first task that it made, or that was there under its idempotency key
+	Tasks  int       `json:"tasks,omitempty"`   // how many
+	Count  int       `json:"count,omitempty"`   // refused requests that the entry stands for, if more than one
+}
+
+// Due is a future due time.
+type Due struct {
+	At    time.Time `json:"at"`    // UTC
+	Local string    `json:"local"` // RFC 3339 in the schedule's zone
+}
+
+// DueTimes returns the first n due times of a schedule after a time; fewer if it ends.
+func DueTimes(s *jobs.Schedule, zone *time.Location, after time.Time, n int) []Due {
+	all := []Due{}
+	for t := s.Next(after); !t.IsZero() && len(all) < n; t = s.Next(t) {
+		all = append(all, Due{At: t.UTC(), Local: t.In(zone).Format(time.RFC3339)})
+	}
+	return all
+}

@@ -4,6 +4,12 @@
 // Times are UTC. Fields that do not apply are absent.
 package wire
 
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
 // List is a page of a list.
 type List[T any] struct {
 	Items []T    `json:"items"`
@@ -26,4 +32,28 @@ type Refusal struct {
 // Reset is the body of suspend, resume and pause. True removes the override: the configuration applies again.
 type Reset struct {
 	Reset bool `json:"reset,omitempty"`
+}
+
+// TriggerFilter selects ledger rows, latest first. Zero fields select everything.
+type TriggerFilter struct {
+	Job     string
+	Outcome jobs.Outcome
+	Result  jobs.State
+	Since   time.Time
+	Page
+}
+
+// TaskFilter selects tasks, latest id first. Zero fields select everything.
+type TaskFilter struct {
+	Pool  string
+	Job   string
+	State jobs.State
+	Page
+}
+
+// Page is one page of a list: at most Limit rows (1 … 500; 0 = 50) after the row that Cursor
+// names. Cursors are opaque; a broken one is jobs.ErrInvalid.
+type Page struct {
+	Limit  int
+	Cursor string
 }

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// listPools lists the pools by name; those that no live configuration has with ?retired=true only, or while they have
+// tasks.
+func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r, "limit", "cursor", "retired")
+	page, retired := q.page(), q.truth("retired")
+	if q.err != nil {
+		return q.err
+	}
+	rows, err := s.store.Pools(r.Context())
+	if err != nil {
+		return err
+	}
+	set := s.Replica.Set()
+	views := make([]wire.Pool, 0, len(rows))
+	for _, row := range rows {
+		if retired || row.Hash != "" || row.Pending+row.Scheduled+row.Running > 0 {
+			views = append(views, viewPool(set, row))
+		}
+	}
+	slices.SortFunc(views, func(a, b wire.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	return replyPage(w, "pools", views, func(v wire.Pool) string { return v.Name }, page)
+}
+
+func overridePool(paused bool) handler {
+	return func(s *server, w http.ResponseWriter, r *http.Request) error {
+		override, err := readOverride(w, r, paused)
+		if err != nil {
+			return err
+		}
+		name := r.PathValue("name")
+		if err := s.store.PausePool(r.Context(), name, by(r), override); err != nil {
+			return err
+		}
+		s.Replica.Wake()
+		row, err := s.poolRow(r.Context(), name)
+		if err != nil {
+			return err
+		}
+		return reply(w, http.StatusOK, viewPool(s.Replica.Set(), row))
+	}
+}
+
+func (s *server) poolRow(ctx context.Context, name string) (ledger.PoolStatus, error) {
+	rows, err := s.store.Pools(ctx)
+	if err != nil {
+		return ledger.PoolStatus{}, err
+	}
+	for _, row := range rows {
+		if row.Name == name {
+			return row, nil
+		}
+	}
+	return ledger.PoolStatus{}, notFound("there is no pool %s", quote(name))
+}
+
+func viewPool(set jobs.Set, row ledger.PoolStatus) wire.Pool {
+	v := row.View()
+	if pool, ok := set.Pool(row.Name); ok {
+		v.Description, v.Workers = pool.Description, pool.Workers
+		v.Kinds = slices.Sorted(maps.Keys(pool.Kinds))
+	}
+	return v
+}
+
+func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r, "limit", "cursor")
+	page := q.page()
+	if q.err != nil {
+		return q.err
+	}
+	peers, err := s.store.Replicas(r.Context())
+	if err != nil {
+		return err
+	}
+	views := make([]wire.Replica, len(peers))
+	for i, p := range peers {
+		views[i] = p.View()
+	}
+	// A live replica may have the id of an expired one.
+	key := func(v wire.Replica) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
+	slices.SortFunc(views, func(a, b wire.Replica) int { return cmp.Compare(key(a), key(b)) })
+	return replyPage(w, "replicas", views, key, page)
+}
+
+var keyPrefix = regexp.MustCompile(`^[!-~]{0,200}$`)
+
+// inspectTimeout bounds the call to the lock service.
+const inspectTimeout = 5 * time.Second
+
+// listLocks lists the held keys and their holders, in order; ?prefix= narrows it.
+func (s *server) listLocks(w http.ResponseWriter, r *http.Request) error {
+	if s.Locks == nil {
+		return notFound("this server has no lock service")
+	}
+	q := readQuery(r, "prefix", "limit", "cursor")
+	prefix, page := q.values.Get("prefix"), q.page()
+	if !keyPrefix.MatchString(prefix) {
+		q.refuse("prefix", "must be at most 200 printable ASCII characters without blanks")
+	}
+	if q.err != nil {
+		return q.err
+	}
+	views, err := s.inspect(r.Context(), prefix, page)
+	if err != nil {
+		return err
+	}
+	return replyPage(w, "locks", views, func(v wire.Lock) string { return v.Key }, page)
+}
+
+// inspect returns the page's locks, and one more if there are more.
+func (s *server) inspect(ctx context.Context, prefix string, page wire.Page) ([]wire.Lock, error) {
+	after, err := readCursor(page, "locks")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	var views []wire.Lock
+	for info, err := range s.Locks.Inspect(ctx, prefix) {
+		if err != nil {
+			return nil, newProblem(http.StatusServiceUnavailable, "unavailable", err.Error())
+		}
+		if info.Key <= after {
+			continue
+		}
+		views = append(views, wire.Lock{Key: info.Key, Token: int64(info.Token), Owner: info.Owner, Meta: info.Meta, Since: info.Since})
+		if len(views) > page.Limit {
+			break
+		}
+	}
+	return views, nil
+}
