@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -40,4 +41,52 @@ func unreadable(err error) Error {
 		return Error{File: bad.Path, Problem: bad.Problem, Hint: bad.Remedy}
 	}
 	return Error{Problem: err.Error()}
+}
+
+// maxSecret bounds a file that a key like password_file names, in bytes.
+const maxSecret = 64 << 10
+
+// secretField reads a text that errors never show. Empty means absent.
+func secretField[T any](place func(*T) *string) read[T] { return field((*reader).given, place) }
+
+// given is text, if it is not empty.
+func (r *reader) given(n *yaml.Node) (string, bool) {
+	value, ok := r.text(n)
+	return value, ok && value != ""
+}
+
+// secretFileField reads a secret from the file at the path given, without the line break at its end.
+func secretFileField[T any](place func(*T) *string) read[T] { return field((*reader).secret, place) }
+
+func (r *reader) secret(n *yaml.Node) (string, bool) {
+	path, ok := r.given(n)
+	if !ok {
+		return "", false
+	}
+	data, ok := r.secretFile(n, path)
+	secret := strings.TrimRight(string(data), "\r\n")
+	switch {
+	case !ok:
+	case secret == "":
+		r.fail(n, r.resolve(path)+" is empty", "")
+	case strings.ContainsAny(secret, "\r\n\x00"):
+		r.fail(n, r.resolve(path)+" has more than one line", "")
+	default:
+		return secret, true
+	}
+	return "", false
+}
+
+// secretFile reads a file that only its owner should be able to read. Others' read permission is a warning, since
+// container platforms mount secrets so; others' write permission is an error.
+func (r *reader) secretFile(n *yaml.Node, path string) ([]byte, bool) {
+	path = r.resolve(path)
+	file, ok := r.readFile(n, path, trustedfile.Rule{Limit: maxSecret, Secret: true})
+	if !ok {
+		return nil, false
+	}
+	if exposed := file.Exposed(); exposed != "" {
+		r.warn(n, path+" "+exposed, "chmod 600 "+path)
+	}
+	return file.Data, true
 }

@@ -14,15 +14,9 @@ import (
 // maxFiles bounds the included files.
 const maxFiles = 10_000
 
-var includedKeys = schema[definitions]{
-	"pools": func(_ *reader, n *yaml.Node, d *definitions) { d.pools = n },
-	"jobs":  func(_ *reader, n *yaml.Node, d *definitions) { d.jobs = n },
-}
-
 // readIncludes reads the files that a list of paths and patterns names, each file once, in the
 // order of the list and by name within a pattern.
-func (r *reader) readIncludes(n *yaml.Node) []definitions {
-	var all []definitions
+func (r *reader) readIncludes(n *yaml.Node) (all []*source) {
 	size := r.main.size
 	seen := map[string]bool{}
 	r.items(n, func(item *yaml.Node) {
@@ -52,8 +46,10 @@ func (r *reader) readIncludes(n *yaml.Node) []definitions {
 				continue
 			}
 			size += len(read.Data)
-			if d, ok := r.readIncluded(file, len(seen), read.Data); ok {
-				all = append(all, d)
+			included := &source{name: file, dir: filepath.Dir(file), order: len(seen)}
+			if parse(included, read.Data, &r.report) {
+				r.checkIncluded(included)
+				all = append(all, included)
 			}
 		}
 	})
@@ -78,22 +74,15 @@ func (r *reader) matches(item *yaml.Node, pattern string) ([]string, bool) {
 	return files, true
 }
 
-// readIncluded reads one included file up to its pools and jobs.
-func (r *reader) readIncluded(name string, order int, data []byte) (definitions, bool) {
-	file := &source{name: name, dir: filepath.Dir(name), order: order}
-	d := definitions{file: file}
-	if !parse(file, data, &r.report) {
-		return d, false
-	}
+// checkIncluded refuses keys other than pools and jobs.
+func (r *reader) checkIncluded(file *source) {
 	outerFile, outerPath := r.file, r.path
 	r.file, r.path = file, nil
 	defer func() { r.file, r.path = outerFile, outerPath }()
-	r.each(file.root, func(key, value *yaml.Node) {
-		read, known := includedKeys[key.Value]
+	r.each(file.root, func(key, _ *yaml.Node) {
 		_, main := documentKeys[key.Value]
 		switch {
-		case known:
-			read(r, value, &d)
+		case key.Value == "pools", key.Value == "jobs":
 		case key.Value == "include":
 			r.fail(key, "an included file cannot include others", "list all files in the main file")
 		case main:
@@ -102,5 +91,4 @@ func (r *reader) readIncluded(name string, order int, data []byte) (definitions,
 			r.unknown(key, []string{"jobs", "pools"})
 		}
 	})
-	return d, true
 }

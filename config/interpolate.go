@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -60,16 +61,10 @@ func interpolate(text string, env func(string) (string, bool), depth int) (resul
 	}
 }
 
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
+
 // variable returns the name of a variable that text starts with.
-func variable(text string) string {
-	for i := range len(text) {
-		c := text[i]
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
-			return text[:i]
-		}
-	}
-	return text
-}
+func variable(text string) string { return variableName.FindString(text) }
 
 // variablesOf lists the variables in text.
 func variablesOf(text string) string {

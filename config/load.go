@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -60,31 +62,28 @@ func (r *reader) load(data []byte) {
 		return
 	}
 	r.main = r.file
-	d := document{c: r.c, definitions: definitions{file: r.file}}
-	object(r, r.file.root, documentKeys, &d)
-	r.checkVersion(d.version)
+	object(r, r.main.root, documentKeys, r.c)
+	r.checkVersion(r.find(r.main.root, "version"))
 	r.checkSettings()
-	if d.defaults != nil {
-		r.within("defaults", func() { r.readDefaults(d.defaults) })
+	r.part(r.main, "defaults", r.readDefaults)
+	files := []*source{r.main}
+	r.part(r.main, "include", func(n *yaml.Node) { files = append(files, r.readIncludes(n)...) })
+	for _, f := range files {
+		r.part(f, "pools", r.readPools)
 	}
-	all := []definitions{d.definitions}
-	if d.include != nil {
-		r.within("include", func() { all = append(all, r.readIncludes(d.include)...) })
-	}
-	for _, d := range all {
-		if d.pools != nil {
-			r.file = d.file
-			r.within("pools", func() { r.readPools(d.pools) })
-		}
-	}
-	for _, d := range all {
-		if d.jobs != nil {
-			r.file = d.file
-			r.within("jobs", func() { r.readJobs(d.jobs) })
-		}
+	for _, f := range files {
+		r.part(f, "jobs", r.readJobs)
 	}
 	r.file = r.main
 	r.checkSet()
+}
+
+// part reads the value of one key of a file, if it is there.
+func (r *reader) part(file *source, key string, read func(n *yaml.Node)) {
+	r.file = file
+	if n := r.find(file.root, key); n != nil {
+		r.within(key, func() { read(n) })
+	}
 }
 
 // lookup returns a function that looks up a variable; the last of several entries counts.

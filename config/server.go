@@ -26,8 +26,8 @@ type Server struct {
 var serverKeys = schema[Server]{
 	"listen":          textField(func(c *Server) *string { return &c.Listen }),
 	"hosts":           readHosts,
-	"auth":            readAuth,
-	"tls":             readServerTLS,
+	"auth":            section(authKeys, func(c *Server) *Server { return c }),
+	"tls":             section(serverTLSKeys, func(c *Server) *Server { return c }),
 	"trusted_proxies": readProxies,
 	"insecure":        flagField(func(c *Server) *bool { return &c.Insecure }),
 }
@@ -41,9 +41,6 @@ var (
 		"key_file":  pathField(func(c *Server) *string { return &c.KeyFile }),
 	}
 )
-
-func readAuth(r *reader, n *yaml.Node, into *Server)      { object(r, n, authKeys, into) }
-func readServerTLS(r *reader, n *yaml.Node, into *Server) { object(r, n, serverTLSKeys, into) }
 
 var hostName = regexp.MustCompile(`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]{0,251}[a-zA-Z0-9_])?$`)
 

@@ -11,33 +11,21 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// document is the main file being read.
-type document struct {
-	c           *Config
-	version     *yaml.Node
-	include     *yaml.Node
-	defaults    *yaml.Node
-	definitions definitions
+// documentKeys are the keys of the main file. Those of unread are read later, in their order.
+var documentKeys = schema[Config]{
+	"version":  unread,
+	"name":     nameField(func(c *Config) *string { return &c.Set.Name }),
+	"include":  unread,
+	"replica":  section(replicaKeys, func(c *Config) *Replica { return &c.Replica }),
+	"store":    section(storeKeys, func(c *Config) *Store { return &c.Store }),
+	"lock":     section(lockKeys, func(c *Config) *Lock { return &c.Lock }),
+	"server":   section(serverKeys, func(c *Config) *Server { return &c.Server }),
+	"defaults": unread,
+	"pools":    unread,
+	"jobs":     unread,
 }
 
-// definitions are the pools and jobs of one file, which are read after the defaults.
-type definitions struct {
-	file        *source
-	pools, jobs *yaml.Node
-}
-
-var documentKeys = schema[document]{
-	"version":  func(_ *reader, n *yaml.Node, d *document) { d.version = n },
-	"name":     nameField(func(d *document) *string { return &d.c.Set.Name }),
-	"include":  func(_ *reader, n *yaml.Node, d *document) { d.include = n },
-	"replica":  section(replicaKeys, func(d *document) *Replica { return &d.c.Replica }),
-	"store":    section(storeKeys, func(d *document) *Store { return &d.c.Store }),
-	"lock":     section(lockKeys, func(d *document) *Lock { return &d.c.Lock }),
-	"server":   section(serverKeys, func(d *document) *Server { return &d.c.Server }),
-	"defaults": func(_ *reader, n *yaml.Node, d *document) { d.defaults = n },
-	"pools":    func(_ *reader, n *yaml.Node, d *document) { d.definitions.pools = n },
-	"jobs":     func(_ *reader, n *yaml.Node, d *document) { d.definitions.jobs = n },
-}
+func unread(*reader, *yaml.Node, *Config) {}
 
 var replicaKeys = schema[Replica]{
 	"id":             nameField(func(c *Replica) *string { return &c.ID }),
