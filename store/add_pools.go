@@ -36,7 +36,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		rows = append(rows, []any{name, p.Hash(), 0, p.MaxRunning, p.Retries.Attempts(), string(p.OnLost)})
 	}
 	return s.sure(ctx, "add pools", func(t *tx) error {
-		known, err := column[string](t, `SELECT name FROM {pools} WHERE hash <> ''`)
+		known, err := column[string](t.rows(`SELECT name FROM {pools} WHERE hash <> ''`))
 		if err != nil {
 			return err
 		}
@@ -56,10 +56,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			if row.Hash != "" && row.Config != 0 {
 				continue // a replica has loaded it
 			}
-			has, err := row.declare(ledger.DeclaredKinds(p))
-			if err != nil {
-				return err
-			}
+			has := row.declare(ledger.DeclaredKinds(p))
 			if row.Hash == "" {
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
@@ -84,11 +81,10 @@ func (t *tx) sameButForCapitals(names, known []string) error {
 		return nil
 	}
 	taken := map[string][]string{}
-	err := read(t, `SELECT name, hash FROM {pools}{share}`, nil, func(m *poolModel) error {
+	err := each(t.rows(`SELECT name, hash FROM {pools}{share}`), func(m *poolModel) {
 		if lower := strings.ToLower(m.Name); m.Hash != "" {
 			taken[lower] = append(taken[lower], m.Name)
 		}
-		return nil
 	})
 	var problems []error
 	for _, name := range added {
@@ -102,19 +98,15 @@ func (t *tx) sameButForCapitals(names, known []string) error {
 }
 
 // declare adds kinds to those that other programs have declared, unless one side declares no kinds.
-func (m poolModel) declare(has kinds) (kinds, error) {
-	if m.Hash == "" {
-		return has, nil
-	}
-	h, err := readHandled(m.Kinds)
-	before := h.names()
+func (m poolModel) declare(has kinds) kinds {
+	before := m.Kinds.is.names()
 	switch {
+	case m.Hash == "" || before == nil:
+		return has
 	case has == nil:
-		return before, err
-	case before == nil:
-		return has, err
+		return before
 	}
-	return has.and(before), err
+	return has.and(before)
 }
 
 // declared is what {pools} keeps of kinds without handlers.

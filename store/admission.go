@@ -59,8 +59,8 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 		return nil
 	}
 	var limited []string
-	err := readOf(t, "SELECT name, hash, paused, max_running, max_attempts, on_lost FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock,
-		sqlkit.Keys(names), nil, func(m *poolModel) error {
+	err := each(t.rows("SELECT name, hash, paused, max_running, max_attempts, on_lost FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock, sqlkit.Keys(names)),
+		func(m *poolModel) {
 			p, share := &poolRow{hash: m.Hash, paused: m.Paused != nil && *m.Paused, maxRunning: m.MaxRunning}, a.Pools[m.Name]
 			p.policy.MaxAttempts, p.policy.OnLost = m.MaxAttempts, jobs.OnLost(m.OnLost)
 			switch {
@@ -71,17 +71,13 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 				limited = append(limited, m.Name)
 			}
 			a.pools[m.Name] = p
-			return nil
 		})
 	if err != nil || len(limited) == 0 {
 		return err
 	}
 	running := map[string]int{}
-	err = readOf(t, "SELECT pool, COUNT(*) AS n FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND {in name pool} GROUP BY pool",
-		sqlkit.Keys(limited), nil, func(c *tally) error {
-			running[c.Pool] = c.N
-			return nil
-		})
+	err = each(t.rows("SELECT pool, COUNT(*) AS n FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND {in name pool} GROUP BY pool", sqlkit.Keys(limited)),
+		func(c *tally) { running[c.Pool] = c.N })
 	for _, name := range limited {
 		p := a.pools[name]
 		free := p.maxRunning - running[name]
@@ -139,7 +135,7 @@ func (a *admission) admitNew(t *tx, r openTask, job *jobRow) (_ openTask, ok boo
 	}
 	if p.maxRunning > 0 {
 		if p.ahead == nil {
-			ranks, err := column[int](t, "SELECT rank_order FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?", r.Pool, p.room)
+			ranks, err := column[int](t.rows("SELECT rank_order FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?", r.Pool, p.room))
 			if err != nil {
 				return r, false, err
 			}

@@ -10,7 +10,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
-	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // AddAudit adds an entry to the audit, at the database's time. Texts that are too long for their
@@ -77,15 +76,5 @@ func (t *tx) auditPage(cursor string, n int) ([]wire.AuditEntry, error) {
 		}
 		q = q.Where("at <= ?", at).Where("NOT (at = ? AND id >= ?)", at, after[1])
 	}
-	return list(q.Order("at DESC, id DESC").Limit(n), (*auditModel).entry)
-}
-
-// Index: audit_at, then the primary key.
-func sweepAudit(t *tx, before int64, limit int) (int, error) {
-	ids, err := column[string](t, "SELECT id FROM {audit} WHERE at<? ORDER BY at LIMIT ?", before, limit)
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	_, err = t.ExecRows("{delete} {audit} AS t{by_key} WHERE {in name id}", sqlkit.Keys(ids))
-	return len(ids), err
+	return list(rowsOf(q.Order("at DESC, id DESC").Limit(n)), (*auditModel).entry)
 }

@@ -72,10 +72,6 @@ func askOwner(t *tx, row openTask, why string) error {
 
 // endedTask reads a row of {done}, without its payload.
 func (t *tx) endedTask(id string) (task jobs.Task, found bool, err error) {
-	err = read(t, "SELECT "+doneFacts+" FROM {done} WHERE id=?", []any{id}, func(m *doneModel) error {
-		found = true
-		task, err = m.Task.task()
-		return err
-	})
+	err = each(t.rows("SELECT "+doneFacts+" FROM {done} WHERE id=?", id), func(m *doneModel) { task, found = m.Task.task(), true })
 	return task, found, err
 }

@@ -155,7 +155,7 @@ func (w *claim) ask(r openTask) {
 //
 // Index: primary key of triggers.
 func (w *claim) startTriggers(t *tx) error {
-	_, err := t.ExecRows("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+ofTrigger,
+	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+ofTrigger,
 		sqlkit.Rows(bornOfTriggers(w.read()), triggerKey), micros(w.now))
 	return err
 }
@@ -190,8 +190,8 @@ func (w *claim) read() []openTask {
 //
 // Index: primary key.
 func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
-	got, err := columnOf[string](t, "SELECT id FROM {tasks} WHERE {in name id} AND state+0=2 AND claim_id=? ORDER BY id"+lock,
-		sqlkit.Rows(w.read(), func(r openTask) []any { return []any{r.ID} }), w.ID)
+	got, err := column[string](t.rows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=2 AND claim_id=? ORDER BY id"+lock,
+		sqlkit.Rows(w.read(), func(r openTask) []any { return []any{r.ID} }), w.ID))
 	return func(id string) bool { _, is := slices.BinarySearch(got, id); return is }, err
 }
 

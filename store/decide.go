@@ -124,14 +124,14 @@ func (w *decision) lock(t *tx) (err error) {
 // Index: tasks_job.
 func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	if len(w.rows) > 0 {
-		err := readOf(t, "SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE {in name job} ORDER BY job, id",
-			sqlkit.Rows(w.rows, func(r *jobRow) []any { return []any{r.Name} }), nil, func(m *taskFields) error {
+		err := each(t.rows("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE {in name job} ORDER BY job, id",
+			sqlkit.Rows(w.rows, func(r *jobRow) []any { return []any{r.Name} })),
+			func(m *taskFields) {
 				r, _ := findJob(w.rows, m.Job)
 				r.Open = append(r.Open, ledger.OpenTask{
 					ID: m.ID, ScheduledAt: fromMicros(m.TriggerAt), State: taskState(m.State), Pool: m.Pool, Attempt: m.Attempt, Replica: m.Replica,
 					RunAt: fromMicros(m.RunAt), StartedAt: fromMicros(m.StartedAt),
 				})
-				return nil
 			})
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"reflect"
 	"time"
 
 	"gorm.io/gorm/clause"
@@ -87,20 +88,19 @@ func (m poolModel) differs(d *ledger.PoolDef) bool {
 		return m.Hash != ""
 	}
 	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || m.MaxAttempts != d.MaxAttempts || m.OnLost != string(onLost(d.Retry)) ||
-		string(m.Kinds) != string(handled{d.Hash, d.Kinds}.encode())
+		!reflect.DeepEqual(m.Kinds.is, handled{d.Hash, d.Kinds})
 }
 
 // other is the definition that governs, for a replica that has loaded another one for the pool.
-func (m poolModel) other(name string) (ledger.OtherPool, error) {
+func (m poolModel) other(name string) ledger.OtherPool {
 	o := ledger.OtherPool{Name: name, Hash: m.Hash}
 	if m.Hash == "" {
-		return o, nil
+		return o
 	}
-	has, err := readHandled(m.Kinds)
-	if o.MaxRunning = m.MaxRunning; has.Hash == m.Hash { // else a program that writes no kinds wrote the row
-		o.Kinds = has.Kinds
+	if o.MaxRunning = m.MaxRunning; m.Kinds.is.Hash == m.Hash { // else a program that writes no kinds wrote the row
+		o.Kinds = m.Kinds.is.Kinds
 	}
-	return o, err
+	return o
 }
 
 func onLost(retry bool) jobs.OnLost {
@@ -126,12 +126,12 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 			row.Hash = ""
 		} else {
 			row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
-			row.Kinds = handled{d.Hash, d.Kinds}.encode()
+			row.Kinds.is = handled{d.Hash, d.Kinds}
 		}
 		row.Config = config
 		changed = append(changed, row)
 	}
-	return upsert(t, changed, func(m poolModel) int { return len(m.Kinds) })
+	return upsert(t, changed, func(m poolModel) int { return len(m.Kinds.is.encode()) })
 }
 
 // defined reads all rows of {jobs} or {pools}, or those with the given names, which must be sorted; lock is for these alone.
@@ -144,10 +144,7 @@ func defined[M interface{ id() string }](t *tx, names []string, lock bool) (map[
 		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
 	}
 	all := map[string]M{}
-	err := rows(q, func(m *M) error {
-		all[(*m).id()] = *m
-		return nil
-	})
+	err := each(rowsOf(q), func(m *M) { all[(*m).id()] = *m })
 	return all, err
 }
 

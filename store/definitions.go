@@ -79,11 +79,7 @@ func (s replica) Assert(ctx context.Context, session string, d ledger.Definition
 		stalePools, staleJobs = stale(pools, poolDefs, poolModel.differs), stale(jobs, jobDefs, jobModel.differs)
 		otherwise = ledger.Assertion{Jobs: staleJobs}
 		for _, name := range stalePools {
-			other, err := pools[name].other(name)
-			if err != nil {
-				return err
-			}
-			otherwise.Pools = append(otherwise.Pools, other)
+			otherwise.Pools = append(otherwise.Pools, pools[name].other(name))
 		}
 		return nil
 	})
@@ -192,12 +188,10 @@ func (t *tx) overdue(until time.Time, limit int) *gorm.DB {
 	return t.upcoming().Where("next_at <= ?", micros(until)).Order("next_at").Limit(limit)
 }
 
-func (s *Store) upcoming(ctx context.Context, op string, of func(t *tx) *gorm.DB) (all []ledger.Upcoming, err error) {
-	err = s.read(ctx, op, func(t *tx) error {
-		all, err = list(of(t), func(m *jobModel) ledger.Upcoming {
+func (s *Store) upcoming(ctx context.Context, op string, of func(t *tx) *gorm.DB) ([]ledger.Upcoming, error) {
+	return get(ctx, s.read, op, func(t *tx) ([]ledger.Upcoming, error) {
+		return list(rowsOf(of(t)), func(m *jobModel) ledger.Upcoming {
 			return ledger.Upcoming{Job: m.Name, NextAt: fromMicros(m.NextAt), Waits: m.WaitingAt > 0}
 		})
-		return err
 	})
-	return all, err
 }

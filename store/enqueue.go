@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -96,40 +95,37 @@ func (t *tx) fillPools(batch []*newTask) (governing map[string]kinds, now time.T
 	}
 	sorted := slices.Sorted(maps.Keys(names))
 	governing = map[string]kinds{}
-	var at sql.NullInt64
-	namespace, whose := sql.NullString{}, `NULL`
+	var at *int64
+	var namespace *string
+	whose := `NULL`
 	if t.callers {
 		whose = `(SELECT value FROM {meta} WHERE name = 'namespace')`
 	}
-	err = t.QueryRows(`SELECT name, hash, max_attempts, on_lost, kinds, {now}, `+whose+` FROM {pools} WHERE hash <> '' AND {in name name}`, sqlkit.Keys(sorted), nil, // primary key
-		func(scan func(...any) error) error {
-			var name, hash, onLost string
-			var attempts int
-			var text []byte
-			if err := scan(&name, &hash, &attempts, &onLost, &text, &at, &namespace); err != nil {
-				return err
+	err = each(t.rows(`SELECT name, hash, max_attempts, on_lost, kinds, {now} AS now_at, `+whose+` AS namespace FROM {pools} WHERE hash <> '' AND {in name name}`, sqlkit.Keys(sorted)), // primary key
+		func(m *struct {
+			Pool      poolModel `gorm:"embedded"`
+			NowAt     *int64
+			Namespace *string
+		}) {
+			at, namespace = m.NowAt, m.Namespace
+			governing[m.Pool.Name] = m.Pool.Kinds.is.governs(m.Pool.Hash)
+			for _, p := range names[m.Pool.Name] {
+				p.task.MaxAttempts, p.task.OnLost = m.Pool.MaxAttempts, jobs.OnLost(m.Pool.OnLost)
 			}
-			has, err := readHandled(text)
-			if err != nil {
-				return err
-			}
-			governing[name] = has.governs(hash)
-			for _, p := range names[name] {
-				p.task.MaxAttempts, p.task.OnLost = attempts, jobs.OnLost(onLost)
-			}
-			delete(names, name)
-			return nil
+			delete(names, m.Pool.Name)
 		})
 	if err != nil {
 		return nil, now, err
 	}
 	if t.callers {
-		if !namespace.Valid { // none of the pools exists
-			if namespace.String, err = t.ownNamespace(); err != nil {
+		if namespace == nil { // none of the pools exists
+			id, err := t.ownNamespace()
+			if err != nil {
 				return nil, now, err
 			}
+			namespace = &id
 		}
-		if err := t.ours(namespace.String); err != nil {
+		if err := t.ours(*namespace); err != nil {
 			return nil, now, err
 		}
 	}
@@ -138,8 +134,8 @@ func (t *tx) fillPools(batch []*newTask) (governing map[string]kinds, now time.T
 			return nil, now, t.unknownPool(name)
 		}
 	}
-	if at.Valid {
-		return governing, fromMicros(at.Int64), nil
+	if at != nil {
+		return governing, fromMicros(*at), nil
 	}
 	now, err = t.Now()
 	return governing, now, err
@@ -147,7 +143,7 @@ func (t *tx) fillPools(batch []*newTask) (governing map[string]kinds, now time.T
 
 // unknownPool names the pools that exist: the name is wrong, or no replica has loaded the pool yet.
 func (t *tx) unknownPool(name string) error {
-	known, err := column[string](t, `SELECT name FROM {pools} WHERE hash <> '' ORDER BY name LIMIT 10`)
+	known, err := column[string](t.rows(`SELECT name FROM {pools} WHERE hash <> '' ORDER BY name LIMIT 10`))
 	switch {
 	case err != nil:
 		return err
@@ -175,8 +171,8 @@ func (t *tx) takeKeys(batch []*newTask, now time.Time) error {
 		return err
 	}
 	for part := range slices.Chunk(keyed, sqlkit.MaxRows) {
-		err := t.QueryRows(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE {in name pool, name idem_key}{share}`, // primary key
-			sqlkit.Rows(part, func(p *newTask) []any { return []any{p.task.Pool, p.key} }), nil,
+		err := t.Query(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE {in name pool, name idem_key}{share}`, // primary key
+			[]any{sqlkit.Rows(part, func(p *newTask) []any { return []any{p.task.Pool, p.key} })},
 			func(scan func(...any) error) error {
 				var pool, key, id, body string
 				if err := scan(&pool, &key, &id, &body); err != nil {

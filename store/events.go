@@ -36,7 +36,7 @@ func (t *tx) keepEvents(now time.Time, events []happening) error {
 //
 // Index: primary key.
 func (t *tx) events(after string, limit int) ([]ledger.Event, error) {
-	return list(table[eventModel](t).Where("id > ?", after).Order("id").Limit(limit), (*eventModel).event)
+	return list(rowsOf(table[eventModel](t).Where("id > ?", after).Order("id").Limit(limit)), (*eventModel).event)
 }
 
 // fillHashes fills in the hashes of the current definitions of the jobs and pools of events.
@@ -58,15 +58,11 @@ func (t *tx) fillHashes(events []ledger.Event) error {
 				places[n] = append(places[n], i)
 			}
 		}
-		if len(places) == 0 {
-			continue
-		}
 		names := slices.Sorted(maps.Keys(places))
-		err := readOf(t, "SELECT name, hash FROM "+table+" WHERE {in name name}", sqlkit.Keys(names), nil, func(m *jobModel) error {
+		err := each(t.rows("SELECT name, hash FROM "+table+" WHERE {in name name}", sqlkit.Keys(names)), func(m *jobModel) {
 			for _, i := range places[m.Name] {
 				events[i].Hash = m.Hash
 			}
-			return nil
 		})
 		if err != nil {
 			return err

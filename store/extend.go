@@ -41,17 +41,15 @@ func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error 
 	found := map[pair]bool{}
 	sorted := slices.SortedFunc(slices.Values(moves), func(a, b ledger.Extension) int { return strings.Compare(a.TaskID, b.TaskID) })
 	for part := range slices.Chunk(sorted, sqlkit.MaxRows) {
-		_, err := t.ExecRows("UPDATE {each}{tasks}{by_key} SET may_run_until={int until} WHERE may_run_until<{int until} AND "+ownedBy,
+		_, err := t.Exec("UPDATE {each}{tasks}{by_key} SET may_run_until={int until} WHERE may_run_until<{int until} AND "+ownedBy,
 			sqlkit.Rows(part, func(e ledger.Extension) []any { return []any{micros(e.Until), e.TaskID, e.Token} }), session, session)
 		if err != nil {
 			return err
 		}
 		// Rows affected are not enough: a row that has the value already is not counted.
-		err = readOf(t, "SELECT id, token FROM {tasks} WHERE "+ownedBy,
-			sqlkit.Rows(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} }), []any{session, session}, func(m *taskFields) error {
-				found[pair{m.ID, m.Token}] = true
-				return nil
-			})
+		err = each(t.rows("SELECT id, token FROM {tasks} WHERE "+ownedBy,
+			sqlkit.Rows(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} }), session, session),
+			func(m *taskFields) { found[pair{m.ID, m.Token}] = true })
 		if err != nil {
 			return err
 		}

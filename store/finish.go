@@ -84,7 +84,7 @@ func (w *finish) write(t *tx) (err error) {
 //
 // Index: primary key.
 func (w *finish) own(t *tx) (foreign []int, err error) {
-	rows, err := t.openTasksOf(taskFacts, " WHERE {in name id} ORDER BY id"+w.lock,
+	rows, err := t.openTasks(taskFacts, " WHERE {in name id} ORDER BY id"+w.lock,
 		sqlkit.Rows(w.results, func(r ledger.Result) []any { return []any{r.TaskID} }))
 	if err != nil {
 		return nil, err
@@ -141,12 +141,9 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 func (w *finish) ended(t *tx, foreign []int) error {
 	wanted := sqlkit.Rows(foreign, func(i int) []any { return []any{w.results[i].TaskID} })
 	done := map[string]openTask{}
-	err := readOf(t, "SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE {in name id} ORDER BY id"+w.lock,
-		wanted, nil, func(m *doneModel) error {
-			task, err := m.Task.task()
-			done[task.ID] = openTask{Task: task, row: m.Late, mayRunUntil: fromMicros(m.MayRunUntil)}
-			return err
-		})
+	err := each(t.rows("SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE {in name id} ORDER BY id"+w.lock, wanted), func(m *doneModel) {
+		done[m.Task.ID] = openTask{Task: m.Task.task(), row: m.Late, mayRunUntil: fromMicros(m.MayRunUntil)}
+	})
 	if err != nil {
 		return err
 	}
@@ -156,9 +153,8 @@ func (w *finish) ended(t *tx, foreign []int) error {
 		state jobs.State
 	}
 	earlier := map[attempt]bool{}
-	err = readOf(t, "SELECT task_id, token, state FROM {attempts} WHERE {in name task_id}", wanted, nil, func(m *attemptModel) error {
+	err = each(t.rows("SELECT task_id, token, state FROM {attempts} WHERE {in name task_id}", wanted), func(m *attemptModel) {
 		earlier[attempt{m.TaskID, m.Token, m.State}] = true
-		return nil
 	})
 	if err != nil {
 		return err
@@ -211,7 +207,7 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 }
 
 func (t *tx) replacePart(now time.Time, late []move) error {
-	_, err := t.ExecRows(`UPDATE {each}{triggers}{by_key}
+	_, err := t.Exec(`UPDATE {each}{triggers}{by_key}
 		SET outcome='ran', result={name end}, reason=`+forcedReason+`, reason_code={name code}, finished_at=?
 		WHERE COALESCE(outcome, '')='lost' AND `+ofTrigger,
 		sqlkit.Rows(bornOfTriggers(late), func(m move) []any {

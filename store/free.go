@@ -66,7 +66,7 @@ func (t *tx) lockFreeStripes(names []string) (mine, busy []string, err error) {
 	}
 	stripes = sqlkit.Distinct(stripes)
 	locked, err := lockFree(len(stripes), func(lock string) ([]int, error) {
-		return columnOf[int](t, "SELECT stripe FROM {stripes}{by_key} WHERE {in int stripe} ORDER BY stripe"+lock, sqlkit.Rows(stripes, func(n int) []any { return []any{n} }))
+		return column[int](t.rows("SELECT stripe FROM {stripes}{by_key} WHERE {in int stripe} ORDER BY stripe"+lock, sqlkit.Rows(stripes, func(n int) []any { return []any{n} })))
 	})
 	for _, name := range names {
 		if len(locked) == 0 || slices.Contains(locked, ledger.Stripe(name)) { // without such rows there is no guard

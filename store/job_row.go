@@ -27,20 +27,17 @@ func (t *tx) lockJobs(names []string) ([]*jobRow, error) {
 // selectJobs reads the rows of those jobs that exist, and whose next due time has come by dueBy, if that is
 // not zero, sorted by name; lock ends the statement.
 func (t *tx) selectJobs(names []string, dueBy time.Time, lock string) ([]*jobRow, error) {
-	var rows []*jobRow
-	where, args := "{in name name}", []any(nil)
+	where, args := "{in name name}", []any{sqlkit.Keys(names)}
 	if !dueBy.IsZero() {
-		where, args = where+" AND next_at>0 AND next_at<=?", []any{micros(dueBy)}
+		where, args = where+" AND next_at>0 AND next_at<=?", append(args, micros(dueBy))
 	}
-	err := readOf(t, "SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
-		where+" ORDER BY name"+lock, sqlkit.Keys(names), args, func(m *jobModel) error {
+	return list(t.rows("SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
+		where+" ORDER BY name"+lock, args...), func(m *jobModel) *jobRow {
 		r := &jobRow{next: fromMicros(m.NextAt), waiting: fromMicros(m.WaitingAt)}
 		r.Name, r.Hash, r.Fence, r.Suspended = m.Name, m.Hash, m.Fence, m.Suspended
 		r.Cursor, r.BusyUntil = fromMicros(m.CursorAt), fromMicros(m.BusyUntil)
-		rows = append(rows, r)
-		return nil
+		return r
 	})
-	return rows, err
 }
 
 // saveJobs writes the changed ones in one statement. The rows are locked, so they exist: the INSERT

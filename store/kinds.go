@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -41,17 +40,6 @@ func (h handled) encode() []byte {
 	return text
 }
 
-// readHandled is the inverse of encode; what is missing means any.
-func readHandled(text []byte) (h handled, err error) {
-	if len(text) == 0 {
-		return h, nil
-	}
-	if err := json.Unmarshal(text, &h); err != nil {
-		return h, fmt.Errorf("kinds of a pool: %w", err)
-	}
-	return h, nil
-}
-
 func (h handled) names() kinds {
 	if h.Kinds == nil {
 		return nil
@@ -85,9 +73,9 @@ func (h handled) beside(top handled) kinds {
 func (t *tx) keepKinds(config int64, pools []ledger.PoolDef) error {
 	all := make([]kindsModel, len(pools))
 	for i, p := range pools {
-		all[i] = kindsModel{p.Name, config, handled{p.Hash, p.Kinds}.encode()}
+		all[i] = kindsModel{p.Name, config, encoded[handled]{handled{p.Hash, p.Kinds}}}
 	}
-	return upsert(t, all, func(m kindsModel) int { return len(m.Kinds) })
+	return upsert(t, all, func(m kindsModel) int { return len(m.Kinds.is.encode()) })
 }
 
 // loaded is what a live replica has, by pool; none: its program is older than {kinds}.
@@ -103,23 +91,17 @@ type loaded struct {
 func (t *tx) loaded() ([]*loaded, error) {
 	by := map[int64]*loaded{}
 	// A session that has loaded has a row for the pool default at least, unless its program is older than the table.
-	err := t.Query(`SELECT s.config, s.draining, COALESCE(k.pool, ''), COALESCE(k.kinds, '') FROM {sessions} s
-		LEFT JOIN {kinds} k ON k.config = s.config WHERE s.dead = 0 AND s.config > 0`, nil, func(scan func(...any) error) error {
-		l := loaded{pools: map[string]handled{}}
-		var pool string
-		var text []byte
-		if err := scan(&l.config, &l.draining, &pool, &text); err != nil {
-			return err
+	err := each(t.rows(`SELECT s.config, s.draining, COALESCE(k.pool, '') AS pool, COALESCE(k.kinds, '') AS kinds FROM {sessions} s
+		LEFT JOIN {kinds} k ON k.config = s.config WHERE s.dead = 0 AND s.config > 0`), func(m *struct {
+		Row      kindsModel `gorm:"embedded"`
+		Draining bool
+	}) {
+		if by[m.Row.Config] == nil {
+			by[m.Row.Config] = &loaded{m.Row.Config, m.Draining, map[string]handled{}}
 		}
-		if by[l.config] == nil {
-			by[l.config] = &l
+		if m.Row.Pool != "" {
+			by[m.Row.Config].pools[m.Row.Pool] = m.Row.Kinds.is
 		}
-		if pool == "" {
-			return nil
-		}
-		has, err := readHandled(text)
-		by[l.config].pools[pool] = has
-		return err
 	})
 	return slices.SortedFunc(maps.Values(by), func(a, b *loaded) int { return cmp.Compare(a.config, b.config) }), err
 }
@@ -238,11 +220,10 @@ func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 	}
 	for part := range slices.Chunk(looks, 100) {
 		text, args := unrunnableQuery(part)
-		err := read(t, text, args, func(c *tally) error {
+		err := each(t.rows(text, args...), func(c *tally) {
 			if p := rows[c.Pool]; !kinds(p.Kinds).have(c.Kind) {
 				p.Unrunnable = append(p.Unrunnable, ledger.Unrunnable{Kind: c.Kind, Tasks: c.N, Since: fromMicros(c.Since)})
 			}
-			return nil
 		})
 		if err != nil {
 			return err

@@ -44,11 +44,10 @@ func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostT
 				WHERE job=? AND state='lost' ORDER BY id DESC LIMIT ?) AS latest WHERE may_run_until>?`)
 			args = append(args, name, lostLook, micros(now))
 		}
-		err := read(t, strings.Join(looks, " UNION ALL "), args, func(m *doneModel) error {
+		err := each(t.rows(strings.Join(looks, " UNION ALL "), args...), func(m *doneModel) {
 			lost[m.Task.Job] = append(lost[m.Task.Job], ledger.LostTask{
 				ID: m.Task.ID, ScheduledAt: fromMicros(m.Task.TriggerAt), Replica: m.Task.Replica, At: fromMicros(m.Task.FinishedAt), Until: fromMicros(m.MayRunUntil),
 			})
-			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -64,7 +63,7 @@ func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostT
 //
 // Index: primary key.
 func (t *tx) giveUp(lost []ledger.LostTask) error {
-	_, err := t.ExecRows("UPDATE {done}{by_key} SET may_run_until=0 WHERE {in name id}",
+	_, err := t.Exec("UPDATE {done}{by_key} SET may_run_until=0 WHERE {in name id}",
 		sqlkit.Rows(lost, func(l ledger.LostTask) []any { return []any{l.ID} }))
 	return err
 }

@@ -43,23 +43,22 @@ type poolModel struct {
 	OnLost                  string
 	Paused                  *bool
 	PausedBy                string
-	Kinds                   []byte // see handled
+	Kinds                   encoded[handled]
 }
 
 func (m poolModel) id() string { return m.Name }
 
-func (m *poolModel) status() (ledger.PoolStatus, error) {
-	has, err := readHandled(m.Kinds)
+func (m *poolModel) status() ledger.PoolStatus {
 	return ledger.PoolStatus{
-		Name: m.Name, Hash: m.Hash, MaxRunning: m.MaxRunning, Paused: m.Paused, PausedBy: m.PausedBy, Kinds: has.governs(m.Hash),
-	}, err
+		Name: m.Name, Hash: m.Hash, MaxRunning: m.MaxRunning, Paused: m.Paused, PausedBy: m.PausedBy, Kinds: m.Kinds.is.governs(m.Hash),
+	}
 }
 
 // kindsModel is a row of {kinds}.
 type kindsModel struct {
 	Pool   string `gorm:"primaryKey"`
 	Config int64  `gorm:"primaryKey;autoIncrement:false"`
-	Kinds  []byte // see handled
+	Kinds  encoded[handled]
 }
 
 // standingModel is a row of {standings}.

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -22,22 +20,18 @@ type sessionModel struct {
 	PIDStart         int64 `gorm:"column:pid_start"`
 	Version, Address string
 	Workers          int
-	Labels           []byte
+	Labels           encoded[map[string]string]
 	JoinedAt, SeenAt int64
 }
 
 var sessionColumns = columnsOf(sessionModel{})
 
-func (m *sessionModel) peer() (ledger.Peer, error) {
-	p := ledger.Peer{
+func (m *sessionModel) peer() ledger.Peer {
+	return ledger.Peer{
 		Member: ledger.Member{
 			Replica: m.Replica, Host: m.Host, PID: m.PID, PIDStart: m.PIDStart, BootID: m.BootID, Version: m.Version, Address: m.Address,
-			Workers: m.Workers, LockService: m.LockService, TTL: time.Duration(m.TTL) * time.Microsecond, Config: m.Config,
+			Workers: m.Workers, Labels: m.Labels.is, LockService: m.LockService, TTL: time.Duration(m.TTL) * time.Microsecond, Config: m.Config,
 		},
 		Session: m.ID, Beat: m.Beat, Dead: m.Dead, Draining: m.Draining, JoinedAt: fromMicros(m.JoinedAt), SeenAt: fromMicros(m.SeenAt),
 	}
-	if err := json.Unmarshal(m.Labels, &p.Labels); err != nil {
-		return p, fmt.Errorf("labels of session %s: %w", p.Session, err)
-	}
-	return p, nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -31,7 +30,8 @@ type taskFields struct {
 	StartedAt           int64
 	FinishedAt          int64 `gorm:"-:migration"` // of {done} alone
 	MadeBy              string
-	Tags, Payload       []byte
+	Tags                encoded[[]string]
+	Payload             []byte
 	PayloadSize         int `gorm:"-:migration"` // LENGTH(payload), where a list leaves out a long one
 }
 
@@ -86,24 +86,19 @@ func taskState(row string) jobs.State {
 	return jobs.State(row)
 }
 
-func (m *taskFields) task() (jobs.Task, error) {
+func (m *taskFields) task() jobs.Task {
 	t := jobs.Task{
 		ID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, ScheduledAt: fromMicros(m.TriggerAt), Seq: m.TriggerSeq, State: taskState(m.State),
 		Reason: m.Reason, ReasonCode: m.ReasonCode, Attempt: m.Attempt, MaxAttempts: m.MaxAttempts, Lost: m.Losses, Token: m.Token,
 		Replica: m.Replica, Priority: -m.RankOrder, RunAt: fromMicros(m.RunAt), CreatedAt: fromMicros(m.CreatedAt), StartedAt: fromMicros(m.StartedAt),
 		FinishedAt: fromMicros(m.FinishedAt), ExitCode: m.ExitCode, Error: string(m.Error), PayloadSize: max(m.PayloadSize, len(m.Payload)),
-		RetryOf: m.RetryOf, By: m.MadeBy, OnLost: m.OnLost,
+		RetryOf: m.RetryOf, Tags: m.Tags.is, By: m.MadeBy, OnLost: m.OnLost,
 	}
 	if len(m.Payload) > 0 {
 		t.Payload = m.Payload
 	}
-	if len(m.Tags) > 0 {
-		if err := json.Unmarshal(m.Tags, &t.Tags); err != nil {
-			return t, fmt.Errorf("tags of task %s: %w", t.ID, err)
-		}
-	}
 	t.IdempotencyKey = t.Key("")
-	return t, nil
+	return t
 }
 
 // encodeTags is the inverse of what task does with tags.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -44,6 +46,14 @@ type bound struct {
 }
 
 func (b bound) ExecContext(_ context.Context, text string, args ...any) (sql.Result, error) {
+	for i, arg := range args {
+		if of, is := arg.(driver.Valuer); is {
+			var err error
+			if args[i], err = of.Value(); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return b.t.Result(text, args...)
 }
 
@@ -54,40 +64,38 @@ func (b bound) QueryContext(_ context.Context, text string, args ...any) (*sql.R
 // table is a query of the table of M.
 func table[M any](t *tx) *gorm.DB { return t.gorm().Model(new(M)) }
 
-// rows runs a query and calls fn for each row, in order. It selects the columns of M, and not those that a later version adds,
-// unless the query has its own selection. All rows are read into one M: fn copies what it keeps. Find of gorm allocates each value
-// of each row, and takes half as long again for a page.
-func rows[M any](q *gorm.DB, fn func(m *M) error) error {
-	if _, selects := q.Statement.Clauses["SELECT"]; !selects && len(q.Statement.Selects) == 0 {
-		q = q.Clauses(clause.Select{Expression: clause.Expr{SQL: strings.Join(modelOf(new(M)).DBNames, ", ")}})
-	}
-	found, err := q.Rows()
-	return scan(found, err, fn)
+// found are the rows of a query, for each, list and column. All of them close it.
+type found struct {
+	*sql.Rows // nil: of a statement for many rows, and there are none
+	err       error
 }
 
-// read is rows of a statement that is written out.
-func read[M any](t *tx, text string, args []any, fn func(m *M) error) error {
-	found, err := t.Rows(text, args...)
-	return scan(found, err, fn)
+// rows runs a statement that is written out.
+func (t *tx) rows(text string, args ...any) found {
+	rows, err := t.Rows(text, args...)
+	return found{rows, err}
 }
 
-// readOf is read of a statement for many rows.
-func readOf[M any](t *tx, text string, keys [][]any, args []any, fn func(m *M) error) error {
-	if len(keys) == 0 {
-		return nil
+// rowsOf runs a query of gorm. It selects the columns of its model, and not those that a later version adds, unless the query
+// has its own selection.
+func rowsOf(q *gorm.DB) found {
+	if _, selects := q.Statement.Clauses["SELECT"]; q.Statement.Model != nil && !selects && len(q.Statement.Selects) == 0 {
+		q = q.Clauses(clause.Select{Expression: clause.Expr{SQL: columnsOf(q.Statement.Model)}})
 	}
-	found, err := t.RowsOf(text, keys, args...)
-	return scan(found, err, fn)
+	rows, err := q.Rows()
+	return found{rows, err}
 }
 
-func scan[M any](found *sql.Rows, err error, fn func(m *M) error) error {
-	if err != nil {
-		return err
+// each calls fn for each row, in order, until fn closes f. All rows are read into one M: fn copies what it keeps. Find of gorm
+// allocates each value of each row, and takes half as long again for a page.
+func each[M any](f found, fn func(m *M)) error {
+	if f.err != nil || f.Rows == nil {
+		return f.err
 	}
-	defer found.Close()
+	defer f.Close()
 	m := new(M)
 	model := modelOf(m)
-	columns, err := found.Columns()
+	columns, err := f.Columns()
 	dest := make([]any, len(columns))
 	for i, column := range columns {
 		field := model.FieldsByDBName[column[strings.LastIndexByte(column, '.')+1:]] // a DSN may want tables in front of columns
@@ -96,47 +104,65 @@ func scan[M any](found *sql.Rows, err error, fn func(m *M) error) error {
 		}
 		dest[i] = field.ReflectValueOf(context.Background(), reflect.ValueOf(m)).Addr().Interface()
 	}
-	for err == nil && found.Next() {
-		if err = found.Scan(dest...); err == nil {
-			err = fn(m)
+	for err == nil && f.Next() {
+		if err = f.Scan(dest...); err != nil {
+			return fmt.Errorf("%s %v: %w", columns[0], reflect.ValueOf(dest[0]).Elem(), err)
 		}
+		fn(m)
 	}
-	return cmp.Or(err, found.Err())
+	return cmp.Or(err, f.Err())
 }
 
-// list is the rows of a query, each converted.
-func list[M, R any](q *gorm.DB, of func(m *M) R) (all []R, err error) {
-	err = rows(q, func(m *M) error {
-		all = append(all, of(m))
-		return nil
-	})
+// list is all rows, each converted.
+func list[M, R any](f found, of func(m *M) R) (all []R, err error) {
+	err = each(f, func(m *M) { all = append(all, of(m)) })
 	return all, err
 }
 
-// column is the one column of a statement that is written out.
-func column[V any](t *tx, text string, args ...any) ([]V, error) {
-	return values[V](t.Rows(text, args...))
-}
-
-// columnOf is column of a statement for many rows.
-func columnOf[V any](t *tx, text string, keys [][]any, args ...any) ([]V, error) {
-	if len(keys) == 0 {
-		return nil, nil
+// column is all rows of a query with one column.
+func column[V any](f found) (all []V, err error) {
+	if f.err != nil || f.Rows == nil {
+		return nil, f.err
 	}
-	return values[V](t.RowsOf(text, keys, args...))
-}
-
-func values[V any](found *sql.Rows, err error) (all []V, _ error) {
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	for v := *new(V); found.Next(); all = append(all, v) {
-		if err := found.Scan(&v); err != nil {
+	defer f.Close()
+	for v := *new(V); f.Next(); all = append(all, v) {
+		if err := f.Scan(&v); err != nil {
 			return nil, err
 		}
 	}
-	return all, found.Err()
+	return all, f.Err()
+}
+
+// keys is all rows, as the keys that a statement for many rows has.
+func keys(f found) (all sqlkit.Many, err error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	defer f.Close()
+	columns, err := f.Columns()
+	for err == nil && f.Next() {
+		row, dest := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			dest[i] = &row[i]
+		}
+		err = f.Scan(dest...)
+		all = append(all, row)
+	}
+	return all, cmp.Or(err, f.Err())
+}
+
+// encoded is a column with JSON; one without content is the zero T.
+type encoded[T any] struct{ is T }
+
+func (e encoded[T]) Value() (driver.Value, error) { return json.Marshal(e.is) }
+
+func (e *encoded[T]) Scan(column any) error {
+	e.is = *new(T)
+	var text sql.Null[[]byte]
+	if err := text.Scan(column); err != nil || len(text.V) == 0 {
+		return err
+	}
+	return json.Unmarshal(text.V, &e.is)
 }
 
 // columnsOf is the columns of a model in its order, but for some.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -82,6 +83,9 @@ func (c tableColumn) fits(field reflect.Type) bool {
 			return false
 		}
 		field = field.Elem()
+	}
+	if _, decodes := reflect.New(field).Interface().(sql.Scanner); decodes {
+		return c.kind == "BLOB"
 	}
 	switch field.Kind() {
 	case reflect.Int64, reflect.Int, reflect.Bool:

@@ -153,7 +153,7 @@ func (t *tx) movePart(now time.Time, states [2]any, moves []move) error {
 //
 // Index: primary key of triggers.
 func (t *tx) endTriggers(now time.Time, ended []move) error {
-	_, err := t.ExecRows(`UPDATE {each}{triggers}{by_key}
+	_, err := t.Exec(`UPDATE {each}{triggers}{by_key}
 		SET outcome={name outcome}, result={name end}, reason=`+forcedReason+`,
 			reason_code=CASE WHEN reason_code='`+string(reason.Forced)+`' AND {name code}='' THEN reason_code ELSE {name code} END, finished_at=?
 		WHERE COALESCE(outcome, '')='' AND `+ofTrigger,
@@ -192,7 +192,7 @@ const (
 // Index: primary key of triggers.
 func (t *tx) unstartTriggers(pending []move) error {
 	undone := slices.DeleteFunc(bornOfTriggers(pending), func(m move) bool { return !m.never || m.Attempt != 1 })
-	_, err := t.ExecRows("UPDATE {triggers}{by_key} SET started_at=0 WHERE COALESCE(outcome, '')='' AND "+ofTrigger, sqlkit.Rows(undone, triggerKey))
+	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=0 WHERE COALESCE(outcome, '')='' AND "+ofTrigger, sqlkit.Rows(undone, triggerKey))
 	return err
 }
 

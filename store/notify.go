@@ -74,7 +74,7 @@ type notification struct {
 // Index: primary key.
 func (w *notification) write(t *tx) error {
 	w.tasks, w.dropped = 0, 0
-	locked, err := columnOf[string](t, "SELECT id FROM {events}{by_key} WHERE {in name id} ORDER BY id{for_update}", sqlkit.Keys(w.events))
+	locked, err := column[string](t.rows("SELECT id FROM {events}{by_key} WHERE {in name id} ORDER BY id{for_update}", sqlkit.Keys(w.events)))
 	if err != nil || len(locked) == 0 {
 		return err
 	}
@@ -92,7 +92,7 @@ func (w *notification) write(t *tx) error {
 			return err
 		}
 	}
-	n, err := t.ExecRows("{delete} {events} AS t{by_key} WHERE {in name id}", sqlkit.Keys(locked))
+	n, err := t.Exec("{delete} {events} AS t{by_key} WHERE {in name id}", sqlkit.Keys(locked))
 	if err == nil && n != int64(len(locked)) {
 		return sqlkit.ErrMoved
 	}

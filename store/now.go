@@ -6,13 +6,7 @@ import (
 )
 
 // Now is the database's time.
-func (s admin) Now(ctx context.Context) (now time.Time, err error) {
-	err = s.read(ctx, "now", func(t *tx) error {
-		now, err = t.Now()
-		return err
-	})
-	return now, err
-}
+func (s admin) Now(ctx context.Context) (time.Time, error) { return get(ctx, s.read, "now", (*tx).Now) }
 
 // micros is how times are kept: microseconds since 1970; 0 for the zero time.
 func micros(t time.Time) int64 {

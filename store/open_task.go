@@ -29,23 +29,10 @@ const openColumns = ", session_id, cancel, may_run_until"
 
 // openTasks reads rows of {tasks} in the order of the statement; where is what follows the table's
 // name.
-func (t *tx) openTasks(columns, where string, args ...any) (list []openTask, err error) {
-	err = read(t, "SELECT "+columns+openColumns+" FROM {tasks}"+where, args, appendOpen(&list))
-	return list, err
-}
-
-// openTasksOf is openTasks of a statement for many rows.
-func (t *tx) openTasksOf(columns, where string, keys [][]any, args ...any) (list []openTask, err error) {
-	err = readOf(t, "SELECT "+columns+openColumns+" FROM {tasks}"+where, keys, args, appendOpen(&list))
-	return list, err
-}
-
-func appendOpen(list *[]openTask) func(m *taskModel) error {
-	return func(m *taskModel) error {
-		task, err := m.Task.task()
-		*list = append(*list, openTask{Task: task, row: rowState(m.Task.State), session: m.SessionID, cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)})
-		return err
-	}
+func (t *tx) openTasks(columns, where string, args ...any) ([]openTask, error) {
+	return list(t.rows("SELECT "+columns+openColumns+" FROM {tasks}"+where, args...), func(m *taskModel) openTask {
+		return openTask{Task: m.Task.task(), row: rowState(m.Task.State), session: m.SessionID, cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)}
+	})
 }
 
 func (r openTask) id() string     { return r.ID }

@@ -27,11 +27,9 @@ func (w *decision) number(t *tx) error {
 		}
 	}
 	for part := range slices.Chunk(wanted, sqlkit.MaxRows) {
-		err := readOf(t, "SELECT job, at, MAX(seq) AS seq FROM {triggers} WHERE {in name job, int at} GROUP BY job, at",
-			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at} }), nil, func(m *triggerModel) error {
-				last[ledgerKey{job: m.Job, at: m.At}] = m.Seq
-				return nil
-			})
+		err := each(t.rows("SELECT job, at, MAX(seq) AS seq FROM {triggers} WHERE {in name job, int at} GROUP BY job, at",
+			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at} })),
+			func(m *triggerModel) { last[ledgerKey{job: m.Job, at: m.At}] = m.Seq })
 		if err != nil {
 			return err
 		}
@@ -73,11 +71,9 @@ func (w *decision) leaveOut(t *tx) error {
 	}
 	exist := map[ledgerKey]bool{}
 	for part := range slices.Chunk(keys, sqlkit.MaxRows) {
-		err := readOf(t, "SELECT job, at, seq FROM {triggers} WHERE {in name job, int at, int seq}",
-			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), nil, func(m *triggerModel) error {
-				exist[ledgerKey{m.Job, m.At, m.Seq}] = true
-				return nil
-			})
+		err := each(t.rows("SELECT job, at, seq FROM {triggers} WHERE {in name job, int at, int seq}",
+			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} })),
+			func(m *triggerModel) { exist[ledgerKey{m.Job, m.At, m.Seq}] = true })
 		if err != nil {
 			return err
 		}

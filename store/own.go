@@ -13,14 +13,10 @@ import (
 //
 // Errors: jobs.ErrUnavailable.
 func (s replica) Own(ctx context.Context, session string) ([]ledger.Own, error) {
-	var own []ledger.Own
-	err := s.read(ctx, "own tasks", func(t *tx) error {
-		own = nil
-		return read(t, "SELECT id, token, claim_id, cancel FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND session_id=? ORDER BY id", []any{session},
-			func(m *taskModel) error {
-				own = append(own, ledger.Own{TaskID: m.Task.ID, Token: m.Task.Token, ClaimID: m.ClaimID, Cancel: m.Cancel})
-				return nil
+	return get(ctx, s.read, "own tasks", func(t *tx) ([]ledger.Own, error) {
+		return list(t.rows("SELECT id, token, claim_id, cancel FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND session_id=? ORDER BY id", session),
+			func(m *taskModel) ledger.Own {
+				return ledger.Own{TaskID: m.Task.ID, Token: m.Task.Token, ClaimID: m.ClaimID, Cancel: m.Cancel}
 			})
 	})
-	return own, err
 }

@@ -1,16 +1,12 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
-
-// errPageFull ends a query.
-var errPageFull = errors.New("the page is full")
 
 // readCursor is [paging.ReadCursor] for keys without line breaks.
 func readCursor(cursor, list string, parts int) ([]string, error) {

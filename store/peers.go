@@ -25,12 +25,10 @@ func (s views) Replicas(ctx context.Context) ([]ledger.Peer, error) {
 }
 
 // peers: index tasks_claim, as few tasks run.
-func peers(ctx context.Context, op string, read reading) (all []ledger.Peer, err error) {
-	err = read(ctx, op, func(t *tx) error {
-		all, err = t.peers(`dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)`)
-		return err
+func peers(ctx context.Context, op string, by reading) ([]ledger.Peer, error) {
+	return get(ctx, by, op, func(t *tx) ([]ledger.Peer, error) {
+		return t.peers(`dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)`)
 	})
-	return all, err
 }
 
 // Expire declares a session dead if its beat is still the one given; false if it was not.
@@ -50,11 +48,5 @@ func (s replica) Expire(ctx context.Context, session string, beat int64) (bool, 
 }
 
 func (t *tx) peers(where string) ([]ledger.Peer, error) {
-	var all []ledger.Peer
-	err := read(t, "SELECT "+sessionColumns+" FROM {sessions} WHERE "+where+" ORDER BY replica, id", nil, func(m *sessionModel) error {
-		p, err := m.peer()
-		all = append(all, p)
-		return err
-	})
-	return all, err
+	return list(t.rows("SELECT "+sessionColumns+" FROM {sessions} WHERE "+where+" ORDER BY replica, id"), (*sessionModel).peer)
 }

@@ -182,7 +182,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		check("counts of open tasks", []string{named}, func(t *tx) error { return t.countOpen(nil, nil) })
 		check("counts of open tasks of some", []string{"tasks_job"}, func(t *tx) error { return t.countOpen([]string{"j1", "j2"}, nil) })
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
-			return rows(t.overdue(time.UnixMicro(1000), 100), func(*jobModel) error { return nil })
+			return each(rowsOf(t.overdue(time.UnixMicro(1000), 100)), func(*jobModel) {})
 		})
 	})
 }
@@ -223,7 +223,7 @@ func fill(t *testing.T, s *Store) {
 				live, dead = 1, 0
 			}
 			sessions = append(sessions, []any{fmt.Sprint("s", i), fmt.Sprint("r", i), live, dead, i + 1, "", "", "", 0, 0, "", "", 1, []byte("{}"), i, i})
-			kinds = append(kinds, []any{fmt.Sprint("p", i%7), i / 7, handled{"h", map[string]string{"k": "h"}}.encode()})
+			kinds = append(kinds, []any{fmt.Sprint("p", i%7), i / 7, encoded[handled]{handled{"h", map[string]string{"k": "h"}}}})
 		}
 		for i := range 7 {
 			pools = append(pools, []any{fmt.Sprint("p", i), "h", 1, 0, 1, "fail"})

@@ -25,7 +25,7 @@ func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string,
 		if next, err = t.nextWaiting(); err != nil {
 			return err
 		}
-		pools, err = column[string](t, readyPools)
+		pools, err = column[string](t.rows(readyPools))
 		return err
 	}
 	if err := s.read(ctx, "ready pools", look); err != nil {
@@ -62,7 +62,7 @@ func (t *tx) nextWaiting() (time.Time, error) {
 //
 // Index: tasks_due.
 func promote(t *tx, now time.Time) error {
-	due, err := column[string](t, "SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=1 AND run_at<=? ORDER BY run_at LIMIT ?", micros(now), promoteLimit)
+	due, err := column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=1 AND run_at<=? ORDER BY run_at LIMIT ?", micros(now), promoteLimit))
 	if err != nil || len(due) == 0 {
 		return err
 	}

@@ -23,11 +23,9 @@ import (
 // stay as they are. With an error, too, the answer is what was reaped: one row that the database
 // refuses holds up no other.
 func (s replica) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
-	var found []string
 	// In most calls there is nothing to reap, and nothing to lock.
-	err := s.read(ctx, "reap", func(t *tx) (err error) {
-		found, err = column[string](t, "SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND "+orphaned+" LIMIT ?", limit)
-		return err
+	found, err := get(ctx, s.read, "reap", func(t *tx) ([]string, error) {
+		return column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND "+orphaned+" LIMIT ?", limit))
 	})
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -91,7 +89,7 @@ func (w *reap) write(t *tx) error {
 		return err
 	}
 	// Index: primary key.
-	rows, err := t.openTasksOf(taskFacts, " WHERE {in name id} AND state+0=2 AND "+orphaned+" ORDER BY id", sqlkit.Keys(w.tasks))
+	rows, err := t.openTasks(taskFacts, " WHERE {in name id} AND state+0=2 AND "+orphaned+" ORDER BY id", sqlkit.Keys(w.tasks))
 	if err != nil || len(rows) == 0 {
 		return err
 	}

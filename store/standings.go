@@ -145,9 +145,8 @@ func (t *tx) changedPools(fails map[string]bool) (changed []subject, err error) 
 	}
 	names := slices.Sorted(maps.Keys(fails))
 	failing := map[string]bool{}
-	err = readOf(t, "SELECT name, failing FROM {standings} WHERE kind='pool' AND {in name name}", sqlkit.Keys(names), nil, func(m *standingModel) error {
+	err = each(t.rows("SELECT name, failing FROM {standings} WHERE kind='pool' AND {in name name}", sqlkit.Keys(names)), func(m *standingModel) {
 		failing[m.Name] = m.Failing
-		return nil
 	})
 	for _, name := range names {
 		if failing[name] != fails[name] {
@@ -181,11 +180,9 @@ func (t *tx) lockStandings(subjects []subject) ([]standingModel, error) {
 // Index: primary key.
 func (t *tx) standings(subjects []subject) (rows []standingModel, err error) {
 	for part := range slices.Chunk(subjects, sqlkit.MaxRows) {
-		err := readOf(t, "SELECT kind, name, failing, last_success_at, last_end_at FROM {standings}{by_key} WHERE {in name kind, name name} ORDER BY kind, name{for_update}",
-			sqlkit.Rows(part, func(s subject) []any { return []any{s.kind, s.name} }), nil, func(m *standingModel) error {
-				rows = append(rows, *m)
-				return nil
-			})
+		err := each(t.rows("SELECT kind, name, failing, last_success_at, last_end_at FROM {standings}{by_key} WHERE {in name kind, name name} ORDER BY kind, name{for_update}",
+			sqlkit.Rows(part, func(s subject) []any { return []any{s.kind, s.name} })),
+			func(m *standingModel) { rows = append(rows, *m) })
 		if err != nil {
 			return nil, err
 		}

@@ -71,7 +71,7 @@ func (t *tx) insertRetry(now time.Time, id, ended, why, by string) error {
 //
 // Index: primary key.
 func (t *tx) promoteTasks(ids []string) error {
-	_, err := t.ExecRows("UPDATE {tasks}{by_key} SET state=0 WHERE state+0=1 AND {in name id}", sqlkit.Keys(ids))
+	_, err := t.Exec("UPDATE {tasks}{by_key} SET state=0 WHERE state+0=1 AND {in name id}", sqlkit.Keys(ids))
 	return err
 }
 
@@ -81,7 +81,7 @@ func (t *tx) promoteTasks(ids []string) error {
 func (t *tx) startTasks(claim string, tasks []taken) (started int, err error) {
 	for part := range slices.Chunk(tasks, sqlkit.MaxRows) {
 		first := part[0].is
-		n, err := t.ExecRows(`UPDATE {each}{tasks}{by_key}
+		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
 			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost},
 				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?,
 				reason='', reason_code='', error='', exit_code=NULL, cancel=''
@@ -116,7 +116,7 @@ func (m move) reading() []any { return []any{m.ID, m.Token, micros(m.mayRunUntil
 //
 // Index: primary key.
 func (t *tx) endTasks(now time.Time, states [2]any, ended []move) error {
-	n, err := t.ExecRows(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
@@ -131,14 +131,14 @@ func (t *tx) endTasks(now time.Time, states [2]any, ended []move) error {
 	if err := all(n, err, ended); err != nil {
 		return err
 	}
-	n, err = t.ExecRows("{delete} {tasks} AS t{by_key} WHERE "+unmoved, sqlkit.Rows(ended, move.reading), states[:]...)
+	n, err = t.Exec("{delete} {tasks} AS t{by_key} WHERE "+unmoved, sqlkit.Rows(ended, move.reading), states[0], states[1])
 	return all(n, err, ended)
 }
 
 // requeue makes rows pending again and clears what the claim had set. The token stays: that of the next
 // claim is larger. A cancellation that was requested in between must not be cleared unseen.
 func (t *tx) requeue(states [2]any, pending []move) error {
-	n, err := t.ExecRows(`UPDATE {each}{tasks}{by_key}
+	n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
 		SET state={int state}, run_at={int due}, attempt=attempt-{int undone}, failures=failures+{int failures}, losses=losses+{int losses},
 			reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit},
 			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
@@ -148,7 +148,7 @@ func (t *tx) requeue(states [2]any, pending []move) error {
 				bit(m.to == toWait) * rowWaits, micros(m.due()), m.undone(), m.failures(), m.losses(),
 				clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(),
 			}, m.reading()...)
-		}), states[:]...)
+		}), states[0], states[1])
 	return all(n, err, pending)
 }
 
@@ -156,7 +156,7 @@ func (t *tx) requeue(states [2]any, pending []move) error {
 //
 // Index: primary key of done.
 func (t *tx) replaceLostTasks(now time.Time, late []move) error {
-	n, err := t.ExecRows(`UPDATE {each}{done}{by_key}
+	n, err := t.Exec(`UPDATE {each}{done}{by_key}
 		SET state={name end}, reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit}, late=1, finished_at=?
 		WHERE COALESCE(state, '')='lost' AND late=0 AND {in name id, int token}`,
 		sqlkit.Rows(late, func(m move) []any {

@@ -48,6 +48,11 @@ func (s *Store) settle(ctx context.Context, op string, fn func(t *tx) error, com
 	return s.do(op, func() error { return s.db.Settle(ctx, s.of(fn), asks) })
 }
 
+// settled is settle of what finds out itself whether it was committed before.
+func (s *Store) settled(ctx context.Context, op string, fn func(t *tx) error) error {
+	return s.settle(ctx, op, fn, nil)
+}
+
 // read runs fn on a connection without a transaction: each statement sees its own moment.
 func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error {
 	return s.do(op, func() error { return s.db.On(s.readers).Autocommit(ctx, s.of(fn)) })
@@ -88,6 +93,18 @@ func (s *Store) keep(ctx context.Context, op string, fn func(t *tx) error) error
 		vital := s.db.On(s.vital)
 		return vital.Sure(ctx, func() error { return vital.Single(ctx, s.of(fn)) })
 	})
+}
+
+// reading is a method of Store that runs fn, such as view and read.
+type reading func(ctx context.Context, op string, fn func(t *tx) error) error
+
+// get is what fn reads.
+func get[V any](ctx context.Context, by reading, op string, fn func(t *tx) (V, error)) (v V, err error) {
+	err = by(ctx, op, func(t *tx) (err error) { v, err = fn(t); return err })
+	if err != nil {
+		v = *new(V)
+	}
+	return v, err
 }
 
 // do adds to an error which method of the store failed, what it means, and what to do about it.

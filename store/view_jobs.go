@@ -29,33 +29,24 @@ func viewed[R, V any](rows []R, view func(R) V) []V {
 
 // Jobs returns the rows of the named jobs, or of all.
 func (s views) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error) {
-	var all []ledger.JobStatus
-	err := s.view(ctx, "jobs", func(t *tx) error {
-		all = nil
+	return get(ctx, s.view, "jobs", func(t *tx) ([]ledger.JobStatus, error) {
 		where, args := ofJobs("name", names)
-		err := read(t, "SELECT "+jobColumns+" FROM {jobs}"+where+" ORDER BY name", args, func(m *jobModel) error {
-			all = append(all, m.status())
-			return nil
-		})
+		all, err := list(t.rows("SELECT "+jobColumns+" FROM {jobs}"+where+" ORDER BY name", args...), (*jobModel).status)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		rows := make(map[string]*ledger.JobStatus, len(all))
 		for i := range all {
 			rows[all[i].Name] = &all[i]
 		}
 		if err := t.countOpen(names, rows); err != nil {
-			return err
+			return nil, err
 		}
 		if err := t.lastTriggers(names, rows); err != nil {
-			return err
+			return nil, err
 		}
-		return t.lastSuccesses(names, rows)
+		return all, t.lastSuccesses(names, rows)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 // JobNames returns the names, sorted, of at most limit jobs that begin with prefix and come after
@@ -65,15 +56,13 @@ func (s views) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, e
 //
 // Errors: jobs.ErrUnavailable.
 func (s views) JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error) {
-	var names []string
-	err := s.view(ctx, "job names", func(t *tx) error {
+	return get(ctx, s.view, "job names", func(t *tx) ([]string, error) {
 		q := table[jobModel](t).Where("name >= ? AND name < ?", prefix, prefix+"~") // '~' sorts after every character of a name
 		if !retired {
 			q = q.Where("hash <> ''")
 		}
-		return q.Where("name > ?", after).Order("name").Limit(limit).Pluck("name", &names).Error
+		return column[string](rowsOf(q.Where("name > ?", after).Order("name").Limit(limit).Select("name")))
 	})
-	return names, err
 }
 
 // countOpen: {tasks} holds nothing else. Index tasks_job, alone.
@@ -82,37 +71,34 @@ func (t *tx) countOpen(names []string, of map[string]*ledger.JobStatus) error {
 	if len(names) > 0 {
 		where, args = ofJobs("job", names)
 	}
-	return read(t, "SELECT job, COUNT(*) AS n FROM {tasks}"+where+" GROUP BY job", args, func(c *tally) error {
+	return each(t.rows("SELECT job, COUNT(*) AS n FROM {tasks}"+where+" GROUP BY job", args...), func(c *tally) {
 		if j := of[c.Job]; j != nil {
 			j.Open = c.N
 		}
-		return nil
 	})
 }
 
 // lastTriggers: MAX(at) of one job is the end of its range in the primary key.
 func (t *tx) lastTriggers(names []string, of map[string]*ledger.JobStatus) error {
 	where, args := ofJobs("j.name", names)
-	return read(t, "SELECT "+triggerColumns+" FROM (SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name) AS last_at FROM {jobs} j"+where+`) l
-		JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at ORDER BY job, seq`, args, func(m *triggerModel) error {
+	return each(t.rows("SELECT "+triggerColumns+" FROM (SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name) AS last_at FROM {jobs} j"+where+`) l
+		JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at ORDER BY job, seq`, args...), func(m *triggerModel) {
 		if j := of[m.Job]; j != nil {
 			trigger := m.trigger()
 			j.Last = &trigger // of several at one moment the one with the highest seq
 		}
-		return nil
 	})
 }
 
 // lastSuccesses: the same in index triggers_result.
 func (t *tx) lastSuccesses(names []string, of map[string]*ledger.JobStatus) error {
 	where, args := ofJobs("j.name", names)
-	return read(t, `SELECT t.job, MAX(t.finished_at) AS finished_at FROM (
+	return each(t.rows(`SELECT t.job, MAX(t.finished_at) AS finished_at FROM (
 			SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name AND m.result = 'succeeded') AS last_at FROM {jobs} j`+where+`) l
-		JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at WHERE t.result = 'succeeded' GROUP BY t.job`, args, func(m *triggerModel) error {
+		JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at WHERE t.result = 'succeeded' GROUP BY t.job`, args...), func(m *triggerModel) {
 		if j := of[m.Job]; j != nil {
 			j.LastSuccess = fromMicros(m.FinishedAt)
 		}
-		return nil
 	})
 }
 
@@ -120,8 +106,7 @@ func ofJobs(column string, names []string) (where string, args []any) {
 	if len(names) == 0 {
 		return "", nil
 	}
-	args = sqlkit.Texts(sqlkit.Padded(names))
-	return " WHERE " + column + " IN (" + sqlkit.Marks(len(args)) + ")", args
+	return " WHERE {in name " + column + "}", []any{sqlkit.Keys(names)}
 }
 
 // SuspendJob sets the override of a job's suspend, or clears it with nil. by names the origin of the request.

@@ -11,8 +11,7 @@ import (
 // scheduler.Options.OutputLimit, until the retention of outputs has passed. Attempts count from 1; attempt 0 is the last one
 // that has an output. jobs.ErrNotFound if nothing is kept, or there is no such task.
 func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
-	var output []byte
-	err := s.view(ctx, "output", func(t *tx) error {
+	return get(ctx, s.view, "output", func(t *tx) (output []byte, _ error) {
 		text, args := `SELECT output FROM {outputs} WHERE task_id = ?`, []any{id}
 		if attempt > 0 {
 			text, args = text+` AND attempt = ?`, append(args, attempt)
@@ -21,7 +20,6 @@ func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, err
 		if err == nil && !found {
 			err = fmt.Errorf("output of task %.64q, attempt %d: %w", id, attempt, jobs.ErrNotFound)
 		}
-		return err
+		return output, err
 	})
-	return output, err
 }

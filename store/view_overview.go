@@ -21,38 +21,36 @@ const errorShown = 500
 // small row for each job.
 func (s views) Overview(ctx context.Context, rows int) (ledger.Overview, error) {
 	rows = min(max(rows, 1), 100)
-	var o ledger.Overview
-	err := s.view(ctx, "overview", func(t *tx) (err error) {
+	return get(ctx, s.view, "overview", func(t *tx) (o ledger.Overview, err error) {
 		if o.At, err = t.Now(); err != nil {
-			return err
+			return o, err
 		}
 		if _, err := t.One(`SELECT COUNT(*) FROM {jobs} WHERE hash <> ''`, nil, &o.Jobs); err != nil {
-			return err
+			return o, err
 		}
 		if o.Next, err = t.nextDue(rows); err != nil {
-			return err
+			return o, err
 		}
 		if o.Recent, err = t.triggerPage(wire.TriggerFilter{}, rows); err != nil {
-			return err
+			return o, err
 		}
 		if o.Running, err = t.longestRunning(rows); err != nil {
-			return err
+			return o, err
 		}
 		if o.Wrong, err = t.wrong(o.At.Add(-wrongWithin)); err != nil {
-			return err
+			return o, err
 		}
 		if o.Trouble, err = t.troubles(rows, o.Wrong); err != nil {
-			return err
+			return o, err
 		}
 		o.Failing, o.Broken, err = t.broken(rows)
-		return err
+		return o, err
 	})
-	return o, err
 }
 
 // nextDue: index jobs_next, in its order. A retired job has no next time.
 func (t *tx) nextDue(n int) ([]ledger.NextDue, error) {
-	return list(table[jobModel](t).Table("{jobs} {index}{jobs}_next{end}").Where("next_at > 0").Order("next_at, stripe").Limit(n),
+	return list(rowsOf(table[jobModel](t).Table("{jobs} {index}{jobs}_next{end}").Where("next_at > 0").Order("next_at, stripe").Limit(n)),
 		func(m *jobModel) ledger.NextDue {
 			return ledger.NextDue{Job: m.Name, At: m.due(), Suspended: m.Suspended}
 		})
@@ -62,7 +60,7 @@ func (t *tx) nextDue(n int) ([]ledger.NextDue, error) {
 func (t *tx) longestRunning(n int) ([]ledger.RunningTask, error) {
 	q := t.gorm().Table("{tasks} {index}{tasks}_claim{end}").Select("id, pool, kind, job, trigger_at, started_at, attempt, replica").
 		Where("state = 2").Order("started_at, id").Limit(n)
-	return list(q, func(m *taskFields) ledger.RunningTask {
+	return list(rowsOf(q), func(m *taskFields) ledger.RunningTask {
 		return ledger.RunningTask{
 			TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), Since: fromMicros(m.StartedAt), Attempt: m.Attempt, Replica: m.Replica,
 		}
@@ -92,7 +90,7 @@ func (t *tx) troubles(n int, wrong []ledger.TroubleCount) ([]ledger.Trouble, err
 		if len(where) > 0 {
 			q = q.Where(where[0], where[1:]...)
 		}
-		latest, err := list(q.Order("finished_at DESC").Limit(n), trouble)
+		latest, err := list(rowsOf(q.Order("finished_at DESC").Limit(n)), trouble)
 		all = append(all, latest...)
 		return err
 	}
@@ -150,10 +148,9 @@ func wrongOf(r ledger.Trouble) ledger.TroubleCount {
 func (t *tx) wrong(since time.Time) ([]ledger.TroubleCount, error) {
 	var all []ledger.TroubleCount
 	for _, state := range []jobs.State{jobs.StateFailed, jobs.StateLost} {
-		err := read(t, `SELECT job, pool, kind, COUNT(*) AS n, MAX(finished_at) AS last FROM {done}{index}{done}_state{end}
-			WHERE state = ? AND finished_at > ? GROUP BY job, pool, kind`, []any{string(state), micros(since)}, func(c *tally) error {
+		err := each(t.rows(`SELECT job, pool, kind, COUNT(*) AS n, MAX(finished_at) AS last FROM {done}{index}{done}_state{end}
+			WHERE state = ? AND finished_at > ? GROUP BY job, pool, kind`, string(state), micros(since)), func(c *tally) {
 			all = append(all, ledger.TroubleCount{State: string(state), Job: c.Job, Pool: c.Pool, Kind: c.Kind, Count: c.N, Last: fromMicros(c.Last)})
-			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -170,9 +167,8 @@ func (t *tx) broken(n int) (count int, all []ledger.FailingJob, err error) {
 	if _, err := t.One("SELECT COUNT(*)"+failing, nil, &count); err != nil || count == 0 {
 		return 0, nil, err
 	}
-	err = read(t, "SELECT s.name, s.last_success_at, s.last_end_at"+failing+" ORDER BY s.last_end_at DESC, s.name LIMIT ?", []any{n}, func(m *standingModel) error {
-		all = append(all, ledger.FailingJob{Job: m.Name, LastSuccess: fromMicros(m.LastSuccessAt), LastEnd: fromMicros(m.LastEndAt)})
-		return nil
+	all, err = list(t.rows("SELECT s.name, s.last_success_at, s.last_end_at"+failing+" ORDER BY s.last_end_at DESC, s.name LIMIT ?", n), func(m *standingModel) ledger.FailingJob {
+		return ledger.FailingJob{Job: m.Name, LastSuccess: fromMicros(m.LastSuccessAt), LastEnd: fromMicros(m.LastEndAt)}
 	})
 	if err != nil {
 		return 0, nil, err
@@ -205,13 +201,12 @@ func (t *tx) reasons(of []ledger.FailingJob) (map[string]latestReason, error) {
 	if len(parts) == 0 {
 		return reasons, nil
 	}
-	err := read(t, strings.Join(parts, ` UNION ALL `), names, func(m *triggerModel) error {
+	err := each(t.rows(strings.Join(parts, ` UNION ALL `), names...), func(m *triggerModel) {
 		r := latestReason{m.Reason, m.ReasonCode}
 		if word := cmp.Or(m.Result, m.Outcome); !strings.HasPrefix(r.text, word) {
 			r.text = strings.TrimSuffix(word+": "+r.text, ": ")
 		}
 		reasons[m.Job] = r
-		return nil
 	})
 	return reasons, err
 }

@@ -25,39 +25,26 @@ func (s replica) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return poolStatuses(ctx, s.read)
 }
 
-// reading is view or read.
-type reading func(ctx context.Context, op string, fn func(t *tx) error) error
-
-func poolStatuses(ctx context.Context, read reading) ([]ledger.PoolStatus, error) {
-	var all []ledger.PoolStatus
-	err := read(ctx, "pools", func(t *tx) error {
-		all = nil
-		err := rows(table[poolModel](t).Order("name"), func(m *poolModel) error {
-			p, err := m.status()
-			all = append(all, p)
-			return err
-		})
+func poolStatuses(ctx context.Context, by reading) ([]ledger.PoolStatus, error) {
+	return get(ctx, by, "pools", func(t *tx) ([]ledger.PoolStatus, error) {
+		all, err := list(rowsOf(table[poolModel](t).Order("name")), (*poolModel).status)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		named := make(map[string]*ledger.PoolStatus, len(all))
 		for i := range all {
 			named[all[i].Name] = &all[i]
 		}
 		if err := t.countTasks(named); err != nil {
-			return err
+			return nil, err
 		}
-		return t.unrunnable(named)
+		return all, t.unrunnable(named)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 // countTasks reads index tasks_claim, alone.
 func (t *tx) countTasks(of map[string]*ledger.PoolStatus) error {
-	return read(t, `SELECT pool, state, COUNT(*) AS n, MIN(run_at) AS since FROM {tasks} GROUP BY state, pool`, nil, func(c *tally) error {
+	return each(t.rows(`SELECT pool, state, COUNT(*) AS n, MIN(run_at) AS since FROM {tasks} GROUP BY state, pool`), func(c *tally) {
 		switch p, state := of[c.Pool], rowState(c.State); {
 		case p == nil:
 		case state == rowReady:
@@ -67,7 +54,6 @@ func (t *tx) countTasks(of map[string]*ledger.PoolStatus) error {
 		case state == rowRunning:
 			p.Running = c.N
 		}
-		return nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -12,18 +13,10 @@ import (
 
 // JobStandings returns the standings of the live jobs, sorted by name.
 func (s views) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) {
-	var all []ledger.JobStanding
-	err := s.view(ctx, "job standings", func(t *tx) (err error) {
-		var unmet []*ledger.JobStanding
-		if all, unmet, err = t.jobStandings(); err != nil {
-			return err
-		}
-		return t.firstUnmet(unmet)
+	return get(ctx, s.view, "job standings", func(t *tx) ([]ledger.JobStanding, error) {
+		all, unmet, err := t.jobStandings()
+		return all, cmp.Or(err, t.firstUnmet(unmet))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
 }
 
 // jobStandings reads the rows, and names those that had a due time since their last success. Jobs
@@ -32,19 +25,18 @@ func (s views) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) {
 // Index: primary keys; MAX(at) of one job is the end of its range in that of triggers.
 func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStanding, err error) {
 	var last []int64 // due time that was decided
-	err = read(t, `SELECT j.name, j.next_at, j.waiting_at, j.suspended, COALESCE(s.failing, 0) AS failing, COALESCE(s.last_success_at, 0) AS last_success_at,
+	err = each(t.rows(`SELECT j.name, j.next_at, j.waiting_at, j.suspended, COALESCE(s.failing, 0) AS failing, COALESCE(s.last_success_at, 0) AS last_success_at,
 			COALESCE((SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name), 0) AS last_at
-		FROM {jobs} j LEFT JOIN {standings} s ON s.kind = 'job' AND s.name = j.name WHERE j.hash <> '' ORDER BY j.name`, nil, func(m *struct {
+		FROM {jobs} j LEFT JOIN {standings} s ON s.kind = 'job' AND s.name = j.name WHERE j.hash <> '' ORDER BY j.name`), func(m *struct {
 		Job           jobModel `gorm:"embedded"`
 		Failing       bool
 		LastSuccessAt int64
 		LastAt        int64
-	}) error {
+	}) {
 		all = append(all, ledger.JobStanding{
 			Name: m.Job.Name, NextAt: m.Job.due(), Suspended: m.Job.Suspended, Failing: m.Failing, LastSuccess: fromMicros(m.LastSuccessAt),
 		})
 		last = append(last, m.LastAt)
-		return nil
 	})
 	if err != nil {
 		return nil, nil, err
@@ -88,10 +80,7 @@ func (t *tx) firstUnmet(jobs []*ledger.JobStanding) error {
 		AND NOT (outcome = 'skipped' AND (reason_code = 'suspended' OR reason_code = '' AND reason = 'suspended')) ORDER BY job, at LIMIT 1) a`
 	for part := range slices.Chunk(jobs, unmetPerStatement) {
 		args := slices.Concat(sqlkit.Rows(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} })...)
-		err := read(t, strings.Repeat(one+" UNION ALL ", len(part)-1)+one, args, func(m *triggerModel) error {
-			byName[m.Job].Unmet = fromMicros(m.At)
-			return nil
-		})
+		err := each(t.rows(strings.Repeat(one+" UNION ALL ", len(part)-1)+one, args...), func(m *triggerModel) { byName[m.Job].Unmet = fromMicros(m.At) })
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,12 +34,8 @@ func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt,
 }
 
 // TaskRow is Task for replicas, without the attempts: it waits for no reader. It implements the scheduler's Tasks.
-func (s replica) TaskRow(ctx context.Context, id string) (task jobs.Task, err error) {
-	err = s.read(ctx, "task", func(t *tx) error {
-		task, err = t.taskByID(id)
-		return err
-	})
-	return task, err
+func (s replica) TaskRow(ctx context.Context, id string) (jobs.Task, error) {
+	return get(ctx, s.read, "task", func(t *tx) (jobs.Task, error) { return t.taskByID(id) })
 }
 
 func (t *tx) taskByID(id string) (jobs.Task, error) {
@@ -165,13 +160,10 @@ func (t *tx) endedIDs(f wire.TaskFilter, states []jobs.State, after []string, n 
 		parts = append(parts, fmt.Sprint("SELECT id FROM (?) AS s", i))
 		args = append(args, first(index).Where("state = ?", string(state)))
 	}
-	return idsOf(t.gorm().Raw(strings.Join(parts, " UNION ALL "), args...))
+	return column[string](rowsOf(t.gorm().Raw(strings.Join(parts, " UNION ALL "), args...)))
 }
 
-func idsOf(q *gorm.DB) (ids []string, err error) {
-	err = q.Pluck("id", &ids).Error
-	return ids, err
-}
+func idsOf(q *gorm.DB) ([]string, error) { return column[string](rowsOf(q.Select("id"))) }
 
 // ofTasks are the rows of a filter, but for its state, behind a cursor.
 func ofTasks(f wire.TaskFilter, after []string) func(*gorm.DB) *gorm.DB {
@@ -189,11 +181,7 @@ func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
 	all := map[string]jobs.Task{}
 	for _, from := range []string{"SELECT " + taskColumns + " FROM {tasks}", "SELECT " + doneColumns + " FROM {done}"} {
 		for part := range slices.Chunk(ids, sqlkit.MaxRows) {
-			err := readOf(t, from+" WHERE {in name id}", sqlkit.Keys(part), nil, func(m *taskFields) error {
-				task, err := m.task()
-				all[task.ID] = task
-				return err
-			})
+			err := each(t.rows(from+" WHERE {in name id}", sqlkit.Keys(part)), func(m *taskFields) { all[m.ID] = m.task() })
 			if err != nil {
 				return nil, err
 			}
@@ -217,16 +205,16 @@ func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err er
 		table[doneModel](t).Select(doneFacts+listedPayload, limits.ListedPayload),
 	} {
 		left := paging.Bytes
-		err := rows(q.Where("id IN ?", ids).Order("id DESC"), func(m *taskFields) error {
-			task, err := m.task()
+		page := rowsOf(q.Where("id IN ?", ids).Order("id DESC"))
+		err := each(page, func(m *taskFields) {
+			task := m.task()
 			all[task.ID] = task
-			if left -= sizeOfTask(task); left < 0 && err == nil {
+			if left -= sizeOfTask(task); left < 0 {
 				last = max(last, task.ID)
-				return errPageFull
+				_ = page.Close() // the rest is not read
 			}
-			return err
 		})
-		if err != nil && !errors.Is(err, errPageFull) {
+		if err != nil {
 			return nil, "", err
 		}
 	}
@@ -258,11 +246,6 @@ func inJSON[T ~string | ~[]byte](text T) int {
 
 // attempts returns at most that many bytes of each error.
 func (t *tx) attempts(id string, bytes int) ([]jobs.Attempt, error) {
-	var all []jobs.Attempt
-	err := read(t, `SELECT attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?) AS error
-		FROM {attempts} WHERE task_id = ? ORDER BY attempt`, []any{bytes, id}, func(m *attemptModel) error {
-		all = append(all, m.attempt())
-		return nil
-	})
-	return all, err
+	return list(t.rows(`SELECT attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?) AS error
+		FROM {attempts} WHERE task_id = ? ORDER BY attempt`, bytes, id), (*attemptModel).attempt)
 }

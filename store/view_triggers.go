@@ -48,7 +48,7 @@ func (t *tx) triggerPage(f wire.TriggerFilter, n int) ([]jobs.Trigger, error) {
 	case f.Result != "":
 		from = "{triggers} {walk}{triggers}_ended{walked}"
 	}
-	return list(table[triggerModel](t).Table(from).Scopes(ofTriggers(f, after)).Order(order).Limit(n), (*triggerModel).trigger)
+	return list(rowsOf(table[triggerModel](t).Table(from).Scopes(ofTriggers(f, after)).Order(order).Limit(n)), (*triggerModel).trigger)
 }
 
 // ofTriggers are the rows of a filter, behind one if it is not nil.

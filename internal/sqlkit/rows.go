@@ -1,7 +1,6 @@
 package sqlkit
 
 import (
-	"database/sql"
 	"fmt"
 	"regexp"
 	"slices"
@@ -37,9 +36,12 @@ const (
 	ColumnText ColumnType = "text"
 )
 
+// Many are the rows that a statement for many rows is about: its first parameter, before those of the question marks.
+type Many [][]any
+
 // Rows is what a statement takes for each of list.
-func Rows[T any](list []T, row func(T) []any) [][]any {
-	rows := make([][]any, len(list))
+func Rows[T any](list []T, row func(T) []any) Many {
+	rows := make(Many, len(list))
 	for i, v := range list {
 		rows[i] = row(v)
 	}
@@ -47,40 +49,7 @@ func Rows[T any](list []T, row func(T) []any) [][]any {
 }
 
 // Keys are rows that are strings.
-func Keys(list []string) [][]any { return Rows(list, func(s string) []any { return []any{s} }) }
-
-// ExecRows is Exec of a statement for many rows; for none it does nothing. args are of the question marks.
-func (t *Tx) ExecRows(text string, rows [][]any, args ...any) (affected int64, err error) {
-	if len(rows) == 0 {
-		return 0, nil
-	}
-	text, args, err = t.DB.forRows(text, rows, args)
-	if err != nil {
-		return 0, err
-	}
-	return t.exec(text, args)
-}
-
-// QueryRows is Query of a statement for many rows; for none it does nothing.
-func (t *Tx) QueryRows(text string, rows [][]any, args []any, each func(scan func(dest ...any) error) error) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	text, args, err := t.DB.forRows(text, rows, args)
-	if err != nil {
-		return err
-	}
-	return t.query(text, args, each)
-}
-
-// RowsOf is Rows of a statement for many rows, and not for none.
-func (t *Tx) RowsOf(text string, rows [][]any, args ...any) (*sql.Rows, error) {
-	text, args, err := t.DB.forRows(text, rows, args)
-	if err != nil {
-		return nil, err
-	}
-	return t.Conn.QueryContext(t.Ctx, text, t.DB.Dialect.Args(args)...)
-}
+func Keys(list []string) Many { return Rows(list, func(s string) []any { return []any{s} }) }
 
 // Padded is a list of one value or more, filled up with its last: for one that {in} is not for.
 func Padded[T any](list []T) []T {
@@ -164,7 +133,7 @@ func newShape(text string) (*shape, error) {
 }
 
 // forRows is what a statement for many rows is for these.
-func (db *DB) forRows(text string, rows [][]any, args []any) (string, []any, error) {
+func (db *DB) forRows(text string, rows Many, args []any) (string, []any, error) {
 	s, err := kept(&db.texts.shapes, text, newShape)
 	if err != nil {
 		return "", nil, err
@@ -175,12 +144,7 @@ func (db *DB) forRows(text string, rows [][]any, args []any) (string, []any, err
 	if err != nil {
 		return "", nil, err
 	}
-	list := func() []any {
-		var all []any
-		all, err = db.Dialect.ListArgs(s.columns, rows, one.n)
-		return all
-	}
-	var all []any
+	all := make([]any, 0, len(args)+one.n*len(s.columns))
 	for _, p := range s.parts {
 		switch p.kind {
 		case '?':
@@ -200,11 +164,15 @@ func (db *DB) forRows(text string, rows [][]any, args []any) (string, []any, err
 			}
 		case 'e', 'w':
 			if differ && (p.kind == 'e') == db.Dialect.ListFirst(s.update) {
-				all = append(all, list()...)
+				list, err := db.Dialect.ListArgs(s.columns, rows, one.n)
+				if err != nil {
+					return "", nil, err
+				}
+				all = append(all, list...)
 			}
 		}
 	}
-	return rendered, all, err
+	return rendered, all, nil
 }
 
 // form is one of the texts of a statement for many rows.

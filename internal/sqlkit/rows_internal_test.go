@@ -108,7 +108,7 @@ func TestRowsAreWritten(t *testing.T) {
 		if _, err := tx.Exec("CREATE TABLE {a} (id TEXT, token INTEGER, s INTEGER, r TEXT, PRIMARY KEY (id))"); err != nil {
 			return err
 		}
-		if n, err := tx.ExecRows("DELETE FROM nothing WHERE {in name id}", nil); n != 0 || err != nil {
+		if n, err := tx.Exec("DELETE FROM nothing WHERE {in name id}", Many(nil)); n != 0 || err != nil {
 			return fmt.Errorf("%d of none: %w", n, err)
 		}
 		if _, err := tx.Insert("{a} (id, token, s, r)", [][]any{{"a", 1, 0, ""}, {"b", 2, 0, ""}, {"c", 3, 0, ""}, {"d", 4, 0, ""}}); err != nil {
@@ -122,12 +122,12 @@ func TestRowsAreWritten(t *testing.T) {
 			{[][]any{{2, "\xff", "a", 1}, {nil, "y", "b", 2}, {1, "z", "c", 9}}, "a2\xff b0y c0 d0"},
 			{[][]any{{5, "q", "d", 4}}, "a2\xff b0y c0 d5q"},
 		} {
-			n, err := tx.ExecRows("UPDATE {each}{a} SET s={int s}, r={text r} WHERE {in name id, int token}", c.rows)
+			n, err := tx.Exec("UPDATE {each}{a} SET s={int s}, r={text r} WHERE {in name id, int token}", Many(c.rows))
 			if err != nil || int(n) != max(len(c.rows)-1, 1) {
 				return fmt.Errorf("%v: %d rows: %w", c.rows, n, err)
 			}
 			var got []string
-			err = tx.QueryRows("SELECT id, COALESCE(s, 0), r FROM {a} WHERE {in name id} ORDER BY id", Keys([]string{"a", "b", "c", "d", "e"}), nil, func(scan func(...any) error) error {
+			err = tx.Query("SELECT id, COALESCE(s, 0), r FROM {a} WHERE {in name id} ORDER BY id", []any{Keys([]string{"a", "b", "c", "d", "e"})}, func(scan func(...any) error) error {
 				var id, s, r string
 				err := scan(&id, &s, &r)
 				got = append(got, id+s+r)

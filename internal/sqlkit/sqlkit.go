@@ -22,6 +22,6 @@
 //
 // A statement is one text for all databases, but for words in braces: the tables of the DB and what a dialect says
 // differently, see [Dialect]. Parameters are strings, byte slices, integers, booleans, nil, and pointers and Null types of these.
-// Statements about many rows are [Tx.ExecRows] and [Tx.QueryRows]; upserts, and inserts that leave out what is there, are [Tx.Upsert]
-// and [Tx.InsertNew]. Neither text nor parameters say which database is meant: a further one is one more Dialect.
+// A statement about many rows has them as its first parameter, see [Many]; upserts, and inserts that leave out what is there, are
+// [Tx.Upsert] and [Tx.InsertNew]. Neither text nor parameters say which database is meant: a further one is one more Dialect.
 package sqlkit

@@ -20,10 +20,14 @@ type Conn interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Exec runs a statement and returns the rows affected. On MySQL a caller's handle may count changed
-// rows, not found ones: never write a value that may be there already and read the count as proof.
+// Exec runs a statement and returns the rows affected; for no rows of [Many] it does nothing. On MySQL a caller's handle may count
+// changed rows, not found ones: never write a value that may be there already and read the count as proof.
 func (t *Tx) Exec(text string, args ...any) (rows int64, err error) {
-	return t.exec(t.DB.Text(text), args)
+	text, args, err = t.statement(text, args)
+	if err != nil || text == "" {
+		return 0, err
+	}
+	return t.exec(text, args)
 }
 
 // exec is Exec of a text as the database gets it.
@@ -42,12 +46,8 @@ func (t *Tx) Result(text string, args ...any) (sql.Result, error) {
 
 // Query calls each for every row, in order. each must not use the transaction.
 func (t *Tx) Query(text string, args []any, each func(scan func(dest ...any) error) error) error {
-	return t.query(t.DB.Text(text), args, each)
-}
-
-func (t *Tx) query(text string, args []any, each func(scan func(dest ...any) error) error) error {
-	rows, err := t.Conn.QueryContext(t.Ctx, text, t.DB.Dialect.Args(args)...)
-	if err != nil {
+	rows, err := t.Rows(text, args...)
+	if err != nil || rows == nil {
 		return err
 	}
 	defer rows.Close()
@@ -59,9 +59,26 @@ func (t *Tx) query(text string, args []any, each func(scan func(dest ...any) err
 	return rows.Err()
 }
 
-// Rows is Query for what reads the rows itself, and closes them.
+// Rows is Query for what reads the rows itself, and closes them; nil for no rows of [Many].
 func (t *Tx) Rows(text string, args ...any) (*sql.Rows, error) {
-	return t.Conn.QueryContext(t.Ctx, t.DB.Text(text), t.DB.Dialect.Args(args)...)
+	text, args, err := t.statement(text, args)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return t.Conn.QueryContext(t.Ctx, text, t.DB.Dialect.Args(args)...)
+}
+
+// statement is a text and its parameters as the database gets them; "" for no rows of [Many].
+func (t *Tx) statement(text string, args []any) (string, []any, error) {
+	if len(args) > 0 {
+		if rows, is := args[0].(Many); is {
+			if len(rows) == 0 {
+				return "", nil, nil
+			}
+			return t.DB.forRows(text, rows, args[1:])
+		}
+	}
+	return t.DB.Text(text), args, nil
 }
 
 // One reads the first row into dest; found is false if there is none.

@@ -43,9 +43,9 @@ func scanHolding(scan func(dest ...any) error) (h holding, err error) {
 }
 
 // read returns the rows of keys.
-func (c *session) read(t *sqlkit.Tx, keys [][]any) (map[string]holding, error) {
+func (c *session) read(t *sqlkit.Tx, keys sqlkit.Many) (map[string]holding, error) {
 	found := map[string]holding{}
-	err := t.QueryRows(c.holdings()+among, keys, []any{c.namespace}, func(scan func(...any) error) error {
+	err := t.Query(c.holdings()+among, []any{keys, c.namespace}, func(scan func(...any) error) error {
 		h, err := scanHolding(scan)
 		found[h.info.Key] = h
 		return err
@@ -54,7 +54,7 @@ func (c *session) read(t *sqlkit.Tx, keys [][]any) (map[string]holding, error) {
 }
 
 // rows is read by itself.
-func (c *session) rows(ctx context.Context, keys [][]any) (rows map[string]holding, err error) {
+func (c *session) rows(ctx context.Context, keys sqlkit.Many) (rows map[string]holding, err error) {
 	err = c.view(ctx, func(t *sqlkit.Tx) error {
 		rows, err = c.read(t, keys)
 		return err

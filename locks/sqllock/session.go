@@ -36,9 +36,9 @@ func (c *session) exec(ctx context.Context, statement string, args ...any) (rows
 }
 
 // execRows is exec of a statement for many rows.
-func (c *session) execRows(ctx context.Context, statement string, of [][]any, args ...any) error {
+func (c *session) execRows(ctx context.Context, statement string, of sqlkit.Many, args ...any) error {
 	return c.dialect.write(ctx, c.DB, func(t *sqlkit.Tx) error {
-		_, err := t.ExecRows(statement, of, args...)
+		_, err := t.Exec(statement, append([]any{of}, args...)...)
 		return err
 	})
 }
@@ -90,7 +90,7 @@ func (c *session) names(ctx context.Context, statement string, args ...any) (fou
 	return found, err
 }
 
-func keysOf(wants []driver.Want) [][]any {
+func keysOf(wants []driver.Want) sqlkit.Many {
 	return sqlkit.Rows(wants, func(w driver.Want) []any { return []any{w.Key} })
 }
 

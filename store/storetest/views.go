@@ -359,7 +359,7 @@ func brokenTags(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	id := Enqueue(t, b, newTask("p"))[0].Task.ID
 	b.DB.Exec(t, `UPDATE {tasks} SET tags = '{'`)
-	if _, _, err := b.SQL().Task(t.Context(), id); err == nil || !strings.Contains(err.Error(), "tags of task "+id+": ") {
+	if _, _, err := b.SQL().Task(t.Context(), id); err == nil || !strings.Contains(err.Error(), "id "+id+": ") || !strings.Contains(err.Error(), `"tags"`) {
 		t.Error(err)
 	}
 }

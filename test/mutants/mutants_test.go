@@ -81,7 +81,7 @@ func TestSample(t *testing.T) {
 	}{
 		{"jobs", `jobs/retries\.go (.* (never|always): delay|Retries\.Delay GO (min|max|other field|doubled))`, []string{"TestRetriesDelay"}, 4},
 		{
-			"store", `store/sweep\.go sweepTriggers SQL SELECT triggers: AND (decided_at|finished_at)<\?|` +
+			"store", `store/sweep\.go sweep\.once SQL SELECT triggers: AND (decided_at|finished_at)<\?|` +
 				`store/claim\.go claim\.startTriggers SQL UPDATE triggers: (AND started_at=0|SET started_at=\?)`,
 			[]string{"TestSQLite/Sweep/Triggers", "TestSQLite/Claims/FirstStart"}, 4,
 		},
