@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -125,7 +126,7 @@ func TestEventsOutliveTimeouts(t *testing.T) {
 			t.Fatalf("event %d: %v %+v", i, ok, view)
 		}
 		b.mu.Lock()
-		b.jobs = append(b.jobs, ledger.JobStatus{Name: "more"})
+		b.jobs = append(b.jobs, ledger.JobStatus{Job: wire.Job{Name: "more", Retired: true}})
 		b.mu.Unlock()
 	}
 }
@@ -345,7 +346,7 @@ func TestEventsOverHTTP2(t *testing.T) {
 			t.Errorf("event %d: %v %+v, %v", i, ok, view, events.lines.Err())
 		}
 		b.mu.Lock()
-		b.jobs = append(b.jobs, ledger.JobStatus{Name: "more"})
+		b.jobs = append(b.jobs, ledger.JobStatus{Job: wire.Job{Name: "more", Retired: true}})
 		b.mu.Unlock()
 	}
 	res.Body.Close()

@@ -58,9 +58,9 @@ func newBackend() *backend {
 			Pools: map[string]jobs.Pool{"mail": {Workers: 8, Kinds: map[string]jobs.Handler{"welcome": nil, "bye": nil}}},
 		},
 		jobs: []ledger.JobStatus{
-			{Name: "backup", Hash: "h", NextAt: start, Open: 1, Last: &jobs.Trigger{Job: "backup", At: start, Count: 1, Cause: jobs.CauseSchedule}},
-			{Name: "gone"},
-			{Name: "report", Hash: "h"},
+			{Job: wire.Job{Name: "backup", NextAt: start, Open: 1, Last: &jobs.Trigger{Job: "backup", At: start, Count: 1, Cause: jobs.CauseSchedule}}, Hash: "h"},
+			{Job: wire.Job{Name: "gone", Retired: true}},
+			{Job: wire.Job{Name: "report"}, Hash: "h"},
 		},
 		pools: []ledger.PoolStatus{{Name: "default", Hash: "h"}, {Name: "mail", Hash: "h", MaxRunning: 20, Pending: 2}, {Name: "old"}},
 		tasks: []jobs.Task{
@@ -208,7 +208,7 @@ func (b *backend) Cancel(ctx context.Context, id, by string) (jobs.Task, error) 
 func (b *backend) SuspendJob(_ context.Context, name string, by string, override *bool) error {
 	for i := range b.jobs {
 		if b.jobs[i].Name == name && b.err == nil {
-			b.jobs[i].Suspended, b.jobs[i].SuspendedBy = override, by
+			b.jobs[i].Override, b.jobs[i].SuspendedBy = override, by
 			b.wrote("suspend %s %s %s", name, show(override), by)
 			return nil
 		}

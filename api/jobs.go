@@ -143,7 +143,7 @@ func (s *server) unknownJob(ctx context.Context, name string, otherwise error) e
 		return err
 	case len(rows) == 0:
 		return otherwise
-	case rows[0].Hash == "":
+	case rows[0].Retired:
 		return conflict("job %s is retired: no configuration of a live replica has it", quote(name))
 	}
 	return conflict("this replica's configuration has no job %s; use a replica that has it", quote(name))
@@ -166,7 +166,7 @@ func overrideJob(suspended bool) handler {
 
 // viewJob joins a job's row with its definition in this replica's configuration.
 func viewJob(set jobs.Set, row ledger.JobStatus) wire.Job {
-	v := row.View()
+	v := row.Job
 	if job, ok := set.Jobs[row.Name]; ok {
 		job = job.WithDefaults()
 		handler := job.Handler
@@ -179,8 +179,8 @@ func viewJob(set jobs.Set, row ledger.JobStatus) wire.Job {
 		v.RunsOn, v.Labels = job.RunsOn, job.Labels
 		v.Suspended = job.Suspend
 	}
-	if row.Suspended != nil {
-		v.Suspended = *row.Suspended
+	if v.Override != nil {
+		v.Suspended = *v.Override
 	}
 	return v
 }

@@ -213,7 +213,7 @@ func TestPagesEnd(t *testing.T) {
 	const n = 400
 	for i := range n {
 		name := fmt.Sprintf("job-%03d", i)
-		b.jobs = append(b.jobs, ledger.JobStatus{Name: name, Hash: "h"})
+		b.jobs = append(b.jobs, ledger.JobStatus{Job: wire.Job{Name: name}, Hash: "h"})
 		b.set.Jobs[name] = jobs.Job{Description: strings.Repeat("<", limits.Description)}
 	}
 	h, seen, pages, next := b.api(Options{}), 0, 0, ""

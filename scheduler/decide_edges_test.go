@@ -25,7 +25,7 @@ func decides(t *testing.T, j jobs.Job, cursor string, taken bool) (ledger.Decisi
 	}
 	state := ledger.JobState{Name: "j", Hash: p.Jobs["j"].Hash, Cursor: replicatest.Time(cursor)}
 	if taken {
-		state.Open = []ledger.OpenTask{{ID: "t1", State: jobs.StateRunning}}
+		state.Open = []jobs.Task{{ID: "t1", State: jobs.StateRunning}}
 	}
 	return rules{
 		plan: p, replica: "a", now: replicatest.Time("12:00:05"),

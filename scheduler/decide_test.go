@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 		want: []string{"12:00:04 open schedule", "12:00:05 open schedule"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "forbid: an open task has the slot", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
-		state: ledger.JobState{Open: []ledger.OpenTask{{ID: "t1", State: jobs.StateRunning}}},
+		state: ledger.JobState{Open: []jobs.Task{{ID: "t1", State: jobs.StateRunning}}},
 		want:  []string{"12:00:05 skipped 1 schedule slot_taken"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "forbid: a lost attempt may still run", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) {
 			j.Schedule = "0 * * * * *"
 			j.CatchUp.Policy = jobs.CatchUpAll
 		}), cursor: "12:00:00", now: "12:03:30",
-		state: ledger.JobState{Open: []ledger.OpenTask{{ID: "t1"}}},
+		state: ledger.JobState{Open: []jobs.Task{{ID: "t1"}}},
 		upTo:  "12:00:59.999999", next: "12:03:31",
 	}}
 	for _, c := range cases {

@@ -88,7 +88,7 @@ func (d rules) override(j *plan.Job, state ledger.JobState, force string) (free 
 }
 
 // stands says which state an open task is in.
-func (d rules) stands(t ledger.OpenTask) string {
+func (d rules) stands(t jobs.Task) string {
 	run := runOf(t.ID, t.ScheduledAt)
 	switch {
 	case t.State == jobs.StateRunning:

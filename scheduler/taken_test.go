@@ -18,7 +18,7 @@ import (
 // A skipped run has what is in its way: which run, where, and since when.
 func TestSlotTaken(t *testing.T) {
 	now := replicatest.Time("12:00:05")
-	task := ledger.OpenTask{
+	task := jobs.Task{
 		ID: "t1", ScheduledAt: replicatest.Time("12:00:00"), State: jobs.StatePending, Pool: "default", RunAt: replicatest.Time("12:00:00"),
 	}
 	running, waits, later, byHand := task, task, task, task
@@ -111,7 +111,7 @@ func TestOverride(t *testing.T) {
 		t.Errorf("%+v: %s", free, note)
 	}
 	taken := busy
-	taken.Open = []ledger.OpenTask{{ID: "t1", State: jobs.StateRunning, Replica: "b"}}
+	taken.Open = []jobs.Task{{ID: "t1", State: jobs.StateRunning, Replica: "b"}}
 	another := busy
 	another.Lost = append([]ledger.LostTask{{ID: "another"}}, lost)
 	for name, state := range map[string]ledger.JobState{
@@ -134,7 +134,7 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-func open(tasks ...ledger.OpenTask) ledger.JobState { return ledger.JobState{Open: tasks} }
+func open(tasks ...jobs.Task) ledger.JobState { return ledger.JobState{Open: tasks} }
 
 // A due time behind one that the same decision opens names that one.
 func TestTakenByTheSameDecision(t *testing.T) {

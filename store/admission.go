@@ -19,13 +19,14 @@ type admission struct {
 
 // poolRow is a row of {pools}, and what of the pool this transaction may use.
 type poolRow struct {
-	hash       string
-	paused     bool
-	full       bool // max_running tasks are running
-	maxRunning int
-	policy     ledger.Policy // of its tasks from their next claim on
-	room       int           // tasks that may still become running
-	ahead      []int         // ranks of its pending tasks, in the order of claims, as many as there is room for; nil: not read
+	hash        string
+	paused      bool
+	full        bool // max_running tasks are running
+	maxRunning  int
+	maxAttempts int // this and onLost are those of its tasks from their next claim on
+	onLost      jobs.OnLost
+	room        int   // tasks that may still become running
+	ahead       []int // ranks of its pending tasks, in the order of claims, as many as there is room for; nil: not read
 }
 
 func newAdmission(a ledger.Admission, now time.Time) *admission {
@@ -61,8 +62,11 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 	var limited []string
 	err := each(t.rows("SELECT name, hash, paused, max_running, max_attempts, on_lost FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock, sqlkit.Keys(names)),
 		func(m *poolModel) {
-			p, share := &poolRow{hash: m.Hash, paused: m.Paused != nil && *m.Paused, maxRunning: m.MaxRunning}, a.Pools[m.Name]
-			p.policy.MaxAttempts, p.policy.OnLost = m.MaxAttempts, jobs.OnLost(m.OnLost)
+			share := a.Pools[m.Name]
+			p := &poolRow{
+				hash: m.Hash, paused: m.Paused != nil && *m.Paused,
+				maxRunning: m.MaxRunning, maxAttempts: m.MaxAttempts, onLost: jobs.OnLost(m.OnLost),
+			}
 			switch {
 			case p.hash == "" || p.hash != share.Hash || p.paused:
 			case p.maxRunning == 0:
@@ -100,9 +104,9 @@ func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool
 	if p == nil || p.room < 1 {
 		return r, false, false
 	}
-	c := ledger.Candidate{Task: r.Task, Policy: p.policy}
-	if r.Job != "" {
-		c.Policy = ledger.Policy{MaxAttempts: r.MaxAttempts, OnLost: r.OnLost}
+	c := ledger.Candidate{Task: r.Task}
+	if r.Job == "" {
+		c.Task.MaxAttempts, c.Task.OnLost = p.maxAttempts, p.onLost
 	}
 	if job != nil {
 		c.JobHash = job.Hash
@@ -120,7 +124,7 @@ func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool
 	}
 	r.row, r.State, r.Attempt = rowRunning, jobs.StateRunning, r.Attempt+1
 	r.session, r.Replica, r.StartedAt, r.mayRunUntil = a.Session, a.Replica, a.now, until
-	r.MaxAttempts, r.OnLost = c.Policy.MaxAttempts, c.Policy.OnLost
+	r.MaxAttempts, r.OnLost = c.Task.MaxAttempts, c.Task.OnLost
 	return r, true, false
 }
 

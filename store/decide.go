@@ -128,7 +128,7 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 			sqlkit.Rows(w.rows, func(r *jobRow) []any { return []any{r.Name} })),
 			func(m *taskFields) {
 				r, _ := findJob(w.rows, m.Job)
-				r.Open = append(r.Open, ledger.OpenTask{
+				r.Open = append(r.Open, jobs.Task{
 					ID: m.ID, ScheduledAt: fromMicros(m.TriggerAt), State: taskState(m.State), Pool: m.Pool, Attempt: m.Attempt, Replica: m.Replica,
 					RunAt: fromMicros(m.RunAt), StartedAt: fromMicros(m.StartedAt),
 				})

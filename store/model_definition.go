@@ -3,6 +3,7 @@ package store
 import (
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
@@ -29,8 +30,11 @@ func (m *jobModel) due() time.Time {
 
 func (m *jobModel) status() ledger.JobStatus {
 	return ledger.JobStatus{
-		Name: m.Name, Hash: m.Hash, Config: m.Config, Cursor: fromMicros(m.CursorAt), NextAt: m.due(), Fence: m.Fence,
-		Suspended: m.Suspended, SuspendedBy: m.SuspendedBy,
+		Job: wire.Job{
+			Name: m.Name, Suspended: m.Suspended != nil && *m.Suspended, Override: m.Suspended, SuspendedBy: m.SuspendedBy,
+			Retired: m.Hash == "", NextAt: m.due(),
+		},
+		Hash: m.Hash, Config: m.Config, Cursor: fromMicros(m.CursorAt), Fence: m.Fence,
 	}
 }
 

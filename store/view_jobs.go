@@ -15,7 +15,7 @@ import (
 // had are left out. Fields that only the configuration of a replica has are empty.
 func (s *Store) Jobs(ctx context.Context, names ...string) ([]wire.Job, error) {
 	all, err := views{s}.Jobs(ctx, names...)
-	return viewed(all, ledger.JobStatus.View), err
+	return viewed(all, func(j ledger.JobStatus) wire.Job { return j.Job }), err
 }
 
 // viewed converts rows for display.

@@ -33,15 +33,8 @@ type Share struct {
 
 // Candidate is a task that may become running.
 type Candidate struct {
-	Task    jobs.Task
-	JobHash string // of the job's row; "" for a task without a job
-	Policy  Policy
-}
-
-// Policy is what the row keeps for the replica that reaps it.
-type Policy struct {
-	MaxAttempts int
-	OnLost      jobs.OnLost
+	Task    jobs.Task // with the MaxAttempts and OnLost that it gets as it becomes running
+	JobHash string    // of the job's row; "" for a task without a job
 }
 
 // Started is a task that became running.

@@ -10,12 +10,12 @@ import (
 type JobState struct {
 	Name      string
 	Hash      string
-	Cursor    time.Time  // all due times up to here are decided
-	Fence     int64      // last token handed out
-	Suspended *bool      // override of the API; nil: the definition holds
-	BusyUntil time.Time  // a lost attempt of the job may still be running until then
-	Lost      []LostTask // whose attempts may be running now, as far as is known, the one that was lost last first
-	Open      []OpenTask
+	Cursor    time.Time   // all due times up to here are decided
+	Fence     int64       // last token handed out
+	Suspended *bool       // override of the API; nil: the definition holds
+	BusyUntil time.Time   // a lost attempt of the job may still be running until then
+	Lost      []LostTask  // whose attempts may be running now, as far as is known, the one that was lost last first
+	Open      []jobs.Task // pending or running, with what the reason of a skipped due time names
 }
 
 // LostTask is an ended task whose attempt may still be running, since its end was not recorded.
@@ -25,18 +25,6 @@ type LostTask struct {
 	Replica     string    // that had it
 	At          time.Time // when it was declared lost
 	Until       time.Time // it must have ended then
-}
-
-// OpenTask is a pending or running task of a job, as far as the reason of a skipped due time names it.
-type OpenTask struct {
-	ID          string
-	ScheduledAt time.Time // due time of the trigger that it was born of
-	State       jobs.State
-	Pool        string
-	Attempt     int       // the last one that began; 0 before the first claim
-	Replica     string    // of a running task
-	RunAt       time.Time // a pending task is not claimed before
-	StartedAt   time.Time // of a running task's attempt
 }
 
 // Decision is what becomes of a job's due times. The store writes all of it in the transaction

@@ -4,37 +4,15 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// JobStatus is a job's row for people.
+// JobStatus is a job's row for people. What a configuration says of the job is added by a replica.
 type JobStatus struct {
-	Name        string
-	Hash        string // "" = retired: no live configuration has it
-	Config      int64
-	Cursor      time.Time
-	NextAt      time.Time
-	Fence       int64
-	Suspended   *bool // override; nil = none
-	SuspendedBy string
-	Open        int           // pending and running tasks
-	Last        *jobs.Trigger // the latest ledger row
-	LastSuccess time.Time
-}
-
-// View is what people see of the row. What a configuration says of the job is added by a replica.
-func (j JobStatus) View() wire.Job {
-	return wire.Job{
-		Name:        j.Name,
-		Suspended:   j.Suspended != nil && *j.Suspended,
-		Override:    j.Suspended,
-		SuspendedBy: j.SuspendedBy,
-		Retired:     j.Hash == "",
-		NextAt:      j.NextAt,
-		Open:        j.Open,
-		Last:        j.Last,
-		LastSuccess: j.LastSuccess,
-	}
+	wire.Job
+	Hash   string // "" = retired: no live configuration has it
+	Config int64
+	Cursor time.Time
+	Fence  int64
 }
 
 // PoolStatus is a pool's row and its counts for people.

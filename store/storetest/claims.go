@@ -194,15 +194,15 @@ func claimCandidates(t *testing.T, b *Bench) {
 	var asked []ledger.Candidate
 	c := s.claiming("default", 5)
 	c.Admit = func(now time.Time, k ledger.Candidate) (time.Time, bool) {
-		k.Task = jobs.Task{Job: k.Task.Job}
+		k.Task = jobs.Task{Job: k.Task.Job, MaxAttempts: k.Task.MaxAttempts, OnLost: k.Task.OnLost}
 		asked = append(asked, k)
 		return now, true
 	}
 	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 	must(t, err)
-	own := ledger.Policy{MaxAttempts: 3, OnLost: jobs.LostFails}
-	pool := ledger.Policy{MaxAttempts: 9, OnLost: jobs.LostRetries}
-	if d := cmp.Diff([]ledger.Candidate{{Task: jobs.Task{Job: "a"}, JobHash: hash, Policy: own}, {Policy: pool}}, asked[len(asked)-2:]); d != "" {
+	own := jobs.Task{Job: "a", MaxAttempts: 3, OnLost: jobs.LostFails}
+	pool := jobs.Task{MaxAttempts: 9, OnLost: jobs.LostRetries}
+	if d := cmp.Diff([]ledger.Candidate{{Task: own, JobHash: hash}, {Task: pool}}, asked[len(asked)-2:]); d != "" {
 		t.Error(d)
 	}
 	if len(got.Tasks) != 2 || len(got.Foreign) != 0 {
@@ -213,8 +213,8 @@ func claimCandidates(t *testing.T, b *Bench) {
 	}
 	s.want("the job's task", s.task(got.Tasks[0].ID), "running attempt 1 token 42 replica one: -")
 	s.wantInt(42, "SELECT fence FROM {jobs} WHERE name='a'")
-	for i, want := range []ledger.Policy{own, pool} {
-		if d := cmp.Diff(want, ledger.Policy{MaxAttempts: got.Tasks[i].MaxAttempts, OnLost: got.Tasks[i].OnLost}); d != "" {
+	for i, want := range []jobs.Task{own, pool} {
+		if d := cmp.Diff(want, jobs.Task{Job: want.Job, MaxAttempts: got.Tasks[i].MaxAttempts, OnLost: got.Tasks[i].OnLost}); d != "" {
 			t.Errorf("the answer: %s", d)
 		}
 		s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE state=2 AND id=? AND max_attempts=? AND on_lost=?", got.Tasks[i].ID, want.MaxAttempts, string(want.OnLost))

@@ -277,7 +277,7 @@ func overridesSurvive(t *testing.T, b *Bench) {
 	pools, err := b.Store.Pools(t.Context())
 	must(t, err)
 	j, p := jobs[0], pools[0]
-	if j.Suspended == nil || !*j.Suspended || j.SuspendedBy != "ann" || j.Fence != 41 || j.Hash != "2" ||
+	if !j.Suspended || j.Override == nil || j.SuspendedBy != "ann" || j.Fence != 41 || j.Hash != "2" ||
 		p.Paused == nil || *p.Paused || p.PausedBy != "bob" || p.Hash != "2" {
 		t.Fatalf("%+v %+v", j, p)
 	}

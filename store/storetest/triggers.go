@@ -88,10 +88,10 @@ func decideStates(t *testing.T, b *Bench) {
 	must(t, err)
 	no := false
 	want := []ledger.JobState{
-		{Name: "a", Hash: hash, Cursor: due(1), Fence: 1, Open: []ledger.OpenTask{{
+		{Name: "a", Hash: hash, Cursor: due(1), Fence: 1, Open: []jobs.Task{{
 			ID: opened.Started[0].ID, ScheduledAt: due(1), State: jobs.StateRunning, Pool: "default", Attempt: 1, Replica: "one", RunAt: opened.Started[0].RunAt, StartedAt: opened.Now,
 		}}},
-		{Name: "b", Hash: hash, Cursor: due(1), Suspended: &no, BusyUntil: due(0), Open: []ledger.OpenTask{{
+		{Name: "b", Hash: hash, Cursor: due(1), Suspended: &no, BusyUntil: due(0), Open: []jobs.Task{{
 			ID: opened.Opened[0].ID, ScheduledAt: due(1), State: jobs.StatePending, Pool: "default", RunAt: opened.Opened[0].RunAt,
 		}}},
 	} // c is retired

@@ -277,7 +277,7 @@ func viewJobs(t *testing.T, b *Bench) {
 		if j.Last != nil {
 			s.LastAt, s.LastSeq = j.Last.At, j.Last.Seq
 		}
-		if j.Hash != "1" || j.Config != 1 || !j.NextAt.After(j.Cursor) || j.Suspended != nil {
+		if j.Hash != "1" || j.Config != 1 || !j.NextAt.After(j.Cursor) || j.Suspended || j.Override != nil {
 			t.Fatalf("%+v", j)
 		}
 		got = append(got, s)
@@ -320,7 +320,7 @@ func viewOverrides(t *testing.T, b *Bench) {
 		must(t, err)
 		ps, err := b.SQL().Sides().API.Pools(t.Context())
 		must(t, err)
-		got := fmt.Sprintf("%v %q %v %q", js[0].Suspended != nil && *js[0].Suspended, js[0].SuspendedBy, ps[0].Paused != nil && *ps[0].Paused, ps[0].PausedBy)
+		got := fmt.Sprintf("%v %q %v %q", js[0].Suspended, js[0].SuspendedBy, ps[0].Paused != nil && *ps[0].Paused, ps[0].PausedBy)
 		want := `true "ann" true "bob"`
 		if override == nil {
 			want = `false "" false ""`

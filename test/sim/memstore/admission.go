@@ -40,9 +40,9 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 		return r, started, false, false
 	}
 	pool := a.t.pools.rows[r.Pool]
-	c := ledger.Candidate{Task: r.task(), Policy: ledger.Policy{MaxAttempts: pool.MaxAttempts, OnLost: jobs.OnLost(pool.OnLost)}}
-	if r.Job != "" {
-		c.Policy = ledger.Policy{MaxAttempts: r.MaxAttempts, OnLost: jobs.OnLost(r.OnLost)}
+	c := ledger.Candidate{Task: r.task()}
+	if r.Job == "" {
+		c.Task.MaxAttempts, c.Task.OnLost = pool.MaxAttempts, jobs.OnLost(pool.OnLost)
 	}
 	if job != nil {
 		c.JobHash = job.Hash
@@ -59,7 +59,7 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 	}
 	r.State, r.Attempt, r.Session, r.Replica = Running, r.Attempt+1, a.Session, a.Replica
 	r.MayRunUntil, r.StartedAt = micros(until), micros(a.now)
-	r.MaxAttempts, r.OnLost = c.Policy.MaxAttempts, string(c.Policy.OnLost)
+	r.MaxAttempts, r.OnLost = c.Task.MaxAttempts, string(c.Task.OnLost)
 	return r, ledger.Started{Task: r.task(), Until: until}, true, false
 }
 

@@ -76,13 +76,13 @@ func (w *decision) states() (states []ledger.JobState) {
 		for _, task := range w.t.tasks.rows {
 			if task.Job == name {
 				t := task.task()
-				state.Open = append(state.Open, ledger.OpenTask{
+				state.Open = append(state.Open, jobs.Task{
 					ID: t.ID, ScheduledAt: t.ScheduledAt, State: t.State, Pool: t.Pool, Attempt: t.Attempt, Replica: t.Replica,
 					RunAt: t.RunAt, StartedAt: t.StartedAt,
 				})
 			}
 		}
-		slices.SortFunc(state.Open, func(a, b ledger.OpenTask) int { return cmp.Compare(a.ID, b.ID) })
+		slices.SortFunc(state.Open, func(a, b jobs.Task) int { return cmp.Compare(a.ID, b.ID) })
 		states = append(states, state)
 	}
 	return states

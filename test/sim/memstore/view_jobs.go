@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -18,8 +19,11 @@ func (s *Store) Jobs(ctx context.Context, names ...string) (all []ledger.JobStat
 				continue
 			}
 			all = append(all, ledger.JobStatus{
-				Name: r.Name, Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), NextAt: ledger.Undecided(fromMicros(r.Next), fromMicros(r.Waiting)), Fence: r.Fence,
-				Suspended: r.Suspended, SuspendedBy: r.SuspendedBy,
+				Job: wire.Job{
+					Name: r.Name, Suspended: r.Suspended != nil && *r.Suspended, Override: r.Suspended, SuspendedBy: r.SuspendedBy,
+					Retired: r.Hash == "", NextAt: ledger.Undecided(fromMicros(r.Next), fromMicros(r.Waiting)),
+				},
+				Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), Fence: r.Fence,
 			})
 		}
 		return nil
