@@ -56,10 +56,12 @@ func (d notifyDraft) notify() jobs.Notify {
 	return jobs.Notify{On: d.on, Handler: d.handler}
 }
 
+var events = []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered}
+
 func readEvents(r *reader, n *yaml.Node, d *notifyDraft) {
 	d.on = []jobs.Event{}
 	r.items(n, func(item *yaml.Node) {
-		if e, ok := choice(r, item, jobs.Events); ok {
+		if e, ok := choice(r, item, events); ok {
 			d.on = append(d.on, e)
 		}
 	})

@@ -16,7 +16,7 @@ func notified(n jobs.Notify) string {
 		return "nobody"
 	}
 	var on []string
-	for _, e := range jobs.Events {
+	for _, e := range []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered} {
 		if n.Wants(e) {
 			on = append(on, string(e))
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lockstep-scheduler/lockstep/internal/labels"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -20,7 +20,7 @@ func (r *reader) checkSet() {
 		r.warnings.add(r.main.at(r.main.root), "", "there are no jobs and no pools", "")
 	}
 	wrong := flatten(validate(*set))
-	for key, problem := range labels.Problems(r.c.Replica.Labels) {
+	for key, problem := range naming.LabelProblems(r.c.Replica.Labels) {
 		wrong = append(wrong, &jobs.FieldError{Path: "replica.labels" + key, Problem: problem})
 	}
 	for _, err := range wrong {

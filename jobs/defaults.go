@@ -9,62 +9,28 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
-// What zero fields of a Job mean.
-const (
-	defaultTimezone      = "UTC"
-	defaultTimeout       = 24 * time.Hour
-	defaultConcurrency   = Forbid
-	defaultOnLost        = LostFails
-	defaultCatchUpPolicy = CatchUpLatest
-	defaultCatchUpWindow = 24 * time.Hour
-	defaultCatchUpLimit  = 10
-	defaultCatchUpGrace  = 10 * time.Second
-	defaultRetries       = 0
-)
-
-// What zero fields of a Pool mean.
-const (
-	defaultPoolWorkers = 10
-	defaultPoolTimeout = 30 * time.Minute
-	defaultPoolOnLost  = LostRetries
-	defaultPoolRetries = 10
-)
-
-// What zero fields of the pool "notifications" mean where that differs.
-const (
-	defaultNotificationWorkers = 5
-	defaultNotificationTimeout = time.Minute
-	defaultNotificationRetries = 20
-)
-
-// What zero fields of Retries mean, for jobs and pools.
-const (
-	defaultBackoff    = time.Second
-	defaultMaxBackoff = 15 * time.Minute // Backoff, if that is longer
-)
-
 // WithDefaults returns the job with its zero fields filled in.
 func (j Job) WithDefaults() Job {
-	j.Timezone = cmp.Or(j.Timezone, defaultTimezone)
+	j.Timezone = cmp.Or(j.Timezone, "UTC")
 	j.Pool = cmp.Or(j.Pool, naming.DefaultPool)
-	j.Timeout = cmp.Or(j.Timeout, defaultTimeout)
-	j.Concurrency = cmp.Or(j.Concurrency, defaultConcurrency)
-	j.OnLost = cmp.Or(j.OnLost, defaultOnLost)
-	j.CatchUp.Policy = cmp.Or(j.CatchUp.Policy, defaultCatchUpPolicy)
-	j.CatchUp.Window = cmp.Or(j.CatchUp.Window, defaultCatchUpWindow)
-	j.CatchUp.Limit = cmp.Or(j.CatchUp.Limit, defaultCatchUpLimit)
-	j.CatchUp.Grace = cmp.Or(j.CatchUp.Grace, defaultCatchUpGrace)
-	j.Retries.Limit = max(cmp.Or(j.Retries.Limit, defaultRetries), 0)
+	j.Timeout = cmp.Or(j.Timeout, 24*time.Hour)
+	j.Concurrency = cmp.Or(j.Concurrency, Forbid)
+	j.OnLost = cmp.Or(j.OnLost, LostFails)
+	j.CatchUp.Policy = cmp.Or(j.CatchUp.Policy, CatchUpLatest)
+	j.CatchUp.Window = cmp.Or(j.CatchUp.Window, 24*time.Hour)
+	j.CatchUp.Limit = cmp.Or(j.CatchUp.Limit, 10)
+	j.CatchUp.Grace = cmp.Or(j.CatchUp.Grace, 10*time.Second)
+	j.Retries.Limit = max(j.Retries.Limit, 0) // NoRetries is the default
 	j.Retries = j.Retries.withDefaults()
 	return j
 }
 
 // WithDefaults returns the pool with its zero fields filled in.
 func (p Pool) WithDefaults() Pool {
-	p.Workers = cmp.Or(p.Workers, defaultPoolWorkers)
-	p.Timeout = cmp.Or(p.Timeout, defaultPoolTimeout)
-	p.OnLost = cmp.Or(p.OnLost, defaultPoolOnLost)
-	p.Retries.Limit = cmp.Or(p.Retries.Limit, defaultPoolRetries)
+	p.Workers = cmp.Or(p.Workers, 10)
+	p.Timeout = cmp.Or(p.Timeout, 30*time.Minute)
+	p.OnLost = cmp.Or(p.OnLost, LostRetries)
+	p.Retries.Limit = cmp.Or(p.Retries.Limit, 10)
 	p.Retries = p.Retries.withDefaults()
 	return p
 }
@@ -94,15 +60,15 @@ func (s Set) Pool(name string) (Pool, bool) {
 		exists = true
 	case naming.NotificationsPool:
 		exists = exists || s.notifies()
-		pool.Workers = cmp.Or(pool.Workers, defaultNotificationWorkers)
-		pool.Timeout = cmp.Or(pool.Timeout, defaultNotificationTimeout)
-		pool.Retries.Limit = cmp.Or(pool.Retries.Limit, defaultNotificationRetries)
+		pool.Workers = cmp.Or(pool.Workers, 5)
+		pool.Timeout = cmp.Or(pool.Timeout, time.Minute)
+		pool.Retries.Limit = cmp.Or(pool.Retries.Limit, 20)
 	}
 	return pool.WithDefaults(), exists
 }
 
 func (r Retries) withDefaults() Retries {
-	r.Backoff = cmp.Or(r.Backoff, defaultBackoff)
-	r.MaxBackoff = cmp.Or(r.MaxBackoff, max(defaultMaxBackoff, r.Backoff))
+	r.Backoff = cmp.Or(r.Backoff, time.Second)
+	r.MaxBackoff = cmp.Or(r.MaxBackoff, max(15*time.Minute, r.Backoff))
 	return r
 }

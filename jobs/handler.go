@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Handler does the work of one attempt.
+// Handler does the work of one attempt. It may also be [Described], [Identified], [Graceful] or a [Wrapper].
 //
 // The deadline of ctx is the attempt's timeout; ctx may be done sooner, as when the task is cancelled. Run
 // must return soon after ctx is done; the cause of ctx says why and, as a [*Stop], how long
@@ -27,7 +27,7 @@ type Handler interface {
 // Described handlers say what they do, for people. The description must not contain secrets, nor
 // digests of them: a reader can try guesses against a digest. Unless the handler is [Identified], its
 // description is its identity, too. A handler that surrounds another one must not repeat what that
-// one says: it has an Unwrap() Handler for it, or is made by [Wrap].
+// one says: it is a [Wrapper], or made by [Wrap].
 type Described interface {
 	Describe() string
 }
@@ -43,6 +43,12 @@ type Identified interface {
 // that do not, or panic when asked, have the replica's own grace period. A replica that drains waits that long for them.
 type Graceful interface {
 	StopGrace() time.Duration
+}
+
+// Wrapper handlers surround another one. What they are not themselves, of [Described], [Identified], [Graceful] and
+// the rest, the handler in them is for them: it is found as package errors finds errors.
+type Wrapper interface {
+	Unwrap() Handler
 }
 
 // Stop is the cancellation cause of an attempt's context. A handler that ends soon after its context

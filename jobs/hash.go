@@ -22,7 +22,9 @@ func (j Job) Hash() string {
 	j = j.WithDefaults()
 	j.Schedule, j.Schedules = "", j.spelled()
 	j.Description, j.Labels = "", map[string]string{}
-	j.RunsOn = orEmpty(j.RunsOn)
+	if j.RunsOn == nil {
+		j.RunsOn = map[string]string{}
+	}
 	payload, _ := j.EncodePayload()
 	j.Payload = []byte(payload)
 	return fingerprint(struct {
@@ -92,13 +94,6 @@ func (j Job) spelled() []string {
 	}
 	slices.Sort(specs)
 	return slices.Compact(specs)
-}
-
-func orEmpty(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
-	}
-	return m
 }
 
 // identify says what tells a handler from others; of one that does not say, only the type is known.

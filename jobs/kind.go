@@ -33,12 +33,6 @@ func (k Kind[P]) Handle(fn func(context.Context, Task, P) error, around ...func(
 	return KindHandler{pool: k.pool, kind: k.name, handler: Wrap(Func(fn), around...)}
 }
 
-// Pool is the pool's name.
-func (k Kind[P]) Pool() string { return k.pool }
-
-// Name is the kind's name.
-func (k Kind[P]) Name() string { return k.name }
-
 // KindHandler is the handler of a [Kind]. [Set.Validate] refuses it for another kind or another pool, in a job of
 // another pool, and in a [Notify].
 type KindHandler struct {
@@ -51,7 +45,7 @@ func (h KindHandler) Run(ctx context.Context, t Task, out io.Writer) error {
 	return h.handler.Run(ctx, t, out)
 }
 
-// Unwrap is for [As].
+// Unwrap makes it a [Wrapper].
 func (h KindHandler) Unwrap() Handler { return h.handler }
 
 // Kinds are handlers by the name of their kind, for [Pool.Kinds].

@@ -57,13 +57,12 @@ func (n Notification) Sentence() string {
 	case EventRecovered:
 		b.WriteString(what + " works again")
 		why = ""
-	case EventLost:
-		b.WriteString(what + ": a task was lost")
-		if due != "" {
-			b.WriteString(", the run" + due)
-		}
 	default:
-		b.WriteString(what + " failed")
+		if n.Event == EventLost {
+			b.WriteString(what + ": a task was lost")
+		} else {
+			b.WriteString(what + " failed")
+		}
 		if due != "" {
 			b.WriteString(", the run" + due)
 		}

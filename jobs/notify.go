@@ -17,8 +17,7 @@ const (
 	EventRecovered Event = "recovered" // the first success after any of these
 )
 
-// Events are all of them.
-var Events = []Event{EventFailed, EventMissed, EventLost, EventRecovered}
+var events = []Event{EventFailed, EventMissed, EventLost, EventRecovered}
 
 // Notify says for which events of a job or pool a notification is sent, and how. The zero Notify sends
 // none.
@@ -48,7 +47,7 @@ func (n Notify) described() any {
 	if n.On == nil && n.Handler == nil {
 		return nil
 	}
-	on := Events
+	on := events
 	if n.On != nil {
 		on = n.On
 	}

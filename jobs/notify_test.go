@@ -19,7 +19,7 @@ func TestNotifyIsJudged(t *testing.T) {
 		},
 		Jobs: map[string]Job{
 			"in":     {Handler: h, Pool: naming.NotificationsPool},
-			"how":    {Handler: h, Notify: Notify{On: Events}},
+			"how":    {Handler: h, Notify: Notify{On: events}},
 			"nobody": {Handler: h, Notify: Notify{On: []Event{}}},
 			"fine":   {Handler: h, Notify: Notify{Handler: h}},
 		},
@@ -128,13 +128,13 @@ func TestWants(t *testing.T) {
 		want   []Event
 	}{
 		{Notify{}, nil},
-		{Notify{On: Events}, nil},
-		{Notify{Handler: h}, Events},
+		{Notify{On: events}, nil},
+		{Notify{Handler: h}, events},
 		{Notify{Handler: h, On: []Event{}}, nil},
 		{Notify{Handler: h, On: []Event{EventLost, EventMissed}}, []Event{EventMissed, EventLost}},
 	} {
 		var got []Event
-		for _, e := range Events {
+		for _, e := range events {
 			if c.notify.Wants(e) {
 				got = append(got, e)
 			}
@@ -156,7 +156,7 @@ func TestPoolsOfASet(t *testing.T) {
 	if _, exists := (Set{}).Pool(naming.NotificationsPool); exists {
 		t.Error("notifications, and nobody notifies")
 	}
-	if pool, _ := set.Pool("mail"); pool.Workers != 3 || pool.Timeout != defaultPoolTimeout {
+	if pool, _ := set.Pool("mail"); pool.Workers != 3 || pool.Timeout != 30*time.Minute {
 		t.Errorf("%+v", pool)
 	}
 }
@@ -168,7 +168,7 @@ func TestWhoNotifies(t *testing.T) {
 		set  Set
 		want int // kinds of notifications
 	}{
-		"nobody":        {Set{Jobs: map[string]Job{"a": {Handler: h}}, Pools: map[string]Pool{"p": {Handler: h, Notify: Notify{On: Events}}}}, 0},
+		"nobody":        {Set{Jobs: map[string]Job{"a": {Handler: h}}, Pools: map[string]Pool{"p": {Handler: h, Notify: Notify{On: events}}}}, 0},
 		"jobs":          {Set{Jobs: map[string]Job{"a": {Notify: told}, "b": {Notify: told}, "c": {Notify: told}}}, 3},
 		"pools":         {Set{Pools: map[string]Pool{"p": {Notify: told}, "q": {Notify: told}, "r": {Notify: told}}}, 3},
 		"a job of two":  {Set{Jobs: map[string]Job{"a": {}, "b": {Notify: told}}, Pools: map[string]Pool{"p": {}}}, 1},

@@ -55,7 +55,7 @@ func TestNilHandlersAreRefused(t *testing.T) {
 			"jobs.a.notify":   {Jobs: map[string]jobs.Job{"a": {Handler: work, Notify: jobs.Notify{Handler: h}}}},
 			"pools.p":         {Pools: map[string]jobs.Pool{"p": {Handler: h}}},
 			"pools.p.kinds.k": {Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": h}}}},
-			"pools.p.notify":  {Pools: map[string]jobs.Pool{"p": {Notify: jobs.Notify{Handler: h, On: jobs.Events}}}},
+			"pools.p.notify":  {Pools: map[string]jobs.Pool{"p": {Notify: jobs.Notify{Handler: h, On: []jobs.Event{jobs.EventFailed}}}}},
 		} {
 			for _, set := range []jobs.Set{set, set.Wrap(around("b", nil))} {
 				err := set.Validate()

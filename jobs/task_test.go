@@ -145,8 +145,8 @@ func TestRetriesDelay(t *testing.T) {
 	if low, high := r.Delay(1, func() float64 { return 0 }), r.Delay(1, func() float64 { return 1 }); low != 800*time.Millisecond || high != 1200*time.Millisecond {
 		t.Errorf("jitter from %v to %v, want ± 20 %%", low, high)
 	}
-	if got := (Retries{}).Delay(1, middle); got != defaultBackoff {
-		t.Errorf("zero Retries: %v, want %v", got, defaultBackoff)
+	if got := (Retries{}).Delay(1, middle); got != time.Second {
+		t.Errorf("zero Retries: %v, want %v", got, time.Second)
 	}
 	if got := (Retries{Backoff: duration.Max, MaxBackoff: duration.Max}).Delay(99, nil); got < duration.Max*8/10 || got > duration.Max*12/10 {
 		t.Errorf("a year: %v", got)
@@ -203,7 +203,7 @@ func TestWithDefaults(t *testing.T) {
 	})
 	for limit, attempts := range map[int]int{0: 11, 3: 4, NoRetries: 1} {
 		filled := Pool{Retries: Retries{Limit: limit}}.WithDefaults().WithDefaults() // the second time changes nothing
-		if filled.Retries.Attempts() != attempts || filled.Retries.Backoff != defaultBackoff {
+		if filled.Retries.Attempts() != attempts || filled.Retries.Backoff != time.Second {
 			t.Errorf("a pool with limit %d: %+v", limit, filled.Retries)
 		}
 		filled = Set{Pools: map[string]Pool{naming.NotificationsPool: {Retries: Retries{Limit: limit, Backoff: time.Minute}}}}.WithDefaults().Pools[naming.NotificationsPool]

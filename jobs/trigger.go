@@ -13,7 +13,6 @@ const (
 	CauseSchedule Cause = "schedule"
 	CauseCatchUp  Cause = "catch_up"
 	CauseManual   Cause = "manual"
-	CauseBackfill Cause = "backfill"
 )
 
 // Outcome is how a trigger ended; empty while it is open.

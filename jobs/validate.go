@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
-	"github.com/lockstep-scheduler/lockstep/internal/labels"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
@@ -238,7 +237,7 @@ func (p *problems) description(path, text string) {
 }
 
 func (p *problems) labels(path string, all map[string]string) {
-	for key, problem := range labels.Problems(all) {
+	for key, problem := range naming.LabelProblems(all) {
 		p.add(path+key, "%s", problem)
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"io"
 	"maps"
+
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 )
 
 // Wrap surrounds h with middleware: code that runs before and after each attempt, as for logs, traces
 // or a transaction. The first one is outermost. What h is stays what it was, whatever the middleware
-// returns: its identity, its description, its grace period, and whatever else [As] finds.
+// returns: its identity, its description, its grace period, and whatever else it is: the result is a [Wrapper] of h.
 //
 // Middleware has no identity. That it was added, or what it does, is in no definition's hash, so
 // replicas with and without it share the work. What decides what is done belongs into the handler.
@@ -56,3 +58,5 @@ type wrapped struct{ run, inner Handler }
 func (w wrapped) Run(ctx context.Context, t Task, out io.Writer) error { return w.run.Run(ctx, t, out) }
 
 func (w wrapped) Unwrap() Handler { return w.inner }
+
+var _ unwrap.Wrapper[Handler] = Wrapper(nil)

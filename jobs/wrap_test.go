@@ -127,7 +127,7 @@ func TestWrapNothing(t *testing.T) {
 		Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": logged{}}}},
 		Jobs: map[string]jobs.Job{
 			"j": {Handler: logged{}},
-			"n": {Handler: jobs.Func(sendWelcome), Notify: jobs.Notify{Handler: logged{}, On: jobs.Events}},
+			"n": {Handler: jobs.Func(sendWelcome), Notify: jobs.Notify{Handler: logged{}, On: []jobs.Event{jobs.EventFailed}}},
 		},
 	}.Validate()
 	if err == nil || !strings.Contains(err.Error(), "jobs.n.notify: has no handler") || !strings.Contains(err.Error(), "pools.p.kinds.k: has no handler") || !strings.Contains(err.Error(), "jobs.j: has no handler") {

@@ -85,7 +85,7 @@ var (
 // Work of replicas.
 var (
 	triggersDecided = happens.counter("triggers_decided_total",
-		"Due times and manual runs that were decided, by cause (schedule, catch_up, manual, backfill) and decision (run, skipped, missed).", "cause", "decision")
+		"Due times and manual runs that were decided, by cause (schedule, catch_up, manual) and decision (run, skipped, missed).", "cause", "decision")
 	triggersEnded = happens.counter("triggers_ended_total",
 		"Due times and manual runs that ended, by outcome (ran, skipped, missed, lost) and the result of those that ran (succeeded, failed, cancelled); a lost one whose late result is recorded counts again.", "outcome", "result")
 	startLag = happens.histogram(lagBuckets, "start_lag_seconds",

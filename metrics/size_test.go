@@ -47,7 +47,7 @@ func large(tb testing.TB, failing bool) *Metrics {
 
 // everything causes each event at least once.
 func everything(m *Metrics, set jobs.Set) {
-	for _, cause := range []jobs.Cause{jobs.CauseSchedule, jobs.CauseCatchUp, jobs.CauseManual, jobs.CauseBackfill} {
+	for _, cause := range []jobs.Cause{jobs.CauseSchedule, jobs.CauseCatchUp, jobs.CauseManual} {
 		for _, outcome := range []jobs.Outcome{"", jobs.Skipped, jobs.Missed} {
 			m.Decided(jobs.Trigger{Cause: cause, Outcome: outcome, Count: 1})
 		}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/lockstep-scheduler/lockstep/internal/labels"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -155,7 +155,7 @@ func (o Options) validate() error {
 			add(d.field, "%v is negative; leave it zero for the default", d.value)
 		}
 	}
-	for key, problem := range labels.Problems(o.Labels) {
+	for key, problem := range naming.LabelProblems(o.Labels) {
 		add("Labels"+key, "%s", problem)
 	}
 	if err := errors.Join(wrong...); err != nil {

@@ -13,10 +13,7 @@ import (
 
 // KindsOf are the kinds of the tasks that a pool has a handler for, sorted; "" is for those without a kind.
 func KindsOf(p jobs.Pool) []string {
-	kinds := []string{}
-	for kind := range p.Kinds {
-		kinds = append(kinds, kind)
-	}
+	kinds := slices.AppendSeq([]string{}, maps.Keys(p.Kinds))
 	if p.Handler != nil {
 		kinds = append(kinds, "")
 	}

@@ -1,4 +1,4 @@
-// Package naming has the pattern of names, and the reserved ones.
+// Package naming has the pattern of names, the reserved ones, and what labels may be.
 package naming
 
 import (

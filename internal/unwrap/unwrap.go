@@ -1,8 +1,10 @@
-// Package unwrap looks into handlers that surround each other, as package errors looks into errors. A handler says by
-// Unwrap() H what it surrounds; H is jobs.Handler.
+// Package unwrap looks into handlers that surround each other, as package errors looks into errors. H is jobs.Handler.
 package unwrap
 
 import "github.com/lockstep-scheduler/lockstep/internal/nilcheck"
+
+// Wrapper is jobs.Wrapper.
+type Wrapper[H any] interface{ Unwrap() H }
 
 // As finds what h is beside an H: h itself if it is a T, else what it surrounds.
 func As[T, H any](h H) (found T, ok bool) {
@@ -40,7 +42,7 @@ func Endless[H any](h H) bool {
 const deepest = 1000
 
 func once[H any](h H) (inner H, ok bool) {
-	if around, ok := any(h).(interface{ Unwrap() H }); ok && !nilcheck.IsNil(h) {
+	if around, ok := any(h).(Wrapper[H]); ok && !nilcheck.IsNil(h) {
 		return around.Unwrap(), true
 	}
 	return inner, false

@@ -45,13 +45,3 @@ const (
 	NoHandler Code = "no_handler" // no live replica has a handler for its kind
 	NoReplica Code = "no_replica" // no live replica has the labels that its job runs on
 )
-
-// All are the codes there are.
-func All() []Code {
-	return []Code{
-		Suspended, SlotTaken, LostMayRun, CatchUpNone, CatchUpWindow, CatchUpLatest, CatchUpLimit, ScheduleChanged, JobRemoved,
-		Error, ExitCode, Panic, Timeout, Cancelled, CancelledByHandler, Drained, SessionExpired, ReplicaDied, OutcomeUnknown,
-		LostLimit, Late, RecordRefused,
-		Forced, Retry, NoRoom, ClaimLost, NoPool, NoHandler, NoReplica,
-	}
-}

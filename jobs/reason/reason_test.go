@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// All has each constant once, and each is a word that fits its column.
-func TestAll(t *testing.T) {
+// Each code is a word that fits its column, and no two are the same.
+func TestCodes(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -27,8 +27,8 @@ func TestAll(t *testing.T) {
 		}
 		return true
 	})
-	if !slices.Equal(declared, All()) {
-		t.Errorf("All has %v, the constants are %v", All(), declared)
+	if len(declared) < 25 {
+		t.Fatalf("found %v", declared)
 	}
 	for _, c := range declared {
 		if !regexp.MustCompile(`^[a-z_]{3,32}$`).MatchString(string(c)) {
@@ -36,7 +36,7 @@ func TestAll(t *testing.T) {
 		}
 	}
 	slices.Sort(declared)
-	if len(slices.Compact(declared)) != len(All()) {
+	if n := len(declared); len(slices.Compact(declared)) != n {
 		t.Error("two are the same")
 	}
 }

@@ -138,7 +138,7 @@ func manualSeq(t *testing.T, b *Bench) {
 	must(t, err)
 	for n := range 2 {
 		got, err := s.decide(
-			ledger.Decision{Job: "a", Triggers: []ledger.Opening{manual("a", jobs.CauseManual), manual("a", jobs.CauseBackfill)}},
+			ledger.Decision{Job: "a", Triggers: []ledger.Opening{manual("a", jobs.CauseManual), manual("a", jobs.CauseManual)}},
 			ledger.Decision{Job: "b", Triggers: []ledger.Opening{manual("b", jobs.CauseManual)}},
 		)
 		must(t, err)

@@ -1,4 +1,4 @@
-package labels
+package naming
 
 import (
 	"strconv"
@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
-func TestProblems(t *testing.T) {
+func TestLabelProblems(t *testing.T) {
 	many := map[string]string{}
 	for i := range limits.Labels + 1 {
 		many[strconv.Itoa(i)] = ""
@@ -22,13 +22,13 @@ func TestProblems(t *testing.T) {
 		".: is missing|.a: must be at most 255 bytes of printable text":                                                                                    {"": "x", "a": strings.Repeat("x", 256)},
 	} {
 		var got []string
-		for path, problem := range Problems(labels) {
+		for path, problem := range LabelProblems(labels) {
 			got = append(got, path+": "+problem)
 		}
 		if d := cmp.Diff(want, strings.Join(got, "|")); d != "" {
 			t.Error(d)
 		}
-		for range Problems(labels) {
+		for range LabelProblems(labels) {
 			break // and no more is yielded
 		}
 	}
