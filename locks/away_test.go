@@ -39,7 +39,7 @@ func TestOneCallerASecond(t *testing.T) {
 		take(t, l, "user/a")
 		f.on(func(_ context.Context, call string, do func() error) error {
 			switch call {
-			case "renew": // deaf to its context
+			case "renew": // ignores its context
 				time.Sleep(time.Minute)
 				return errNet
 			case "acquire":

@@ -51,7 +51,7 @@ func TestCloseJoins(t *testing.T) {
 		f.on(only("renew", func(context.Context, string, func() error) error {
 			running.Store(true)
 			defer running.Store(false)
-			time.Sleep(5 * time.Second) // deaf to its context
+			time.Sleep(5 * time.Second) // ignores its context
 			return errNet
 		}))
 		time.Sleep(4 * time.Second)
@@ -78,7 +78,7 @@ func TestCloseOfALostSession(t *testing.T) {
 		lease := take(t, l, "user/a")
 		f.on(func(_ context.Context, call string, do func() error) error {
 			switch call {
-			case "renew": // deaf to its context, so nothing else is done about the lost session
+			case "renew": // ignores its context, so nothing else is done about the lost session
 				time.Sleep(20 * time.Second)
 				return errNet
 			case "close":

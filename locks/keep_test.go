@@ -271,7 +271,7 @@ func TestLateFailureOfARenewal(t *testing.T) {
 		f, l, _, _ := pair(t)
 		lease := take(t, l, "user/a")
 		f.on(only("renew", func(context.Context, string, func() error) error {
-			time.Sleep(12 * time.Second) // deaf to its context
+			time.Sleep(12 * time.Second) // ignores its context
 			return errNet
 		}))
 		<-lease.Context().Done()

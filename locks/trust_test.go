@@ -22,7 +22,7 @@ func TestDeadline(t *testing.T) {
 	for name, during := range map[string]func(context.Context, string, func() error) error{
 		"hangs":            hangs,
 		"refuses":          func(context.Context, string, func() error) error { return errNet },
-		"deaf to contexts": func(context.Context, string, func() error) error { time.Sleep(time.Minute); return errNet },
+		"ignores contexts": func(context.Context, string, func() error) error { time.Sleep(time.Minute); return errNet },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // Each kind of broken lock service is caught in one run, but for early expiry, also where a key may be lost by itself.
 func TestLinearizableCatches(t *testing.T) {
-	for _, bug := range []string{doubleGrant, tokensGoBack, releasesOthers, earlyExpiry, deafToRelease, heldForEver, "accepts stale writes"} {
+	for _, bug := range []string{doubleGrant, tokensGoBack, releasesOthers, earlyExpiry, ignoresRelease, heldForEver, "accepts stale writes"} {
 		for _, alone := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, keys die alone %t", bug, alone), func(t *testing.T) {
 				t.Parallel()
@@ -54,7 +54,7 @@ const (
 	tokensGoBack   = "tokens go back"
 	releasesOthers = "releases another's"
 	earlyExpiry    = "expires early"
-	deafToRelease  = "forgets a release"
+	ignoresRelease = "forgets a release"
 	heldForEver    = "held without asking"
 )
 
@@ -116,7 +116,7 @@ func (l lying) TryAcquire(ctx context.Context, id string, wants []driver.Want) (
 func (l lying) Release(ctx context.Context, held []driver.Held) error {
 	for _, h := range held {
 		switch {
-		case l.bug == deafToRelease && h.Token%8 == 0:
+		case l.bug == ignoresRelease && h.Token%8 == 0:
 			return nil
 		case l.bug == releasesOthers:
 			list, err := l.List(ctx, h.Key, "", 1)

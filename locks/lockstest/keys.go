@@ -41,7 +41,7 @@ var keys = []testCase{
 		listed(t, s, c.ID(), each, func() ([]locks.Info, error) { return c.List(calling(t), "", "", 100) })
 	}},
 	{"keys/bad ones never reach the driver", func(t *testing.T, s *suite) {
-		v := behindGate(t, s.Driver(t))
+		v := behindLink(t, s.Driver(t))
 		l := s.locker(t, v, s.patience(), namespace(), "bad keys")
 		for _, key := range []string{"", " ", "a b", "a\n", "\x00", "ü", "a\x7f", strings.Repeat("k", 201)} {
 			if a, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/good"}, locks.Request{Key: key}); err == nil {

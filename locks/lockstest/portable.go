@@ -18,7 +18,7 @@ import (
 // Package locks on the driver.
 var portable = []testCase{
 	{"portable/the holder learns of a loss before another grant", func(t *testing.T, s *suite) {
-		v := behindGate(t, s.Driver(t))
+		v := behindLink(t, s.Driver(t))
 		earlyLoss(t, s, v, func() { v.set(true) }, func() { v.set(false) })
 	}},
 	{"portable/the same when its client is cut off", func(t *testing.T, s *suite) {
@@ -29,7 +29,7 @@ var portable = []testCase{
 		earlyLoss(t, s, d, func() { s.Disconnect(t, d) }, func() { s.Reconnect(t, d) })
 	}},
 	{"portable/a new session after loss", func(t *testing.T, s *suite) {
-		v := behindGate(t, s.Driver(t))
+		v := behindLink(t, s.Driver(t))
 		l := s.locker(t, v, s.ttl, namespace(), "one")
 		held := s.lease(t, l, "user/a")
 		if s.ExpireSession != nil {

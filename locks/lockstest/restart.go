@@ -25,7 +25,7 @@ var restart = []testCase{
 		s.grown(t, next, held, "a restart without state")
 	}},
 	{"restart/what was forgotten is not granted twice", func(t *testing.T, s *suite) {
-		ns, v := namespace(), behindGate(t, s.Driver(t))
+		ns, v := namespace(), behindLink(t, s.Driver(t))
 		l := s.locker(t, v, s.ttl, ns, "before the restart")
 		held := s.lease(t, l, "user/a")
 		v.set(true) // it does not notice the restart

@@ -17,12 +17,12 @@ var passwords sync.Map
 type cut struct {
 	addr string
 
-	mu    sync.Mutex
-	deaf  bool                // what the server answers is thrown away, and then the connection
-	held  func(opcode uint32) // called before a request goes on; nil: nothing
-	amend func(answer []byte) // called before answers go on; nil: nothing
-	dead  bool                // no connection is accepted
-	conns []net.Conn
+	mu       sync.Mutex
+	discards bool                // what the server answers is thrown away, and then the connection
+	held     func(opcode uint32) // called before a request goes on; nil: nothing
+	amend    func(answer []byte) // called before answers go on; nil: nothing
+	dead     bool                // no connection is accepted
+	conns    []net.Conn
 }
 
 func newCut(t *testing.T, server string) *cut {
@@ -78,12 +78,12 @@ func (c *cut) pump(to, from net.Conn, answers bool) {
 			}
 		}
 		c.mu.Lock()
-		deaf, amend := c.deaf && answers && n > 0, c.amend
+		discards, amend := c.discards && answers && n > 0, c.amend
 		c.mu.Unlock()
 		if answers && amend != nil {
 			amend(buf[:n])
 		}
-		if deaf || err != nil {
+		if discards || err != nil {
 			return
 		}
 		if !answers {
@@ -121,10 +121,10 @@ func (c *cut) change(amend func(answer []byte)) {
 	c.amend = amend
 }
 
-func (c *cut) set(deaf, dead bool) {
+func (c *cut) set(discards, dead bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.deaf, c.dead = deaf, dead
+	c.discards, c.dead = discards, dead
 }
 
 // break_ cuts all connections; no new ones are accepted if dead.

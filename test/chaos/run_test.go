@@ -147,7 +147,7 @@ func start(t testing.TB, a *arena.Arena, seed uint64) (stopWorking, stopProbing 
 	}
 	begin(&clients, "clients", func() error { return a.Work(working, seed) })
 	begin(&others, "probes", func() error { return a.Probe(probing) })
-	begin(&others, "zombie", func() error { return a.Zombie(working) })
+	begin(&others, "stale owners", func() error { return a.StaleOwners(working) })
 	begin(&others, "holders", func() error { return a.Hold(working) })
 	return func() { stop(); clients.Wait() }, func() { blind(); others.Wait() }
 }

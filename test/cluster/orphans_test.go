@@ -13,7 +13,7 @@ import (
 )
 
 // A killed replica is started again at once, and takes up the task that it was running: not before
-// the command of the first attempt is gone, though that one is deaf and its work is done in a session
+// the command of the first attempt is gone, though that one ignores SIGTERM and its work is done in a session
 // of its own.
 func TestKilledReplicaLeavesNoOrphans(t *testing.T) {
 	t.Parallel()

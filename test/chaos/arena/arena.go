@@ -41,7 +41,7 @@ type Options struct {
 	WhenDown string // store | wait; default store
 	// Binary builds the scheduler; default Race. It is a file that nothing else runs.
 	Binary func(t testing.TB) string
-	// Beside builds ZombieSource and HolderSource from the same source; default: today's.
+	// Beside builds StaleSource and HolderSource from the same source; default: today's.
 	Beside func(t testing.TB, source string) string
 	// Retention is how long ended rows are kept; default: longer than any run.
 	Retention time.Duration
@@ -62,20 +62,20 @@ type Arena struct {
 	SQLite    string        // file
 	Disk      *servers.Disk // of the SQLite file
 
-	binary         string // programs
-	zombie, holder string
-	command        string // of the jobs
-	raced          bool   // the replicas have the race detector
-	effects        string // file
-	tmp            string // of the replicas
-	whenDown       string
-	retention      time.Duration
-	ledger         *ledger
-	stores, locks  []*hub
-	processes      *history.Log[history.Process]
-	http           *http.Client
-	closing        chan struct{}
-	acknowledged   atomic.Int64 // tasks
+	binary        string // programs
+	stale, holder string
+	command       string // of the jobs
+	raced         bool   // the replicas have the race detector
+	effects       string // file
+	tmp           string // of the replicas
+	whenDown      string
+	retention     time.Duration
+	ledger        *ledger
+	stores, locks []*hub
+	processes     *history.Log[history.Process]
+	http          *http.Client
+	closing       chan struct{}
+	acknowledged  atomic.Int64 // tasks
 
 	mu     sync.Mutex
 	faults []error // of the arena itself
@@ -107,7 +107,7 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	if o.Beside == nil {
 		o.Beside = func(t testing.TB, source string) string { return program.Build(t, source) }
 	}
-	a.binary, a.zombie, a.holder, a.command = o.Binary(t), o.Beside(t, ZombieSource), o.Beside(t, HolderSource), program.Build(t, commandSource)
+	a.binary, a.stale, a.holder, a.command = o.Binary(t), o.Beside(t, StaleSource), o.Beside(t, HolderSource), program.Build(t, commandSource)
 	a.raced = raced(t, a.binary)
 	for _, folder := range []string{filepath.Join(dir, history.LogsDir), a.tmp} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Zombie runs stale owners that write to store and lock until ctx ends, without the edges.
-func (a *Arena) Zombie(ctx context.Context) error {
+// StaleOwners runs stale owners that write to store and lock until ctx ends, without the edges.
+func (a *Arena) StaleOwners(ctx context.Context) error {
 	driver, dsn := a.StoreDSN()
 	s := dial.Service{}
 	switch {
@@ -32,7 +32,7 @@ func (a *Arena) Zombie(ctx context.Context) error {
 		s = dial.Service{Kind: "mysql", Addr: a.LockStore.DSNOf("root", "", Database), Mode: a.Cell.Lock}
 	}
 	args := append([]string{"-dir", a.Dir, "-driver", driver, "-dsn", dsn}, s.Args()...)
-	return a.beside(ctx, "zombie", a.zombie, args, func(int) {})
+	return a.beside(ctx, "stale", a.stale, args, func(int) {})
 }
 
 // Hold runs programs that take locks beside each replica, over its edges, until ctx ends; none if the lock is

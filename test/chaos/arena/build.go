@@ -16,7 +16,7 @@ import (
 // What is built.
 const (
 	SchedulerSource = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
-	ZombieSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/zombie"
+	StaleSource     = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/stale"
 	HolderSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/holder"
 	commandSource   = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/ledger"
 )

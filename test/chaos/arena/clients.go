@@ -120,7 +120,7 @@ func newBatch(client, n int, r *rand.Rand) batch {
 		}
 		if p.pool == "command" && r.IntN(3) == 0 { // long enough to outlive its replica's session
 			t.Payload.Takes = (5*time.Second + time.Duration(r.IntN(5000))*time.Millisecond).String()
-			t.Payload.Deaf = r.IntN(2) == 0
+			t.Payload.IgnoresTerm = r.IntN(2) == 0
 		}
 		if p.pool == "web" && r.IntN(12) == 0 { // its next attempt comes much later
 			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(3000))*time.Millisecond).String()

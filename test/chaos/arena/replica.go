@@ -45,9 +45,9 @@ type Replica struct {
 
 // process is one process of a replica.
 type process struct {
-	cmd  *exec.Cmd
-	gone chan struct{}
-	life history.Process // guarded by the replica's mu
+	cmd    *exec.Cmd
+	gone   chan struct{}
+	record history.Process // guarded by the replica's mu
 }
 
 // URL is the address of the replica's API, whether it runs or not.
@@ -91,11 +91,11 @@ func (r *Replica) launch(address string) (*process, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p := &process{cmd: cmd, gone: make(chan struct{})}
-	p.life = history.Process{Replica: r.ID, Started: time.Now(), Log: name}
+	p.record = history.Process{Replica: r.ID, Started: time.Now(), Log: name}
 	if err := servers.Start(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", r.ID, err)
 	}
-	p.life.PID = cmd.Process.Pid
+	p.record.PID = cmd.Process.Pid
 	r.joining.Go(func() { r.attend(p) })
 	return p, nil
 }
@@ -104,15 +104,15 @@ func (r *Replica) launch(address string) (*process, error) {
 func (r *Replica) attend(p *process) {
 	_ = p.cmd.Wait() // its state says more
 	r.mu.Lock()
-	p.life.Ended, p.life.Exit = time.Now(), p.cmd.ProcessState.ExitCode()
-	if p.life.How == "" {
-		p.life.How = "ended"
+	p.record.Ended, p.record.Exit = time.Now(), p.cmd.ProcessState.ExitCode()
+	if p.record.How == "" {
+		p.record.How = "ended"
 	}
 	close(p.gone)
 	again := r.wanted && p == r.now
-	life := p.life
+	record := p.record
 	r.mu.Unlock()
-	r.arena.note(r.arena.processes.Add(life))
+	r.arena.note(r.arena.processes.Add(record))
 	if !again {
 		return
 	}
@@ -162,7 +162,7 @@ func (r *Replica) firstReady(ctx context.Context) error {
 	cancel()
 	<-watching
 	if err != nil && first.ended() {
-		text, _ := os.ReadFile(filepath.Join(r.arena.Dir, history.LogsDir, first.life.Log))
+		text, _ := os.ReadFile(filepath.Join(r.arena.Dir, history.LogsDir, first.record.Log))
 		return fmt.Errorf("%w\n%s", err, text[max(0, len(text)-2000):])
 	}
 	return err
@@ -174,8 +174,8 @@ func (r *Replica) ready(ctx context.Context) bool { return r.probe(ctx).Ready }
 func (r *Replica) sawReady(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.now != nil && r.now.life.PID == pid && r.now.life.Ready.IsZero() {
-		r.now.life.Ready = time.Now()
+	if r.now != nil && r.now.record.PID == pid && r.now.record.Ready.IsZero() {
+		r.now.record.Ready = time.Now()
 	}
 }
 
@@ -188,9 +188,9 @@ func (r *Replica) Twin() (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	p.life.Twin = true
+	p.record.Twin = true
 	r.twins = append(r.twins, p)
-	return p.life.PID, nil
+	return p.record.PID, nil
 }
 
 // Untwin kills the twins that still run, and reports how many had ended by themselves, and how many of
@@ -202,13 +202,13 @@ func (r *Replica) Untwin() (ended, refused int) {
 	for _, p := range twins {
 		if p.ended() {
 			ended++
-			said, _ := os.ReadFile(filepath.Join(r.arena.Dir, history.LogsDir, p.life.Log)) // without it, nothing is shown
-			if p.life.Exit != 0 && bytes.Contains(said, []byte("is live on host")) {
+			said, _ := os.ReadFile(filepath.Join(r.arena.Dir, history.LogsDir, p.record.Log)) // without it, nothing is shown
+			if p.record.Exit != 0 && bytes.Contains(said, []byte("is live on host")) {
 				refused++
 			}
 			continue
 		}
-		p.life.How = "killed"
+		p.record.How = "killed"
 		_ = p.cmd.Process.Kill()
 	}
 	r.mu.Unlock()
@@ -243,7 +243,7 @@ func (r *Replica) PID() int {
 	if r.now == nil || r.now.ended() {
 		return 0
 	}
-	return r.now.life.PID
+	return r.now.record.PID
 }
 
 // Group is the replica's process and its helpers, which run the same program. Commands of jobs are not in it.
@@ -289,7 +289,7 @@ func (r *Replica) end(how string, send func(syscall.Signal) error) error {
 	r.wanted = false
 	p := r.now
 	if p != nil && !p.ended() {
-		p.life.How = how
+		p.record.How = how
 	}
 	r.mu.Unlock()
 	if err := send(syscall.SIGKILL); err != nil {
@@ -309,7 +309,7 @@ func (r *Replica) Drain(ctx context.Context) error {
 		r.mu.Unlock()
 		return nil
 	}
-	p.life.Told, p.life.How = time.Now(), "drained"
+	p.record.Told, p.record.How = time.Now(), "drained"
 	r.mu.Unlock()
 	if err := r.Signal(syscall.SIGTERM); err != nil {
 		return err

@@ -111,7 +111,7 @@ func (a *Arena) owners() map[int]string {
 		r.mu.Lock()
 		for _, p := range append([]*process{r.now}, r.twins...) {
 			if p != nil && !p.ended() {
-				all[p.life.PID] = r.ID
+				all[p.record.PID] = r.ID
 			}
 		}
 		if r.holder != 0 {

@@ -42,7 +42,7 @@ func jobsOfRun() []job {
 		{Job: history.Job{Name: "none", Due: every(4*s, 2*s), CatchUp: "none"}},
 		{Job: history.Job{Name: "twice", Due: append(every(10*s, 0), every(4*s, 0)...)}},
 		{Job: history.Job{Name: "flaky", Due: every(5*s, 2*s), Retries: 2}, does: "-fails 1"},
-		{Job: history.Job{Name: "deaf", Due: every(6*s, 3*s), Takes: 3 * s, Timeout: 2 * s}, does: "-takes 3s -deaf"},
+		{Job: history.Job{Name: "ignores-term", Due: every(6*s, 3*s), Takes: 3 * s, Timeout: 2 * s}, does: "-takes 3s -ignore-term"},
 		{Job: history.Job{Name: "astray", Due: every(6*s, 0), OnLost: "retry", Takes: 15 * s}, does: "-takes 15s -astray"}, // too long for a drain
 	}
 	for i := range all {

@@ -31,7 +31,7 @@ type Effect struct {
 
 // Does is what a task of a client does: the payload, for commands and for requests.
 type Does struct {
-	Deaf  bool   `json:"deaf"`  // to TERM
-	Takes string `json:"takes"` // a duration; empty: no time
-	Fails int    `json:"fails"` // so many attempts fail, the first ones
+	IgnoresTerm bool   `json:"ignores_term"`
+	Takes       string `json:"takes"` // a duration; empty: no time
+	Fails       int    `json:"fails"` // so many attempts fail, the first ones
 }

@@ -28,7 +28,7 @@ func (t *trial) overlaps() {
 		attempt int
 		token   int64
 	}
-	lives := map[string]map[key]*life{} // job, or task →
+	outputs := map[string]map[key]*output{} // job, or task →
 	for _, e := range t.h.Effects {
 		who := e.Job
 		if e.Job == "" || t.jobs[e.Job].Concurrency != "forbid" {
@@ -37,14 +37,14 @@ func (t *trial) overlaps() {
 		if e.What != history.Start && e.What != history.Beat && e.What != history.End {
 			continue
 		}
-		if lives[who] == nil {
-			lives[who] = map[key]*life{}
+		if outputs[who] == nil {
+			outputs[who] = map[key]*output{}
 		}
 		k := key{e.TaskID, e.Attempt, e.Token}
-		l := lives[who][k]
+		l := outputs[who][k]
 		if l == nil {
-			l = &life{e.At, e}
-			lives[who][k] = l
+			l = &output{e.At, e}
+			outputs[who][k] = l
 		}
 		if e.At.Before(l.first) {
 			l.first = e.At
@@ -53,12 +53,12 @@ func (t *trial) overlaps() {
 			l.last = e
 		}
 	}
-	for who, all := range lives {
-		sorted := slices.SortedFunc(maps.Values(all), func(a, b *life) int {
+	for who, all := range outputs {
+		sorted := slices.SortedFunc(maps.Values(all), func(a, b *output) int {
 			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.last.Token, b.last.Token))
 		})
 		for i, l := range sorted[1:] {
-			before := slices.MaxFunc(sorted[:i+1], func(a, b *life) int { return a.last.At.Compare(b.last.At) })
+			before := slices.MaxFunc(sorted[:i+1], func(a, b *output) int { return a.last.At.Compare(b.last.At) })
 			if length := before.last.At.Sub(l.first); length > 0 {
 				t.overlap(who, before, l, length)
 			}
@@ -66,7 +66,7 @@ func (t *trial) overlaps() {
 	}
 }
 
-func (t *trial) overlap(who string, older, newer *life, length time.Duration) {
+func (t *trial) overlap(who string, older, newer *output, length time.Duration) {
 	frozen := slices.ContainsFunc(t.h.Windows, func(w history.Window) bool {
 		return w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.last.Replica) && w.Began.Before(newer.first) &&
 			!older.last.At.After(w.Healed.Add(frozenMargin+t.run.Slack))
@@ -79,12 +79,12 @@ func (t *trial) overlap(who string, older, newer *life, length time.Duration) {
 	t.violate(NoOverlap, who, newer.first, "%v was at work for %v after the start of %v", older, ms(length), newer)
 }
 
-// life is the output of the command of one attempt.
-type life struct {
+// output is what the command of one attempt wrote.
+type output struct {
 	first time.Time
 	last  history.Effect
 }
 
-func (l life) String() string {
+func (l output) String() string {
 	return fmt.Sprintf("attempt %d of %s (token %d, %s)", l.last.Attempt, l.last.TaskID, l.last.Token, l.last.Replica)
 }

@@ -145,7 +145,7 @@ func TestDrainIntoAFault(t *testing.T) {
 	}
 }
 
-// A twin is no life of its replica: that it ended excuses nothing.
+// A twin is no process of its replica: that it ended excuses nothing.
 func TestTwinExcusesNothing(t *testing.T) {
 	for _, twin := range []bool{true, false} {
 		h := clean(eventful)
@@ -196,7 +196,7 @@ func TestSeenTooLittle(t *testing.T) {
 		}
 	}
 	for _, d := range []falseReason{
-		{"a zombie that never gets an answer", NotVacuous, "answers to a stale finish", func(h *history.History) {
+		{"a stale owner that never gets an answer", NotVacuous, "answers to a stale finish", func(h *history.History) {
 			for i := range h.Stale {
 				h.Stale[i].Error = "connection refused"
 			}

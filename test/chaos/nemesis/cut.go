@@ -30,7 +30,7 @@ func cuts() []Nemesis {
 		cut("slow-lock", one, lockSide, lockSlow, jitter),
 		cut("trickle-lock", one, lockSide, []history.Kind{history.LockSlow, history.LockDown}, trickle),
 		cut("far-lock", allReplicas, lockSide, lockSlow, far),
-		cut("cut-lock-everybody", allReplicas, lockSide, lockGone, proxy.BlackHole),
+		cut("cut-lock-all", allReplicas, lockSide, lockGone, proxy.BlackHole),
 
 		cut("cut-store", one, storeSide, storeDown, proxy.BlackHole),
 		cut("reset-store", one, storeSide, storeDown, proxy.Resets),
@@ -39,7 +39,7 @@ func cuts() []Nemesis {
 		cut("slow-store", one, storeSide, storeSlow, jitter),
 		cut("trickle-store", one, storeSide, []history.Kind{history.StoreSlow, history.StoreDown}, trickle),
 		cut("far-store", allReplicas, storeSide, storeFar, far),
-		spared(cut("cut-store-everybody", allReplicas, storeSide, storeDown, proxy.BlackHole)),
+		spared(cut("cut-store-all", allReplicas, storeSide, storeDown, proxy.BlackHole)),
 	}
 }
 

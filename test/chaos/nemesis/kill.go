@@ -24,7 +24,7 @@ func kills() []Nemesis {
 		{Name: "kill-parent", subject: replica, Kinds: down, Strike: kill(false, (*arena.Replica).Kill)},
 		{Name: "kill-group", subject: replica, Kinds: bothDown, Strike: kill(false, (*arena.Replica).KillGroup)},
 		// A power cut: no replica is left to expire the others.
-		{Name: "kill-everybody", subject: replica, leaves: true, Kinds: bothDown, Strike: kill(true, (*arena.Replica).KillGroup)},
+		{Name: "kill-all", subject: replica, leaves: true, Kinds: bothDown, Strike: kill(true, (*arena.Replica).KillGroup)},
 	}
 }
 

@@ -63,7 +63,7 @@ func All() []Bug {
 			Directly: "-run TestLost ./store",
 		},
 		{
-			Name:    "deaf-heartbeat",
+			Name:    "unchecked-heartbeat",
 			Mistake: "The heartbeat ignores the rows affected: its session counts as live, and the other transactions do not check again.",
 			Breaks: "A replica whose session expired while it was frozen goes on. All that it claims from then on is under an expired session, given up as lost or started " +
 				"again elsewhere while it runs.",

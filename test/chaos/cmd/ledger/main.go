@@ -33,7 +33,7 @@ func run() error {
 	takes := flag.Duration("takes", 0, "work for so long")
 	upto := flag.Duration("upto", 0, "or longer, up to so long")
 	fails := flag.Int("fails", 0, "so many attempts fail, the first ones")
-	deaf := flag.Bool("deaf", false, "ignore SIGTERM")
+	ignoresTerm := flag.Bool("ignore-term", false, "ignore SIGTERM")
 	astray := flag.Bool("astray", false, "a child with a session of its own does the work")
 	child := flag.Bool("child", false, "be that child")
 	flag.Parse()
@@ -47,7 +47,7 @@ func run() error {
 		e.What, e.At = what, time.Now()
 		return log.Add(e)
 	}
-	if *deaf {
+	if *ignoresTerm {
 		signal.Ignore(syscall.SIGTERM)
 	}
 	if !*child {
@@ -115,7 +115,7 @@ func told(takes *time.Duration, fails *int) error {
 		}
 	}
 	*fails = max(*fails, does.Fails)
-	if does.Deaf {
+	if does.IgnoresTerm {
 		signal.Ignore(syscall.SIGTERM)
 	}
 	return nil

@@ -2,7 +2,7 @@
 // for go build and go test that put one in its place:
 //
 //	go run ./test/chaos/cmd/seeded
-//	go test $(go run ./test/chaos/cmd/seeded deaf-heartbeat) ./store
+//	go test $(go run ./test/chaos/cmd/seeded unchecked-heartbeat) ./store
 //
 // It is run in the module's root. The files that the flags name stay in the temporary folder.
 package main

@@ -22,8 +22,8 @@ type holding struct {
 	token         int64
 }
 
-// zombie writes to the store as recorded owners.
-type zombie struct {
+// staleOwners writes to the store as recorded owners.
+type staleOwners struct {
 	store      *store.Store
 	db         *sql.DB
 	log        *history.Log[history.Stale]
@@ -43,16 +43,16 @@ type row struct {
 	Attempt int
 }
 
-// rise records the present owners, and writes in the name of stale ones.
-func (z *zombie) rise(ctx context.Context) error {
+// writeAll records the present owners, and writes in the name of stale ones.
+func (o *staleOwners) writeAll(ctx context.Context) error {
 	written := 0
 	var still []holding
-	for i, h := range z.remembered {
+	for i, h := range o.remembered {
 		if written == perRound {
-			still = append(still, z.remembered[i:]...)
+			still = append(still, o.remembered[i:]...)
 			break
 		}
-		r, found, err := z.row(ctx, h.task)
+		r, found, err := o.row(ctx, h.task)
 		if err != nil {
 			return err
 		}
@@ -63,13 +63,13 @@ func (z *zombie) rise(ctx context.Context) error {
 			still = append(still, h)
 		default:
 			written++
-			if err := z.write(ctx, h, r, result); err != nil {
+			if err := o.write(ctx, h, r, result); err != nil {
 				return err
 			}
 		}
 	}
-	z.remembered = still
-	return errors.Join(z.beat(ctx), z.look(ctx))
+	o.remembered = still
+	return errors.Join(o.beat(ctx), o.look(ctx))
 }
 
 // stale reports whether h has certainly ended, and an end that its owner must not be able to write. The end of
@@ -87,15 +87,15 @@ func stale(h holding, r row) (jobs.State, bool) {
 }
 
 // write replays an end, a later deadline and a release.
-func (z *zombie) write(ctx context.Context, h holding, before row, end jobs.State) error {
+func (o *staleOwners) write(ctx context.Context, h holding, before row, end jobs.State) error {
 	finish := func(verdict ledger.Verdict, state jobs.State) func() (bool, error) {
 		return func() (bool, error) {
-			out, err := z.store.Sides().Replica.Finish(ctx, h.session, []ledger.Result{{TaskID: h.task, Token: h.token, Verdict: verdict, State: state, Reason: "zombie"}})
+			out, err := o.store.Sides().Replica.Finish(ctx, h.session, []ledger.Result{{TaskID: h.task, Token: h.token, Verdict: verdict, State: state, Reason: "stale owner"}})
 			return err == nil && out[0].Finish == ledger.Fenced, err
 		}
 	}
 	extend := func() (bool, error) {
-		ours, err := z.store.Sides().Replica.Extend(ctx, h.session, []ledger.Extension{{TaskID: h.task, Token: h.token, Until: time.Now().Add(time.Hour)}})
+		ours, err := o.store.Sides().Replica.Extend(ctx, h.session, []ledger.Extension{{TaskID: h.task, Token: h.token, Until: time.Now().Add(time.Hour)}})
 		return err == nil && !ours[0], err
 	}
 	for _, replay := range []struct {
@@ -111,14 +111,14 @@ func (z *zombie) write(ctx context.Context, h holding, before row, end jobs.Stat
 		if err != nil {
 			return err // no answer: nothing was refused
 		}
-		after, found, err := z.row(ctx, h.task)
+		after, found, err := o.row(ctx, h.task)
 		if err != nil {
 			return err
 		}
 		s.Refused = refused
 		// The present owner may have written meanwhile; the row must not be h's again, nor may an end change.
 		s.Changed = !found || after.Token <= h.token && after != before || ended(before) && after != before
-		if err := z.log.Add(s); err != nil {
+		if err := o.log.Add(s); err != nil {
 			return err
 		}
 	}
@@ -128,9 +128,9 @@ func (z *zombie) write(ctx context.Context, h holding, before row, end jobs.Stat
 func ended(r row) bool { return r.State != "running" && r.State != "open" }
 
 // beat is a heartbeat of the session that expired last.
-func (z *zombie) beat(ctx context.Context) error {
+func (o *staleOwners) beat(ctx context.Context) error {
 	var session string
-	err := z.db.QueryRowContext(ctx, "SELECT id FROM lockstep_sessions WHERE dead = 1 ORDER BY seen_at DESC LIMIT 1").Scan(&session)
+	err := o.db.QueryRowContext(ctx, "SELECT id FROM lockstep_sessions WHERE dead = 1 ORDER BY seen_at DESC LIMIT 1").Scan(&session)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -138,31 +138,31 @@ func (z *zombie) beat(ctx context.Context) error {
 		return err
 	}
 	s := history.Stale{At: time.Now(), What: "beat", TaskID: session}
-	_, err = z.store.Sides().Replica.Beat(ctx, session)
+	_, err = o.store.Sides().Replica.Beat(ctx, session)
 	s.Refused = errors.Is(err, ledger.ErrSessionDead)
 	if err != nil && !s.Refused {
 		return err
 	}
 	var dead int
-	switch err := z.db.QueryRowContext(ctx, "SELECT dead FROM lockstep_sessions WHERE id = ?", session).Scan(&dead); {
+	switch err := o.db.QueryRowContext(ctx, "SELECT dead FROM lockstep_sessions WHERE id = ?", session).Scan(&dead); {
 	case errors.Is(err, sql.ErrNoRows): // swept
 	case err != nil:
 		return err
 	default:
 		s.Changed = dead == 0
 	}
-	return z.log.Add(s)
+	return o.log.Add(s)
 }
 
 // look records the owners of running tasks.
-func (z *zombie) look(ctx context.Context) error {
-	rows, err := z.db.QueryContext(ctx, "SELECT id, session_id, token FROM lockstep_tasks WHERE state = 2")
+func (o *staleOwners) look(ctx context.Context) error {
+	rows, err := o.db.QueryContext(ctx, "SELECT id, session_id, token FROM lockstep_tasks WHERE state = 2")
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	known := map[holding]bool{}
-	for _, h := range z.remembered {
+	for _, h := range o.remembered {
 		known[h] = true
 	}
 	for rows.Next() {
@@ -171,21 +171,21 @@ func (z *zombie) look(ctx context.Context) error {
 			return err
 		}
 		if !known[h] {
-			z.remembered = append(z.remembered, h)
+			o.remembered = append(o.remembered, h)
 		}
 	}
-	z.remembered = z.remembered[max(0, len(z.remembered)-memory):]
+	o.remembered = o.remembered[max(0, len(o.remembered)-memory):]
 	return rows.Err()
 }
 
 // row reads a task in either table. It moves between them in one transaction: if it is in neither, read again.
-func (z *zombie) row(ctx context.Context, task string) (r row, found bool, err error) {
+func (o *staleOwners) row(ctx context.Context, task string) (r row, found bool, err error) {
 	for range 2 {
 		for _, query := range []string{
 			"SELECT CASE state WHEN 2 THEN 'running' ELSE 'open' END, session_id, token, attempt FROM lockstep_tasks WHERE id = ?",
 			"SELECT state, session_id, token, attempt FROM lockstep_done WHERE id = ?",
 		} {
-			err := z.db.QueryRowContext(ctx, query, task).Scan(&r.State, &r.Session, &r.Token, &r.Attempt)
+			err := o.db.QueryRowContext(ctx, query, task).Scan(&r.State, &r.Session, &r.Token, &r.Attempt)
 			if err == nil {
 				return r, true, nil
 			}

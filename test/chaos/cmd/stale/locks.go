@@ -20,7 +20,7 @@ type locks struct {
 }
 
 const (
-	key = "zombie"
+	key = "stale-owner"
 	ttl = 2 * time.Second
 )
 
@@ -28,16 +28,16 @@ func openLocks(s dial.Service) (*locks, error) {
 	if s.Kind == "" {
 		return &locks{}, nil
 	}
-	d, closer, err := s.Open("zombie", ttl)
+	d, closer, err := s.Open("stale-owner", ttl)
 	return &locks{driver: d, closer: closer}, err
 }
 
-// rise acquires the key, and then releases it with the hold of the holder before.
-func (l *locks) rise(ctx context.Context, log *history.Log[history.Stale]) error {
+// write acquires the key, and then releases it with the hold of the holder before.
+func (l *locks) write(ctx context.Context, log *history.Log[history.Stale]) error {
 	if l.driver == nil {
 		return nil
 	}
-	next, err := l.driver.Open(ctx, driver.Open{Namespace: "chaos-zombie", TTL: ttl, Owner: "zombie"})
+	next, err := l.driver.Open(ctx, driver.Open{Namespace: "chaos-stale", TTL: ttl, Owner: "stale-owner"})
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// gate is between a Locker and its driver: it can be shut, as if the network was disconnected, and it records
+// link is between a Locker and its driver: it can be shut, as if the network was disconnected, and it records
 // the sessions that were opened.
-type gate struct {
+type link struct {
 	driver.Driver
 
 	mu     sync.Mutex
@@ -19,10 +19,10 @@ type gate struct {
 	opened []driver.Session
 }
 
-// behindGate puts a gate before d. Sessions opened through it are closed when the test ends, also those that
-// could not be while the gate was shut.
-func behindGate(t *testing.T, d driver.Driver) *gate {
-	v := &gate{Driver: d}
+// behindLink puts a link before d. Sessions opened through it are closed when the test ends, also those that
+// could not be while the link was shut.
+func behindLink(t *testing.T, d driver.Driver) *link {
+	v := &link{Driver: d}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
@@ -37,13 +37,13 @@ func behindGate(t *testing.T, d driver.Driver) *gate {
 
 var errShut = fmt.Errorf("%w: cut off by the test", driver.ErrUnreachable)
 
-func (v *gate) set(shut bool) {
+func (v *link) set(shut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.shut = shut
 }
 
-func (v *gate) err() error {
+func (v *link) err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.shut {
@@ -53,7 +53,7 @@ func (v *gate) err() error {
 }
 
 // last is the driver's own session that was opened last, or nil.
-func (v *gate) last() driver.Session {
+func (v *link) last() driver.Session {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.opened) == 0 {
@@ -62,7 +62,7 @@ func (v *gate) last() driver.Session {
 	return v.opened[len(v.opened)-1]
 }
 
-func (v *gate) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+func (v *link) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
 	if err := v.err(); err != nil {
 		return nil, err
 	}
@@ -73,26 +73,26 @@ func (v *gate) Open(ctx context.Context, o driver.Open) (driver.Session, error) 
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.opened = append(v.opened, c)
-	return gated{c, v}, nil
+	return linked{c, v}, nil
 }
 
-type gated struct {
+type linked struct {
 	driver.Session
-	v *gate
+	v *link
 }
 
-func (c gated) Renew(ctx context.Context) error {
+func (c linked) Renew(ctx context.Context) error {
 	return c.pass(func() error { return c.Session.Renew(ctx) })
 }
 
-func (c gated) pass(call func() error) error {
+func (c linked) pass(call func() error) error {
 	if err := c.v.err(); err != nil {
 		return err
 	}
 	return call()
 }
 
-func (c gated) TryAcquire(ctx context.Context, id string, wants []driver.Want) (results []driver.Result, err error) {
+func (c linked) TryAcquire(ctx context.Context, id string, wants []driver.Want) (results []driver.Result, err error) {
 	err = c.pass(func() (err error) {
 		results, err = c.Session.TryAcquire(ctx, id, wants)
 		return err
@@ -100,11 +100,11 @@ func (c gated) TryAcquire(ctx context.Context, id string, wants []driver.Want) (
 	return results, err
 }
 
-func (c gated) Release(ctx context.Context, held []driver.Held) error {
+func (c linked) Release(ctx context.Context, held []driver.Held) error {
 	return c.pass(func() error { return c.Session.Release(ctx, held) })
 }
 
-func (c gated) Check(ctx context.Context, held []driver.Held) (still []bool, err error) {
+func (c linked) Check(ctx context.Context, held []driver.Held) (still []bool, err error) {
 	err = c.pass(func() (err error) {
 		still, err = c.Session.Check(ctx, held)
 		return err
@@ -112,6 +112,6 @@ func (c gated) Check(ctx context.Context, held []driver.Held) (still []bool, err
 	return still, err
 }
 
-func (c gated) Close(ctx context.Context) error {
+func (c linked) Close(ctx context.Context) error {
 	return c.pass(func() error { return c.Session.Close(ctx) })
 }

@@ -1,4 +1,4 @@
-// Command zombie is a stale owner. It records owners in the store and at the lock service, waits until they are
+// Command stale is a stale owner. It records owners in the store and at the lock service, waits until they are
 // stale, and then writes in their name: ends of attempts, deadlines, heartbeats, releases. Each write must be
 // refused and change nothing; the results are written as history.Stale.
 //
@@ -54,7 +54,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	z := &zombie{store: s, db: db, log: log}
+	o := &staleOwners{store: s, db: db, log: log}
 	l, err := openLocks(*service)
 	if err != nil {
 		return err
@@ -63,10 +63,10 @@ func run(ctx context.Context) error {
 	for {
 		round, cancel := context.WithTimeout(ctx, 10*time.Second)
 		// An unavailable server is asked again later: to fail is no refusal.
-		if err := z.rise(round); err != nil {
+		if err := o.writeAll(round); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-		if err := l.rise(round, log); err != nil {
+		if err := l.write(round, log); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		cancel()
