@@ -6,56 +6,42 @@ import (
 	"slices"
 )
 
-var (
-	thisNet  = netip.MustParsePrefix("0.0.0.0/8")   // :: leads there
-	reserved = netip.MustParsePrefix("240.0.0.0/4") // broadcast included
-	// metadata are the services of clouds whose addresses are not link-local.
-	metadata = []netip.Prefix{
-		netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("fd20:ce::254/128"), netip.MustParsePrefix("100.100.100.200/32"),
-		netip.MustParsePrefix("168.63.129.16/32"), netip.MustParsePrefix("192.0.0.192/32"),
-	}
+// network is one that no job may connect to.
+type network struct {
+	netip.Prefix
+	why     string
+	secrets bool // its addresses answer with credentials
+}
+
+const (
+	linkLocal = "link-local, where clouds keep credentials"
+	metadata  = "a cloud's metadata service"
 )
+
+var networks = []network{
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast", false},
+	{netip.MustParsePrefix("ff00::/8"), "multicast", false},
+	{netip.MustParsePrefix("0.0.0.0/8"), "unspecified", false}, // :: leads there
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved", false},  // broadcast included
+	{netip.MustParsePrefix("169.254.0.0/16"), linkLocal, true},
+	{netip.MustParsePrefix("fe80::/10"), linkLocal, true},
+	{netip.MustParsePrefix("fd00:ec2::/32"), metadata, true},
+	{netip.MustParsePrefix("fd20:ce::254/128"), metadata, true},
+	{netip.MustParsePrefix("100.100.100.200/32"), metadata, true},
+	{netip.MustParsePrefix("168.63.129.16/32"), metadata, true},
+	{netip.MustParsePrefix("192.0.0.192/32"), metadata, true},
+}
 
 // forbidden says why no job may connect to an address; empty if it may. Private addresses and this machine are
 // allowed: most jobs go there. An IPv6 address counts as each IPv4 address that a gateway may make of it.
 func forbidden(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	certain, possible := embedded(addr)
-	if why := refused(addr); why != "" {
-		return why
-	}
-	for _, inner := range certain {
-		if why := refused(inner); why != "" {
-			return why
+	for _, n := range networks {
+		within := func(a netip.Addr) bool { return n.Contains(a) }
+		if n.Contains(addr) || slices.ContainsFunc(certain, within) || n.secrets && slices.ContainsFunc(possible, within) {
+			return n.why
 		}
-	}
-	for _, inner := range possible {
-		if why := secretive(inner); why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-func refused(addr netip.Addr) string {
-	switch {
-	case addr.IsMulticast():
-		return "multicast"
-	case thisNet.Contains(addr):
-		return "unspecified"
-	case reserved.Contains(addr):
-		return "reserved"
-	}
-	return secretive(addr)
-}
-
-// secretive says that an address answers with credentials.
-func secretive(addr netip.Addr) string {
-	switch {
-	case addr.IsLinkLocalUnicast():
-		return "link-local, where clouds keep credentials"
-	case slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(addr) }):
-		return "a cloud's metadata service"
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,11 +31,8 @@ func parse(text string) (record, error) {
 		return record{}, fmt.Errorf("a holder reads %.80q", text)
 	}
 	token, err := strconv.ParseInt(f[0], 10, 64)
-	if err != nil {
-		return record{}, fmt.Errorf("a holder reads %.80q: %w", text, err)
-	}
-	since, err := strconv.ParseInt(f[3], 10, 64)
-	if err != nil {
+	since, err2 := strconv.ParseInt(f[3], 10, 64)
+	if err := cmp.Or(err, err2); err != nil {
 		return record{}, fmt.Errorf("a holder reads %.80q: %w", text, err)
 	}
 	return record{driver.Token(token), f[1], f[2], since, f[4], f[5]}, nil

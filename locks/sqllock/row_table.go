@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -66,25 +67,20 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 	if s.isOver() {
 		return nil, s.failed("check", driver.ErrSessionEnded)
 	}
-	still := make([]bool, len(held))
-	var places []int
-	var kept []driver.Held
-	for i, h := range held {
-		if still[i] = s.has(h); still[i] {
-			places, kept = append(places, i), append(kept, h)
-		}
-	}
-	read, err := s.check(ctx, kept, func(ctx context.Context) error {
+	still, err := s.check(ctx, held, func(ctx context.Context) error {
 		if err := s.Renew(ctx); err != nil {
 			return fmt.Errorf("sqllock: check: %w", err)
 		}
 		return nil
 	})
-	if err != nil && (len(kept) == len(held) || errors.Is(err, driver.ErrSessionEnded)) {
-		return nil, err
+	if err != nil {
+		still = slices.Repeat([]bool{true}, len(held))
 	}
-	for n, ok := range read {
-		still[places[n]] = ok
+	for i, h := range held {
+		still[i] = still[i] && s.has(h)
+	}
+	if err != nil && (errors.Is(err, driver.ErrSessionEnded) || !slices.Contains(still, false)) {
+		return nil, err
 	}
 	return still, nil
 }

@@ -132,6 +132,10 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	if err := d.db.Pool.PingContext(ctx); err != nil {
 		return nil, fmt.Errorf("sqllock: open: %w: %w", driver.ErrUnreachable, cause(ctx, err))
 	}
+	c := &session{
+		DB: d.db, dialect: d.dialect,
+		namespace: o.Namespace, id: uuid.NewString(), owner: o.Owner, ttl: o.TTL, turn: make(chan struct{}, 1),
+	}
 	err := d.db.Autocommit(ctx, func(t *sqlkit.Tx) error {
 		for _, table := range d.dialect.tables() {
 			if _, err := t.Exec(table); err != nil {
@@ -140,15 +144,11 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 		}
 		return nil
 	})
+	if err == nil {
+		_, err = c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0) {or_ignore}`, o.Namespace)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("sqllock: open: %w", err)
-	}
-	c := &session{
-		DB: d.db, dialect: d.dialect,
-		namespace: o.Namespace, id: uuid.NewString(), owner: o.Owner, ttl: o.TTL, turn: make(chan struct{}, 1),
-	}
-	if _, err := c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0) {or_ignore}`, o.Namespace); err != nil {
-		return nil, fmt.Errorf("sqllock: open: %w", err)
+		return nil, c.unknown("open", err)
 	}
 	if d.mode == Row {
 		return openRow(ctx, c)

@@ -11,27 +11,15 @@ import (
 // login is the identity of the session at the servers, and the ACL of the nodes that it makes.
 type login struct {
 	user, password string // empty: no login
-	share          []string
 }
 
 // loginOf reads "user:password".
-func loginOf(auth string, share []string) (login, error) {
-	if auth == "" {
-		if len(share) > 0 {
-			return login{}, errors.New("zklock: Share needs Auth: without a login every client may change every node")
-		}
-		return login{}, nil
-	}
+func loginOf(auth string) (login, error) {
 	user, password, _ := strings.Cut(auth, ":")
-	if user == "" || password == "" {
+	if auth != "" && (user == "" || password == "") {
 		return login{}, errors.New("zklock: Auth must have the form user:password")
 	}
-	for _, id := range share {
-		if scheme, id, _ := strings.Cut(id, ":"); scheme == "" || id == "" {
-			return login{}, fmt.Errorf("zklock: Share: %q must have the form scheme:id, as in x509:CN=operator", id)
-		}
-	}
-	return login{user, password, share}, nil
+	return login{user, password}, nil
 }
 
 // acl is the ACL of every node. The scheme "auth" stands for the identity of the connection: the server stores
@@ -40,12 +28,7 @@ func (l login) acl() []zk.ACL {
 	if l.user == "" {
 		return zk.WorldACL(zk.PermAll)
 	}
-	acl := zk.AuthACL(zk.PermAll)
-	for _, id := range l.share {
-		scheme, id, _ := strings.Cut(id, ":")
-		acl = append(acl, zk.ACL{Perms: zk.PermAll, Scheme: scheme, ID: id})
-	}
-	return acl
+	return zk.AuthACL(zk.PermAll)
 }
 
 // introduce logs in. The library repeats it on each later connection, before anything else is sent.

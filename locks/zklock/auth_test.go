@@ -104,13 +104,9 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"no colon":             {Options{Auth: "hunter2"}, "user:password"},
-		"no user":              {Options{Auth: ":hunter2"}, "user:password"},
-		"no password":          {Options{Auth: "hunter2:"}, "user:password"},
-		"an id without scheme": {Options{Auth: alice, Share: []string{"operator"}}, "scheme:id"},
-		"an empty scheme":      {Options{Auth: alice, Share: []string{"ip:127.0.0.1", ":operator"}}, "scheme:id"},
-		"an empty id":          {Options{Auth: alice, Share: []string{"x509:"}}, "scheme:id"},
-		"share without auth":   {Options{Share: []string{"x509:CN=operator"}}, "needs Auth"},
+		"no colon":    {Options{Auth: "hunter2"}, "user:password"},
+		"no user":     {Options{Auth: ":hunter2"}, "user:password"},
+		"no password": {Options{Auth: "hunter2:"}, "user:password"},
 	} {
 		_, err := New([]string{"127.0.0.1:1"}, c.o).Open(t.Context(), driver.Open{Namespace: "a", TTL: ttl})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
@@ -173,21 +169,6 @@ func TestLoginIsRepeated(t *testing.T) {
 	b := openAs(t, way.addr, "prod", o)
 	if h := lockstest.Grant(t, b, "k"); h.Token <= mine.Token {
 		t.Errorf("token %d after %d", h.Token, mine.Token)
-	}
-}
-
-func TestSharedNodes(t *testing.T) {
-	t.Parallel()
-	addr := servers.ZooKeeper(t)
-	bob := zk.DigestACL(zk.PermAll, "bob", "secret")[0]
-	a := openAs(t, addr, "prod", Options{Root: "/shared", Auth: alice, Share: []string{bob.Scheme + ":" + bob.ID}})
-	lockstest.Grant(t, a, "k")
-	op := operator(t, addr)
-	if err := op.AddAuth("digest", []byte("bob:secret")); err != nil {
-		t.Fatal(err)
-	}
-	if err := op.Delete("/shared/prod/locks/k/held", -1); err != nil {
-		t.Errorf("the identities of Share: %v", err)
 	}
 }
 

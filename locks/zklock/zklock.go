@@ -70,8 +70,6 @@ type Options struct {
 	// this user can read and change it, and Open refuses nodes that every client can change. Without it
 	// every client of the ensemble can. All replicas need the same.
 	Auth string
-	// Share are further identities that may do everything with the nodes, as scheme:id.
-	Share []string
 	// TLS encrypts the connections; its ServerName, if empty, is the name of the server dialled.
 	TLS *tls.Config
 }
@@ -95,7 +93,7 @@ func New(servers []string, o Options) *Driver {
 	}
 	o.Root = strings.TrimRight(o.Root, "/")
 	d := &Driver{servers: servers, options: o}
-	if d.login, d.invalid = loginOf(o.Auth, o.Share); len(servers) == 0 {
+	if d.login, d.invalid = loginOf(o.Auth); len(servers) == 0 {
 		d.invalid = errors.New("zklock: New: no servers")
 	}
 	d.margin.Store(int64(marginOf(o.SessionTimeout)))
