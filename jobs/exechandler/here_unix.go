@@ -42,7 +42,7 @@ func (c *command) startHere() (running, error) {
 	return p, nil
 }
 
-func (p *child) group() int { return p.cmd.Process.Pid }
+func (p *child) Group() int { return p.cmd.Process.Pid }
 
 func (p *child) attend(ctx context.Context) (syscall.WaitStatus, error, error) {
 	stopped := p.stop(ctx)
@@ -65,7 +65,7 @@ func (p *child) stop(ctx context.Context) error {
 	}
 	cause := context.Cause(ctx)
 	grace, kill := p.grace(cause)
-	group := p.group()
+	group := p.Group()
 	_ = syscall.Kill(-group, syscall.SIGTERM)
 	deadline := time.NewTimer(grace)
 	defer deadline.Stop()

@@ -33,8 +33,8 @@ type command struct {
 
 // running is a command that was started.
 type running interface {
-	// group is its process group.
-	group() int
+	// Group is its process group.
+	Group() int
 	// attend waits for the end of the command, or stops it once ctx is done. It returns the cause of a stop,
 	// and an error if the end of the command is unknown.
 	attend(ctx context.Context) (status syscall.WaitStatus, stopped, err error)
@@ -49,16 +49,13 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 	defer r.Close()
 	defer w.Close()
 	c.out = w
-	feed := func() (stop func()) { return func() {} }
+	var input *os.File // the other end of what it reads
 	if len(payload) > 0 {
-		in, writer, err := os.Pipe()
-		if err != nil {
+		if c.in, input, err = os.Pipe(); err != nil {
 			return explain(program, h.command.Dir, err)
 		}
-		defer in.Close()
-		defer writer.Close()
-		c.in = in
-		feed = func() func() { return write(writer, payload) }
+		defer c.in.Close()
+		defer input.Close()
 	}
 	p, err := c.start(ctx)
 	if err != nil {
@@ -67,9 +64,8 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 	w.Close()
 	if c.in != nil {
 		c.in.Close()
+		defer write(input, payload)()
 	}
-	stopFeeding := feed()
-	defer stopFeeding()
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -87,7 +83,7 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 	case <-copied:
 	case <-time.After(patience):
 		// A process that inherited the output is still there: in the group, or outside of it.
-		_ = syscall.Kill(-p.group(), syscall.SIGKILL)
+		_ = syscall.Kill(-p.Group(), syscall.SIGKILL)
 		select {
 		case <-copied:
 		case <-time.After(margin):

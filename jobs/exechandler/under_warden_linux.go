@@ -88,8 +88,6 @@ func (c *command) dir(wardens string) string {
 	return filepath.Join(here, c.command.Dir)
 }
 
-func (p *underWarden) group() int { return p.Group() }
-
 func (p *underWarden) attend(ctx context.Context) (syscall.WaitStatus, error, error) {
 	stopped := p.stop(ctx)
 	end := p.End()

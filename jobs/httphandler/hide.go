@@ -30,7 +30,7 @@ func hide(u *url.URL, path bool, headers map[string]string) hidden {
 		}
 	}
 	h.add(2, u.RawQuery)
-	for _, pair := range strings.Split(u.RawQuery, "&") {
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
 		if value == "" { // a secret without a name looks the same
 			value = name

@@ -123,8 +123,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 func (d *Driver) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
 	defer cancel()
-	var group calls.Group
-	answer, err := calls.Await(ctx, &group, func() ([]any, error) {
+	answer, err := calls.Await(ctx, new(calls.Group), func() ([]any, error) {
 		if err := dial(ctx, d.rdb); err != nil {
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 		}

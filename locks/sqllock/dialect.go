@@ -3,6 +3,8 @@ package sqllock
 import (
 	"context"
 	"database/sql"
+	_ "embed"
+	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/migrations"
@@ -53,49 +55,20 @@ func (d dialect) open(pool *sql.DB, prefix string) *sqlkit.DB {
 	return db
 }
 
-// tables are the statements that make what is missing. Times are µs of the database's clock.
+//go:embed tables.sql
+var tables string
+
+//go:embed tables_row.sql
+var rowTables string
+
+// tables are the statements that make what is missing.
 func (d dialect) tables() []string {
-	all := []string{
-		`CREATE TABLE IF NOT EXISTS {marks} (
-		  namespace {key} NOT NULL PRIMARY KEY,
-		  token     {int} NOT NULL               -- the highest ever
-		) {engine}`,
-		`CREATE TABLE IF NOT EXISTS {sessions} (
-		  id         {key} NOT NULL PRIMARY KEY,
-		  namespace  {key} NOT NULL,
-		  expires_at {int} NOT NULL,
-		  dead       {int} NOT NULL               -- 1: final, its leases are being deleted
-		) {engine}`,
-		`CREATE TABLE IF NOT EXISTS {leases} (
-		  namespace   {key} NOT NULL,
-		  name        {key} NOT NULL,
-		  token       {int} NOT NULL,
-		  session_id  {key} NOT NULL,
-		  acquisition {key} NOT NULL,
-		  owner       {text} NOT NULL,
-		  meta        {text} NOT NULL,
-		  since       {int} NOT NULL,
-		  PRIMARY KEY (namespace, name)
-		) {engine}`,
-	}
 	if d.rows {
-		all = append(all,
-			`CREATE TABLE IF NOT EXISTS {rows} (      -- locked by open transactions, which write the rest and never commit it
-			  namespace   {key} NOT NULL,
-			  name        {key} NOT NULL,
-			  token       {int} NOT NULL,           -- 0: free
-			  session_id  {key} NOT NULL,
-			  acquisition {key} NOT NULL,
-			  owner       {text} NOT NULL,
-			  meta        {text} NOT NULL,
-			  since       {int} NOT NULL,
-			  connection  {int} NOT NULL,
-			  PRIMARY KEY (namespace, name)
-			) {engine}`,
-			`CREATE TABLE IF NOT EXISTS {anchors} (   -- sessions in mode row: never committed either
-			  id         {key} NOT NULL PRIMARY KEY,
-			  connection {int} NOT NULL
-			) {engine}`)
+		return append(statements(tables), statements(rowTables)...)
 	}
-	return all
+	return statements(tables)
+}
+
+func statements(script string) []string {
+	return strings.SplitAfter(strings.TrimSpace(script), ";\n")
 }

@@ -45,26 +45,20 @@ func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool,
 
 // sweep reaps the expired sessions of the namespace.
 func (s *leaseSession) sweep(ctx context.Context) error {
-	left, err := s.sessions(ctx)
+	left := map[string]time.Duration{} // of each session
+	err := s.Autocommit(ctx, func(t *sqlkit.Tx) error {
+		return t.Query(`SELECT id, expires_at - {now} FROM {sessions} WHERE namespace = ?`, []any{s.namespace}, func(scan func(...any) error) error {
+			var id string
+			var micros int64
+			err := scan(&id, &micros)
+			left[id] = time.Duration(micros) * time.Microsecond
+			return err
+		})
+	})
 	if err == nil {
 		_, err = s.judge(ctx, left)
 	}
 	return err
-}
-
-// sessions is how long each session of the namespace has left.
-func (s *leaseSession) sessions(ctx context.Context) (map[string]time.Duration, error) {
-	found := map[string]time.Duration{}
-	err := s.Autocommit(ctx, func(t *sqlkit.Tx) error {
-		return t.Query(`SELECT id, expires_at - {now} FROM {sessions} WHERE namespace = ?`, []any{s.namespace}, func(scan func(...any) error) error {
-			var id string
-			var left int64
-			err := scan(&id, &left)
-			found[id] = time.Duration(left) * time.Microsecond
-			return err
-		})
-	})
-	return found, err
 }
 
 // judge expires the sessions that have no time left, and returns which. One that has more than its ttl

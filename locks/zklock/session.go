@@ -99,12 +99,11 @@ func (s *session) enter() error {
 
 func (s *session) parents() error {
 	for _, leaf := range []string{s.names.locks, s.names.sessions} {
-		for i, c := range leaf + "/" {
-			if c != '/' || i == 0 {
-				continue
-			}
-			if _, err := s.conn.Create(leaf[:i], nil, zk.FlagPersistent, s.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-				return fmt.Errorf("create %s: %w", leaf[:i], err)
+		path := ""
+		for name := range strings.SplitSeq(leaf[1:], "/") {
+			path += "/" + name
+			if _, err := s.conn.Create(path, nil, zk.FlagPersistent, s.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				return fmt.Errorf("create %s: %w", path, err)
 			}
 		}
 	}

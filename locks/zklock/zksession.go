@@ -135,14 +135,13 @@ func (t *zkSession) keep(events <-chan zk.Event) {
 
 // connected waits a moment for a connection that was just lost: nothing could be freed without.
 func (t *zkSession) connected(patience time.Duration) {
-	enough := time.NewTimer(patience)
-	defer enough.Stop()
+	enough := time.After(patience)
 	for t.conn.State() != zk.StateHasSession {
 		select {
 		case <-t.changed:
 		case <-t.over:
 			return
-		case <-enough.C:
+		case <-enough:
 			return
 		}
 	}

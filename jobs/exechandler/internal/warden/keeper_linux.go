@@ -157,13 +157,8 @@ func (k *keeper) orphaned() {
 	}
 	since := k.clock(true)
 	for _, c := range k.all {
-		k.stop(c, Alone, k.in(c.grace), since)
+		k.stop(c, Alone, boottime.Stamp{Awake: true, At: since + c.grace}, since)
 	}
-}
-
-// in is the moment d from now, on the clock that stops while the machine sleeps.
-func (k *keeper) in(d time.Duration) boottime.Stamp {
-	return boottime.Stamp{Awake: true, At: k.clock(true) + d}
 }
 
 // stop sends SIGTERM to a charge and its descendants that were started before since. A charge that was told

@@ -1,39 +1,25 @@
 package warden
 
-import "sync"
+// mailbox holds reports for a replica that is frozen; posting does not wait. It has room for one list of all of them, to
+// which the keeper alone adds.
+type mailbox chan []report
 
-// mailbox holds reports for a replica that is frozen; posting does not wait.
-type mailbox struct {
-	mu   sync.Mutex
-	some sync.Cond
-	all  [][]byte
-}
+func newMailbox() mailbox { return make(mailbox, 1) }
 
-func newMailbox() *mailbox {
-	m := &mailbox{}
-	m.some.L = &m.mu
-	return m
-}
-
-func (m *mailbox) post(r report) {
-	message, _ := frame(r) // it is short, and always valid JSON
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.all = append(m.all, message)
-	m.some.Signal()
+func (m mailbox) post(r report) {
+	select {
+	case waiting := <-m:
+		m <- append(waiting, r)
+	default:
+		m <- []report{r}
+	}
 }
 
 // deliver sends the reports, until the replica is gone.
-func (m *mailbox) deliver(s *stream) {
-	for {
-		m.mu.Lock()
-		for len(m.all) == 0 {
-			m.some.Wait()
-		}
-		all := m.all
-		m.all = nil
-		m.mu.Unlock()
-		for _, message := range all {
+func (m mailbox) deliver(s *stream) {
+	for reports := range m {
+		for _, r := range reports {
+			message, _ := frame(r) // it is short, and always valid JSON
 			if s.send(message) != nil {
 				return
 			}
