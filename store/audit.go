@@ -39,23 +39,9 @@ func (s views) AddAudit(ctx context.Context, e wire.AuditEntry) error {
 //
 // Errors: jobs.ErrInvalid for a limit or cursor that is none, jobs.ErrUnavailable.
 func (s views) AuditEntries(ctx context.Context, p wire.Page) (entries []wire.AuditEntry, next string, err error) {
-	limit, err := paging.Limit(p.Limit)
-	if err != nil {
-		return nil, "", err
-	}
-	err = s.view(ctx, "read the audit", func(t *tx) (err error) {
-		entries, err = t.auditPage(p.Cursor, limit+1)
-		return err
-	})
-	if err != nil {
-		return nil, "", err
-	}
-	if len(entries) > limit {
-		entries = entries[:limit]
-		last := entries[limit-1]
-		next = auditCursor(micros(last.At), last.ID)
-	}
-	return entries, next, nil
+	return page(ctx, s.Store, "read the audit", p.Limit,
+		func(t *tx, n int) ([]wire.AuditEntry, error) { return t.auditPage(p.Cursor, n) },
+		func(last wire.AuditEntry) string { return auditCursor(micros(last.At), last.ID) })
 }
 
 func auditCursor(at int64, id string) string {

@@ -157,7 +157,7 @@ func TestWhatAnotherWasToldOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := s.sure(t.Context(), "test", func(t *tx) error {
-				return t.keepEvents(time.Now(), []happening{{pool: "p", event: jobs.EventFailed}, {pool: "p", event: jobs.EventLost}})
+				return t.keepEvents(time.Now(), []ledger.Event{{Pool: "p", Event: jobs.EventFailed}, {Pool: "p", Event: jobs.EventLost}})
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -223,7 +223,9 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	if _, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)}); err != nil { // what waits is none
 		t.Fatal(err)
 	}
-	err = s.sure(t.Context(), "test", func(t *tx) error { return t.keepEvents(time.Now(), []happening{{pool: "p", event: jobs.EventFailed}}) })
+	err = s.sure(t.Context(), "test", func(t *tx) error {
+		return t.keepEvents(time.Now(), []ledger.Event{{Pool: "p", Event: jobs.EventFailed}})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -263,13 +263,13 @@ func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
 }
 
 // missed are the due times that were not decided in time.
-func missed(triggers []jobs.Trigger) []happening {
-	var all []happening
+func missed(triggers []jobs.Trigger) []ledger.Event {
+	var all []ledger.Event
 	for _, g := range triggers {
 		if g.Outcome == jobs.Missed {
-			all = append(all, happening{
-				job: g.Job, at: g.At, seq: g.Seq, until: g.Until, count: g.Count, replica: g.Replica,
-				event: jobs.EventMissed, reason: g.Reason, code: g.ReasonCode,
+			all = append(all, ledger.Event{
+				Event: jobs.EventMissed, Job: g.Job, At: g.At, Seq: g.Seq, Until: g.Until, Count: g.Count,
+				Replica: g.Replica, Reason: g.Reason, ReasonCode: g.ReasonCode,
 			})
 		}
 	}

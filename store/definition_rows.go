@@ -150,7 +150,7 @@ func defined[M interface{ id() string }](t *tx, names []string, lock bool) (map[
 
 // upsert writes whole rows, whether they exist or not. size is how many bytes a row has beside its names.
 func upsert[M any](t *tx, all []M, size func(M) int) error {
-	for part := range sqlkit.Portions(all, size) {
+	for part := range sqlkit.Portions(all, sqlkit.MaxRows, size) {
 		if err := t.gorm().Clauses(clause.OnConflict{UpdateAll: true}).Create(&part).Error; err != nil {
 			return err
 		}

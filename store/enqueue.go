@@ -171,21 +171,17 @@ func (t *tx) takeKeys(batch []*newTask, now time.Time) error {
 		return err
 	}
 	for part := range slices.Chunk(keyed, sqlkit.MaxRows) {
-		err := t.Query(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE {in name pool, name idem_key}{share}`, // primary key
-			[]any{sqlkit.Rows(part, func(p *newTask) []any { return []any{p.task.Pool, p.key} })},
-			func(scan func(...any) error) error {
-				var pool, key, id, body string
-				if err := scan(&pool, &key, &id, &body); err != nil {
-					return err
+		var conflict error
+		err := each(t.rows(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE {in name pool, name idem_key}{share}`, // primary key
+			sqlkit.Rows(part, func(p *newTask) []any { return []any{p.task.Pool, p.key} })),
+			func(m *struct{ Pool, IdemKey, TaskID, Body string }) {
+				p := byKey[[2]string{m.Pool, m.IdemKey}]
+				if m.Body != p.body {
+					conflict = cmp.Or(conflict, fmt.Errorf("idempotency key %q of pool %q was used before with another kind or payload, by task %s: %w", m.IdemKey, m.Pool, m.TaskID, jobs.ErrConflict))
 				}
-				p := byKey[[2]string{pool, key}]
-				if body != p.body {
-					return fmt.Errorf("idempotency key %q of pool %q was used before with another kind or payload, by task %s: %w", key, pool, id, jobs.ErrConflict)
-				}
-				p.task.ID, p.existed = id, id != p.own
-				return nil
+				p.task.ID, p.existed = m.TaskID, m.TaskID != p.own
 			})
-		if err != nil {
+		if err := cmp.Or(err, conflict); err != nil {
 			return err
 		}
 	}

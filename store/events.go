@@ -1,7 +1,6 @@
 package store
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -16,16 +15,16 @@ import (
 const eventError = 4096
 
 // keepEvents writes events in the transaction that made them. Their ids sort by time.
-func (t *tx) keepEvents(now time.Time, events []happening) error {
+func (t *tx) keepEvents(now time.Time, events []ledger.Event) error {
 	rows := make([][]any, len(events))
-	for i, h := range events {
+	for i, e := range events {
 		id, err := uuid.NewV7()
 		if err != nil {
 			return err
 		}
 		rows[i] = []any{
-			id.String(), string(h.event), h.job, h.pool, micros(h.at), h.seq, micros(h.until), h.count, h.task, h.attempt,
-			h.replica, clip.Text(h.reason, 512), string(h.code), clip.Text(h.failure, eventError), micros(now),
+			id.String(), string(e.Event), e.Job, e.Pool, micros(e.At), e.Seq, micros(e.Until), e.Count, e.TaskID, e.Attempt,
+			e.Replica, clip.Text(e.Reason, 512), string(e.ReasonCode), clip.Text(e.Error, eventError), micros(now),
 		}
 	}
 	_, err := t.Insert(`{events} (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at)`, rows)
@@ -43,24 +42,20 @@ func (t *tx) events(after string, limit int) ([]ledger.Event, error) {
 //
 // Index: primary keys of jobs and pools.
 func (t *tx) fillHashes(events []ledger.Event) error {
-	for table, name := range map[string]func(e ledger.Event) string{
-		"{jobs}": func(e ledger.Event) string { return e.Job },
-		"{pools}": func(e ledger.Event) string {
-			if e.Job != "" {
-				return ""
-			}
-			return e.Pool
-		},
-	} {
-		places := map[string][]int{}
-		for i, e := range events {
-			if n := name(e); n != "" {
-				places[n] = append(places[n], i)
+	places := map[subject][]int{}
+	for i, e := range events {
+		places[subjectOf(e)] = append(places[subjectOf(e)], i)
+	}
+	for kind, table := range map[string]string{"job": "{jobs}", "pool": "{pools}"} {
+		var names []string
+		for of := range places {
+			if of.kind == kind {
+				names = append(names, of.name)
 			}
 		}
-		names := slices.Sorted(maps.Keys(places))
+		slices.Sort(names)
 		err := each(t.rows("SELECT name, hash FROM "+table+" WHERE {in name name}", sqlkit.Keys(names)), func(m *jobModel) {
-			for _, i := range places[m.Name] {
+			for _, i := range places[subject{kind, m.Name}] {
 				events[i].Hash = m.Hash
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -198,26 +197,16 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 		return nil
 	}
 	slices.SortFunc(late, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
-	for part := range sqlkit.Portions(late, move.texts) {
-		if err := t.replacePart(now, part); err != nil {
+	for part := range sqlkit.Portions(late, sqlkit.MaxRows, move.texts) {
+		if err := t.endTriggers(now, jobs.Lost, part, lateBytes); err != nil {
+			return err
+		}
+		if err := t.replaceLostTasks(now, part); err != nil {
+			return err
+		}
+		if err := t.keepOutputs(now, part); err != nil {
 			return err
 		}
 	}
 	return t.happened(now, ends(late))
-}
-
-func (t *tx) replacePart(now time.Time, late []move) error {
-	_, err := t.Exec(`UPDATE {each}{triggers}{by_key}
-		SET outcome='ran', result={name end}, reason=`+forcedReason+`, reason_code={name code}, finished_at=?
-		WHERE COALESCE(outcome, '')='lost' AND `+ofTrigger,
-		sqlkit.Rows(bornOfTriggers(late), func(m move) []any {
-			return append([]any{string(m.end), m.behind(m.reason, lateBytes), clip.Text(m.reason, 512), string(m.code)}, triggerKey(m)...)
-		}), micros(now))
-	if err != nil {
-		return err
-	}
-	if err := t.replaceLostTasks(now, late); err != nil {
-		return err
-	}
-	return t.keepOutputs(now, late)
 }

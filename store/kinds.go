@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
@@ -141,26 +142,23 @@ func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
 // refuseUnrunnable refuses the first new task of the batch with a kind that the configuration that governs its
 // pool does not have and that no live replica may claim. governing is the kinds of that configuration, by pool.
 func (t *tx) refuseUnrunnable(batch []*newTask, governing map[string]kinds) error {
-	var by map[string]kinds
-	asked := false
+	ask := sync.OnceValues(func() (map[string]kinds, error) {
+		by, _, err := t.liveKinds()
+		return by, err
+	})
 	for i, p := range batch {
 		if p.existed || p.force || governing[p.task.Pool].have(p.task.Kind) {
 			continue
 		}
-		if !asked {
-			var err error
-			if by, _, err = t.liveKinds(); err != nil {
-				return err
-			}
-			asked = true
+		by, err := ask()
+		if err != nil {
+			return err
 		}
-		if by == nil || slices.Contains(by[p.task.Pool], p.task.Kind) {
+		live, known := by[p.task.Pool]
+		if by == nil || known && live.have(p.task.Kind) {
 			continue
 		}
-		if has, known := by[p.task.Pool]; known && has == nil {
-			continue
-		}
-		has := governing[p.task.Pool].and(append(noKinds, by[p.task.Pool]...))
+		has := governing[p.task.Pool].and(append(noKinds, live...))
 		return &jobs.KindError{
 			Index: i, Pool: p.task.Pool, Kind: p.task.Kind, Kinds: has,
 			Nearest: nearest.Of(p.task.Kind, slices.DeleteFunc(slices.Clone(has), func(kind string) bool { return kind == "" })),

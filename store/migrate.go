@@ -153,12 +153,10 @@ func (s admin) MigrationStatus(ctx context.Context) ([]ledger.Migration, error) 
 	if err != nil {
 		return nil, err
 	}
-	var all []ledger.Migration
-	err = s.read(ctx, "migration status", func(t *tx) error {
-		all = nil
+	return get(ctx, s.read, "migration status", func(t *tx) (all []ledger.Migration, _ error) {
 		applied, newest, err := t.applied()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, step := range steps {
 			all = append(all, *cmp.Or(applied[step.Version], &ledger.Migration{Version: step.Version, Name: step.Name}))
@@ -169,9 +167,8 @@ func (s admin) MigrationStatus(ctx context.Context) ([]ledger.Migration, error) 
 				all = append(all, *m)
 			}
 		}
-		return nil
+		return all, nil
 	})
-	return all, err
 }
 
 // MigrationSQL is all that Migrate does to an empty database, to be applied with another tool. An empty prefix means the
@@ -221,31 +218,26 @@ func (t *tx) applied() (map[int]*ledger.Migration, newestSchema, error) {
 		return nil, newest, err
 	}
 	applied := map[int]*ledger.Migration{}
-	err := t.Query(`SELECT version, name, min_compatible, applied_at FROM {migrations} ORDER BY version`, nil, func(scan func(...any) error) error {
-		var m ledger.Migration
-		var least int
-		var at int64
-		if err := scan(&m.Version, &m.Name, &least, &at); err != nil {
-			return err
-		}
-		m.AppliedAt = fromMicros(at)
-		applied[m.Version] = &m
-		newest = newestSchema{m.Version, max(newest.least, least)}
-		return nil
+	err := each(t.rows(`SELECT version, name, min_compatible, applied_at FROM {migrations} ORDER BY version`), func(m *struct {
+		Version, MinCompatible int
+		Name                   string
+		AppliedAt              int64
+	}) {
+		applied[m.Version] = &ledger.Migration{Version: m.Version, Name: m.Name, AppliedAt: fromMicros(m.AppliedAt)}
+		newest = newestSchema{m.Version, max(newest.least, m.MinCompatible)}
 	})
 	return applied, newest, err
 }
 
 // Namespace is the id of this store, which the first migration minted. A copy of the database has it, too.
 func (s *Store) Namespace(ctx context.Context) (string, error) {
-	var id string
-	err := s.read(ctx, "namespace", func(t *tx) (err error) {
-		if id, err = t.ownNamespace(); err == nil {
+	return get(ctx, s.read, "namespace", func(t *tx) (string, error) {
+		id, err := t.ownNamespace()
+		if err == nil {
 			s.namespace.Store(&id)
 		}
-		return err
+		return id, err
 	})
-	return id, err
 }
 
 func (t *tx) ownNamespace() (id string, err error) {

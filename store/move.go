@@ -114,7 +114,7 @@ func bit(is bool) int64 {
 // or may run for longer, the answer is sqlkit.ErrMoved and nothing may be committed.
 func (t *tx) move(now time.Time, states [2]any, moves []move) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
-	for part := range sqlkit.Portions(moves, move.texts) {
+	for part := range sqlkit.Portions(moves, sqlkit.MaxRows, move.texts) {
 		if err := t.movePart(now, states, part); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (t *tx) movePart(now time.Time, states [2]any, moves []move) error {
 			pending = append(pending, m)
 		}
 	}
-	if err := t.endTriggers(now, ended); err != nil {
+	if err := t.endTriggers(now, "", ended, endedBytes); err != nil {
 		return err
 	}
 	if err := t.unstartTriggers(pending); err != nil {
@@ -149,18 +149,19 @@ func (t *tx) movePart(now time.Time, states [2]any, moves []move) error {
 	return t.keepOutputs(now, moves)
 }
 
-// endTriggers closes the ledger rows of tasks that end. The code of a run that was forced and succeeded remains.
+// endTriggers writes the ends of tasks into their ledger rows, which had the outcome was so far. The code of a run that was forced and
+// succeeded remains. room is that of behind.
 //
 // Index: primary key of triggers.
-func (t *tx) endTriggers(now time.Time, ended []move) error {
+func (t *tx) endTriggers(now time.Time, was jobs.Outcome, ended []move, room int) error {
 	_, err := t.Exec(`UPDATE {each}{triggers}{by_key}
 		SET outcome={name outcome}, result={name end}, reason=`+forcedReason+`,
 			reason_code=CASE WHEN reason_code='`+string(reason.Forced)+`' AND {name code}='' THEN reason_code ELSE {name code} END, finished_at=?
-		WHERE COALESCE(outcome, '')='' AND `+ofTrigger,
+		WHERE COALESCE(outcome, '')=? AND `+ofTrigger,
 		sqlkit.Rows(bornOfTriggers(ended), func(m move) []any {
 			outcome, why := m.outcome()
-			return append([]any{string(outcome), string(m.end), m.behind(why, endedBytes), clip.Text(why, 512), string(m.code)}, triggerKey(m)...)
-		}), micros(now))
+			return append([]any{string(outcome), string(m.end), m.behind(why, room), clip.Text(why, 512), string(m.code)}, triggerKey(m)...)
+		}), micros(now), string(was))
 	return err
 }
 

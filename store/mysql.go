@@ -56,20 +56,9 @@ func checkSession(settings map[string]string) error {
 	case slices.Contains(modes, "EMPTY_STRING_IS_NULL"):
 		return fmt.Errorf("sql_mode %q makes NULL of empty text: remove EMPTY_STRING_IS_NULL from sql_mode", mode)
 	}
-	if settings["autocommit"] == "OFF" {
-		return errors.New("autocommit is off: remove autocommit=0 from the DSN")
-	}
-	if settings["sql_safe_updates"] == "ON" {
-		return errors.New("sql_safe_updates is on, and refuses statements without a key: remove sql_safe_updates from the DSN")
-	}
-	for _, name := range []string{"tx_read_only", "transaction_read_only"} {
-		if settings[name] == "ON" {
-			return fmt.Errorf("%s is on: remove it from the DSN", name)
-		}
-	}
-	for _, name := range []string{"tx_isolation", "transaction_isolation"} {
-		if settings[name] == "READ-UNCOMMITTED" {
-			return fmt.Errorf("%s is READ-UNCOMMITTED, and would show what others roll back: write READ-COMMITTED in the DSN, or remove it", name)
+	for _, bad := range mysqlSettings {
+		if settings[bad.name] == bad.value {
+			return fmt.Errorf("%s is %s", bad.name, bad.why)
 		}
 	}
 	if limit, err := strconv.ParseUint(settings["sql_select_limit"], 10, 64); err == nil && limit < 1<<32-1 {
@@ -79,6 +68,18 @@ func checkSession(settings map[string]string) error {
 		return fmt.Errorf("max_allowed_packet of the server is %d, and must be %d or more", packet, leastPacket)
 	}
 	return nil
+}
+
+const uncommitted = "READ-UNCOMMITTED, and would show what others roll back: write READ-COMMITTED in the DSN, or remove it"
+
+// mysqlSettings are what a session must not have.
+var mysqlSettings = []struct{ name, value, why string }{
+	{"autocommit", "OFF", "off: remove autocommit=0 from the DSN"},
+	{"sql_safe_updates", "ON", "on, and refuses statements without a key: remove sql_safe_updates from the DSN"},
+	{"tx_read_only", "ON", "on: remove it from the DSN"},
+	{"transaction_read_only", "ON", "on: remove it from the DSN"},
+	{"tx_isolation", "READ-UNCOMMITTED", uncommitted},
+	{"transaction_isolation", "READ-UNCOMMITTED", uncommitted},
 }
 
 // leastPacket is how much one statement of the store may take: sqlkit.MaxBytes, of which each may take two, and the rest.
@@ -92,18 +93,12 @@ func checkVersion(version string) error {
 		least, name = [3]int{10, 6, 0}, "MariaDB"
 		text = strings.TrimPrefix(text, "5.5.5-")
 	}
-	number, _, _ := strings.Cut(text, "-")
-	for i, part := range strings.SplitN(number, ".", 3) {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return fmt.Errorf("server version %q cannot be read", version)
-		}
-		if n > least[i] {
-			return nil
-		}
-		if n < least[i] {
-			return fmt.Errorf("server version %q is too old: %s %d.%d.%d or later is needed", version, name, least[0], least[1], least[2])
-		}
+	var is [3]int
+	if n, _ := fmt.Sscanf(text, "%d.%d.%d", &is[0], &is[1], &is[2]); n == 0 {
+		return fmt.Errorf("server version %q cannot be read", version)
+	}
+	if slices.Compare(is[:], least[:]) < 0 {
+		return fmt.Errorf("server version %q is too old: %s %d.%d.%d or later is needed", version, name, least[0], least[1], least[2])
 	}
 	return nil
 }

@@ -50,43 +50,31 @@ func (mysqlServer) open(ctx context.Context, dsn string, o Options) (*Store, err
 	c.MultiStatements = false
 	c.Collation = "utf8mb4_bin"
 	c.Timeout = cmp.Or(c.Timeout, dialLimit)
-	conns := cmp.Or(o.MaxConns, 16)
-	db, err := mysqlconn.Open(c, o.TLS, conns, answerLimit, sessionSettings...)
+	var opened closers
+	open := func(conns int, more ...string) (pool *sql.DB) {
+		if err == nil {
+			pool, err = mysqlconn.Open(c, o.TLS, conns, answerLimit, append(slices.Clone(sessionSettings), more...)...)
+		}
+		if err == nil {
+			pool.SetMaxOpenConns(conns)
+			opened = append(opened, pool)
+		}
+		return pool
+	}
+	db, vital, views := open(cmp.Or(o.MaxConns, 16)), open(vitalConns, vitalWait), open(viewConns)
 	if err != nil {
+		_ = opened.Close()
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	db.SetMaxOpenConns(conns)
-	s, err := assembleMySQL(ctx, db, c.Addr, o)
-	if err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	s.opened = closers{db}
-	s.vital, err = mysqlconn.Open(c, o.TLS, vitalConns, answerLimit, append(slices.Clone(sessionSettings), vitalWait)...)
-	if err == nil {
-		s.opened = append(s.opened, s.vital)
-		s.vital.SetMaxOpenConns(vitalConns)
-		s.vital.SetConnMaxIdleTime(vitalIdle)
-		s.views, err = mysqlconn.Open(c, o.TLS, viewConns, answerLimit, sessionSettings...)
-	}
-	if err == nil {
-		s.opened = append(s.opened, s.views)
-		s.views.SetMaxOpenConns(viewConns)
-	}
-	if err != nil {
-		_ = s.Close()
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	return s, nil
-}
-
-func assembleMySQL(ctx context.Context, db *sql.DB, address string, o Options) (*Store, error) {
+	vital.SetConnMaxIdleTime(vitalIdle)
 	s, err := build(db, db, sqlkit.MySQL{}, o)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		s.db.Refused = func(_ context.Context, err error) error { return fmt.Errorf("mysql at %s: %w", c.Addr, err) }
+		s.vital, s.views, s.opened = vital, views, opened
+		err = s.read(ctx, "open", mysqlServer{}.check)
 	}
-	s.db.Refused = func(_ context.Context, err error) error { return fmt.Errorf("mysql at %s: %w", address, err) }
-	if err := s.read(ctx, "open", mysqlServer{}.check); err != nil {
+	if err != nil {
+		_ = opened.Close()
 		return nil, err
 	}
 	return s, nil

@@ -30,9 +30,24 @@ func (s replica) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	r := &reaping{s: s.Store}
-	err = r.reap(ctx, found)
-	return r.out, err
+	var all []ledger.Reaped
+	inARow := 0 // refusals
+	ledger.Halve(found, func(tasks []string) (refused, goOn bool) {
+		w := &reap{tasks: tasks}
+		once := s.settle(ctx, "reap", w.write, w.committed)
+		if once == nil {
+			inARow = 0
+			all = append(all, w.out...)
+			return false, true
+		}
+		inARow++
+		goOn = inARow < refusedForAll && !errors.Is(once, jobs.ErrUnavailable) // else no further try can succeed
+		if !goOn || len(tasks) == 1 {
+			err = errors.Join(err, once)
+		}
+		return true, goOn
+	})
+	return all, err
 }
 
 // orphaned is the condition that a running task's session is dead, or has no row any more.
@@ -40,40 +55,9 @@ func (s replica) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 // Index: primary key of sessions.
 const orphaned = "NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=session_id AND s.dead=0)"
 
-// reaping is one Reap call.
-type reaping struct {
-	s       *Store
-	refused int // times in a row
-	out     []ledger.Reaped
-}
-
 // refusedForAll is how many refusals in a row are not about single tasks: it takes ten to find one
 // among 500.
 const refusedForAll = 30
-
-// reap reaps these tasks; if the database refuses that, each half of them.
-func (r *reaping) reap(ctx context.Context, tasks []string) error {
-	w := &reap{tasks: tasks}
-	err := r.s.settle(ctx, "reap", w.write, w.committed)
-	if err == nil {
-		r.refused = 0
-		r.out = append(r.out, w.out...)
-		return nil
-	}
-	if r.refused++; len(tasks) == 1 || r.over(err) {
-		return err
-	}
-	half := len(tasks) / 2
-	if err = r.reap(ctx, tasks[:half]); r.over(err) {
-		return err
-	}
-	return errors.Join(err, r.reap(ctx, tasks[half:]))
-}
-
-// over reports whether no further try can succeed.
-func (r *reaping) over(err error) bool {
-	return errors.Is(err, jobs.ErrUnavailable) || r.refused >= refusedForAll
-}
 
 // reap is one transaction; each call of write starts it again.
 type reap struct {

@@ -6,94 +6,69 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
-
-// happening is an end that changes the standing of a job or pool: of a task, or of missed due times.
-type happening struct {
-	job     string // "": the task of a pool
-	pool    string
-	at      time.Time // of the trigger
-	seq     int
-	until   time.Time
-	count   int
-	task    string
-	attempt int
-	replica string
-	event   jobs.Event // EventFailed, EventMissed, EventLost; EventRecovered: any success; "": cancelled
-	reason  string
-	code    reason.Code
-	failure string
-}
 
 // subject has a standing: its kind is "job" or "pool".
 type subject struct{ kind, name string }
 
-func (h happening) subject() subject {
-	if h.job != "" {
-		return subject{"job", h.job}
+func subjectOf(e ledger.Event) subject {
+	if e.Job != "" {
+		return subject{"job", e.Job}
 	}
-	return subject{"pool", h.pool}
+	return subject{"pool", e.Pool}
 }
 
-// ends are the happenings among moves.
-func ends(moves []move) []happening {
-	var all []happening
+// ends are the events of moves that end a task: EventRecovered is any success, "" a cancellation.
+func ends(moves []move) []ledger.Event {
+	var all []ledger.Event
 	for _, m := range moves {
 		if m.to != toDone || m.Job == "" && m.Pool == naming.NotificationsPool { // notifications make no notification
 			continue
 		}
-		h := happening{
-			job: m.Job, pool: m.Pool, at: m.ScheduledAt, seq: m.Seq, count: 1, task: m.ID,
-			attempt: m.Attempt, replica: m.Replica, reason: m.reason, code: m.code, failure: m.failure,
-		}
-		switch m.end {
-		case jobs.StateFailed:
-			h.event = jobs.EventFailed
-		case jobs.StateLost:
-			h.event = jobs.EventLost
-		case jobs.StateSucceeded:
-			h.event = jobs.EventRecovered
-		}
-		all = append(all, h)
+		event := map[jobs.State]jobs.Event{jobs.StateFailed: jobs.EventFailed, jobs.StateLost: jobs.EventLost, jobs.StateSucceeded: jobs.EventRecovered}[m.end]
+		all = append(all, ledger.Event{
+			Event: event, Job: m.Job, Pool: m.Pool, At: m.ScheduledAt, Seq: m.Seq, Count: 1, TaskID: m.ID,
+			Attempt: m.Attempt, Replica: m.Replica, Reason: m.reason, ReasonCode: m.code, Error: m.failure,
+		})
 	}
 	return all
 }
 
-func (h happening) good() bool { return h.event == jobs.EventRecovered }
-func (h happening) bad() bool  { return h.event != "" && !h.good() }
+func good(e ledger.Event) bool { return e.Event == jobs.EventRecovered }
+func bad(e ledger.Event) bool  { return e.Event != "" && !good(e) }
 
-// weight is the sum of the happenings of one transaction for their subject.
+// weight is the sum of the events of one transaction for their subject.
 type weight struct{ good, bad bool }
 
-// happened keeps the standings, and writes an event for each failed, missed or lost run. A success has an event
-// only where a job or pool recovers. The happenings of one transaction count as simultaneous: if one of them
+// happened keeps the standings, and writes the event of each failed, missed or lost run. A success has an event
+// only where a job or pool recovers. The events of one transaction count as simultaneous: if one of them
 // is a failure, nothing recovered.
 //
 // A job's row is written with each end. A pool's is read without a lock, and written only when it
 // changes: pools end thousands of tasks a second.
-func (t *tx) happened(now time.Time, all []happening) error {
+func (t *tx) happened(now time.Time, all []ledger.Event) error {
 	weights := map[subject]weight{}
-	for _, h := range all {
-		if h.job != "" || h.event != "" { // a cancelled task does not change a pool's standing
-			w := weights[h.subject()]
-			weights[h.subject()] = weight{w.good || h.good(), w.bad || h.bad()}
+	for _, e := range all {
+		if e.Job != "" || e.Event != "" { // a cancelled task does not change a pool's standing
+			w := weights[subjectOf(e)]
+			weights[subjectOf(e)] = weight{w.good || good(e), w.bad || bad(e)}
 		}
 	}
 	recovered, err := t.weigh(now, weights)
 	if err != nil {
 		return err
 	}
-	var events []happening
-	for _, h := range all {
-		if h.bad() || h.good() && recovered[h.subject()] {
-			events = append(events, h)
+	var events []ledger.Event
+	for _, e := range all {
+		if bad(e) || good(e) && recovered[subjectOf(e)] {
+			events = append(events, e)
 		}
-		if h.good() {
-			delete(recovered, h.subject()) // one event for each subject
+		if good(e) {
+			delete(recovered, subjectOf(e)) // one event for each subject
 		}
 	}
 	return t.keepEvents(now, events)

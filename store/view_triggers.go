@@ -14,22 +14,9 @@ import (
 // Triggers lists ledger rows, latest due time first, and returns the cursor of the next page, ""
 // after the last.
 func (s *Store) Triggers(ctx context.Context, f wire.TriggerFilter) (triggers []jobs.Trigger, next string, err error) {
-	limit, err := paging.Limit(f.Limit)
-	if err != nil {
-		return nil, "", err
-	}
-	err = s.view(ctx, "triggers", func(t *tx) (err error) {
-		triggers, err = t.triggerPage(f, limit+1)
-		return err
-	})
-	if err != nil {
-		return nil, "", err
-	}
-	if len(triggers) > limit {
-		triggers = triggers[:limit]
-		next = triggerCursor(keyOf(triggers[limit-1]))
-	}
-	return triggers, next, nil
+	return page(ctx, s, "triggers", f.Limit,
+		func(t *tx, n int) ([]jobs.Trigger, error) { return t.triggerPage(f, n) },
+		func(last jobs.Trigger) string { return triggerCursor(keyOf(last)) })
 }
 
 func (t *tx) triggerPage(f wire.TriggerFilter, n int) ([]jobs.Trigger, error) {

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -126,22 +127,18 @@ func (c *preparing) prepared(ctx context.Context, text string, args int) (mysqlS
 
 // prepares: of other statements servers prepare some, and none is worth it.
 func prepares(text string) bool {
-	for _, verb := range []string{"SELECT ", "INSERT ", "UPDATE ", "DELETE "} {
-		if strings.HasPrefix(text, verb) {
-			return true
-		}
-	}
-	return false
+	verb, _, _ := strings.Cut(text, " ")
+	return slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE"}, verb)
 }
 
 // gone reports whether err says that the server has a statement no more, so that it did nothing.
 func (c *preparing) gone(text string, err error) bool {
-	switch number(err) {
-	case unknownStatement, needsAnother:
+	n := number(err)
+	gone := n == unknownStatement || n == needsAnother
+	if gone {
 		c.drop(text)
-		return true
 	}
-	return false
+	return gone
 }
 
 func (c *preparing) drop(text string) {

@@ -30,13 +30,13 @@ func Texts(list []string) []any {
 // Distinct has each element once, in order, which is that of the locks in every batch.
 func Distinct[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
-// Portions cuts a list, in its order, into parts for one statement each: at most MaxRows
+// Portions cuts a list, in its order, into parts for one statement each: at most that many
 // elements, and at most MaxBytes of text if size tells that of one.
-func Portions[T any](list []T, size func(T) int) iter.Seq[[]T] {
+func Portions[T any](list []T, most int, size func(T) int) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(list) > 0 {
 			n, bytes := 0, 0
-			for n < min(len(list), MaxRows) {
+			for n < min(len(list), most) {
 				if bytes += size(list[n]); n > 0 && bytes > MaxBytes {
 					break
 				}

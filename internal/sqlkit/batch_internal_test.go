@@ -35,13 +35,13 @@ func TestPortionsFitIntoStatements(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got, all []int
-			for part := range Portions(c.sizes, func(n int) int { return n }) {
+			for part := range Portions(c.sizes, MaxRows, func(n int) int { return n }) {
 				got, all = append(got, len(part)), append(all, part...)
 			}
 			if !slices.Equal(got, c.want) || !slices.Equal(all, c.sizes) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
-			for part := range Portions(c.sizes, func(n int) int { return n }) {
+			for part := range Portions(c.sizes, MaxRows, func(n int) int { return n }) {
 				got = append(got[:0], len(part))
 				break // as after an error
 			}

@@ -29,30 +29,29 @@ func (t *Tx) Upsert(into, key string, rows [][]any, columns ...string) error {
 }
 
 func (t *Tx) insert(into, after string, rows [][]any) (written int64, err error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
 	into, after = t.DB.Text(into)+" VALUES ", t.DB.Text(after)
-	for len(rows) > 0 {
-		n, bytes := 0, 0
-		for n < len(rows) && (n+1)*len(rows[0]) <= MaxArgs {
-			for _, arg := range rows[n] {
-				b, _ := bytesOf(arg)
-				s, _ := arg.(string)
-				bytes += len(b) + len(s)
-			}
-			if n > 0 && bytes > MaxBytes {
-				break
-			}
-			n++
-		}
-		row := "(" + Marks(len(rows[0])) + ")"
-		values := strings.Repeat(row+",", n-1) + row
-		k, err := t.exec(into+values+after, slices.Concat(rows[:n]...))
+	row := "(" + Marks(len(rows[0])) + ")"
+	for part := range Portions(rows, MaxArgs/len(rows[0]), textsIn) {
+		k, err := t.exec(into+strings.Repeat(row+",", len(part)-1)+row+after, slices.Concat(part...))
 		if err != nil {
 			return written, err
 		}
 		written += k
-		rows = rows[n:]
 	}
 	return written, nil
+}
+
+// textsIn is how many bytes of text a row has.
+func textsIn(row []any) (bytes int) {
+	for _, arg := range row {
+		b, _ := bytesOf(arg)
+		s, _ := arg.(string)
+		bytes += len(b) + len(s)
+	}
+	return bytes
 }
 
 // assign lists columns, each as format says, in which ? stands for its name.

@@ -17,9 +17,6 @@ import (
 func (opener) Look(path string) (sqlitefile.Database, error) {
 	abs, err := checkPlace(path)
 	if err == nil {
-		err = checkLog(abs)
-	}
-	if err == nil {
 		_, err = writeVersion(abs)
 	}
 	if err != nil {
@@ -46,9 +43,6 @@ func (opener) Look(path string) (sqlitefile.Database, error) {
 // database; see store.Store.CheckRights for what it tries.
 func Check(path string) error {
 	abs, err := checkPlace(path)
-	if err == nil {
-		err = checkLog(abs)
-	}
 	if err == nil {
 		err = tryToWrite(abs)
 	}

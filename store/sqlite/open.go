@@ -154,9 +154,6 @@ func checkFile(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := checkLog(abs); err != nil {
-		return "", err
-	}
 	if err := create(abs); err != nil {
 		return "", err
 	}
@@ -167,7 +164,7 @@ func checkFile(path string) (string, error) {
 	return abs, err
 }
 
-// checkPlace is the part of checkFile that does not need the file.
+// checkPlace is the part of checkFile that works without the file.
 func checkPlace(path string) (string, error) {
 	if path == "" {
 		return "", fmt.Errorf("no path")
@@ -192,7 +189,10 @@ func checkPlace(path string) (string, error) {
 	} else if !info.IsDir() {
 		return "", fmt.Errorf("%s is not a folder", folder)
 	}
-	return abs, localFolder(folder)
+	if err := localFolder(folder); err != nil {
+		return "", err
+	}
+	return abs, checkLog(abs)
 }
 
 func fileURI(abs string) string {
