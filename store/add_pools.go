@@ -47,7 +47,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		if err := t.sameButForCapitals(names, known); err != nil {
 			return err
 		}
-		there, err := defined[poolModel](t, names, false)
+		there, err := defined[poolModel](t, names, "")
 		if err != nil {
 			return err
 		}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/google/uuid"
-	"gorm.io/gorm/clause"
-
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
@@ -17,20 +14,18 @@ import (
 //
 // Errors: jobs.ErrUnavailable.
 func (s views) AddAudit(ctx context.Context, e wire.AuditEntry) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return err
-	}
+	id := newID()
 	return s.sure(ctx, "record in the audit", func(t *tx) error {
 		now, err := t.Now()
 		if err != nil {
 			return err
 		}
 		// To write the same id again changes nothing.
-		return t.gorm().Clauses(clause.OnConflict{DoNothing: true}).Create(&auditModel{
-			ID: id.String(), At: micros(now), Who: clip.Text(e.Who, 128), Role: clip.Text(e.Role, 16), Remote: clip.Text(e.Remote, 64), Action: clip.Text(e.Action, 64),
-			Object: clip.Text(e.Object, 128), Status: e.Status, TaskID: clip.Text(e.TaskID, 36), Tasks: e.Tasks, Repeats: max(e.Count, 1),
-		}).Error
+		_, err = t.InsertNew("{audit} (id, at, who, role, remote, action, object, status, task_id, tasks, repeats)", [][]any{{
+			id, micros(now), clip.Text(e.Who, 128), clip.Text(e.Role, 16), clip.Text(e.Remote, 64), clip.Text(e.Action, 64),
+			clip.Text(e.Object, 128), e.Status, clip.Text(e.TaskID, 36), e.Tasks, max(e.Count, 1),
+		}})
+		return err
 	})
 }
 

@@ -1,10 +1,10 @@
 package store
 
 import (
+	"database/sql/driver"
 	"reflect"
+	"strings"
 	"time"
-
-	"gorm.io/gorm/clause"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
@@ -22,7 +22,7 @@ func (m jobModel) differs(d *ledger.JobDef) bool {
 // writeJobs writes defs to the rows of the named jobs. The cursor never moves back. Where the schedule is new it moves to now,
 // as judge takes it: an edit fires nothing of the past. What was due by the old schedule and was not decided yet is missed.
 func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef, judge ledger.Judge) error {
-	rows, err := defined[jobModel](t, names, true)
+	rows, err := defined[jobModel](t, names, "{for_update}")
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 		row.Config = config
 		changed = append(changed, row)
 	}
-	if err := upsert(t, changed, func(m jobModel) int { return 0 }); err != nil {
+	if err := upsert(t, "{jobs}", changed); err != nil {
 		return err
 	}
 	if _, err := t.insertTriggers(undecided); err != nil {
@@ -112,7 +112,7 @@ func onLost(retry bool) jobs.OnLost {
 
 // writePools writes defs to the rows of the named pools.
 func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.PoolDef) error {
-	rows, err := defined[poolModel](t, names, true)
+	rows, err := defined[poolModel](t, names, "{for_update}")
 	if err != nil {
 		return err
 	}
@@ -131,29 +131,32 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 		row.Config = config
 		changed = append(changed, row)
 	}
-	return upsert(t, changed, func(m poolModel) int { return len(m.Kinds.is.encode()) })
+	return upsert(t, "{pools}", changed)
 }
 
-// defined reads all rows of {jobs} or {pools}, or those with the given names, which must be sorted; lock is for these alone.
-func defined[M interface{ id() string }](t *tx, names []string, lock bool) (map[string]M, error) {
+// defined reads all rows of {jobs} or {pools}, or those with the given names, which must be sorted; lock ends the statement about
+// these.
+func defined[M interface{ id() string }](t *tx, names []string, lock string) (map[string]M, error) {
 	q := table[M](t)
 	if len(names) > 0 {
-		q = q.Where("name IN ?", names).Order("name")
-	}
-	if lock {
-		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
+		q = q.Where("name IN ?", names).Order("name" + lock)
 	}
 	all := map[string]M{}
 	err := each(rowsOf(q), func(m *M) { all[(*m).id()] = *m })
 	return all, err
 }
 
-// upsert writes whole rows, whether they exist or not. size is how many bytes a row has beside its names.
-func upsert[M any](t *tx, all []M, size func(M) int) error {
-	for part := range sqlkit.Portions(all, sqlkit.MaxRows, size) {
-		if err := t.gorm().Clauses(clause.OnConflict{UpdateAll: true}).Create(&part).Error; err != nil {
-			return err
+// upsert writes whole rows of a table, whether they exist or not.
+func upsert[M any](t *tx, table string, all []M) error {
+	model := modelOf(new(M))
+	return t.Upsert(table+" ("+columnsOf(new(M))+")", strings.Join(model.PrimaryFieldDBNames, ", "), sqlkit.Rows(all, func(m M) []any {
+		row := make([]any, len(model.DBNames))
+		for i, name := range model.DBNames {
+			row[i] = model.FieldsByDBName[name].ReflectValueOf(t.Ctx, reflect.ValueOf(m)).Interface()
+			if of, is := row[i].(driver.Valuer); is {
+				row[i], _ = of.Value() // strings always encode
+			}
 		}
-	}
-	return nil
+		return row
+	}))
 }

@@ -68,11 +68,11 @@ func (s replica) Assert(ctx context.Context, session string, d ledger.Definition
 		if _, governs, err = t.governs(session, false); err != nil {
 			return err
 		}
-		pools, err := defined[poolModel](t, nil, false)
+		pools, err := defined[poolModel](t, nil, "")
 		if err != nil {
 			return err
 		}
-		jobs, err := defined[jobModel](t, nil, false)
+		jobs, err := defined[jobModel](t, nil, "")
 		if err != nil {
 			return err
 		}
@@ -93,8 +93,14 @@ func (s replica) Assert(ctx context.Context, session string, d ledger.Definition
 	if judge == nil {
 		judge = func(database time.Time) (time.Time, error) { return database, nil }
 	}
-	batch := func(names []string, write func(t *tx, config int64, names []string) error) error {
-		for part := range slices.Chunk(names, sqlkit.MaxRows) {
+	for _, stale := range []struct {
+		names []string
+		write func(t *tx, config int64, names []string) error
+	}{
+		{stalePools, func(t *tx, config int64, names []string) error { return t.writePools(config, names, poolDefs) }},
+		{staleJobs, func(t *tx, config int64, names []string) error { return t.writeJobs(config, names, jobDefs, judge) }},
+	} {
+		for part := range slices.Chunk(stale.names, sqlkit.MaxRows) {
 			err := s.sure(ctx, "assert", func(t *tx) error {
 				if _, err := t.lockConfig(); err != nil {
 					return err
@@ -103,19 +109,12 @@ func (s replica) Assert(ctx context.Context, session string, d ledger.Definition
 				if governs = still; err != nil || !still {
 					return err
 				}
-				return write(t, config, part)
+				return stale.write(t, config, part)
 			})
 			if err != nil || !governs {
-				return err
+				return otherwise, err
 			}
 		}
-		return nil
-	}
-	if err := batch(stalePools, func(t *tx, config int64, names []string) error { return t.writePools(config, names, poolDefs) }); err != nil || !governs {
-		return otherwise, err
-	}
-	if err := batch(staleJobs, func(t *tx, config int64, names []string) error { return t.writeJobs(config, names, jobDefs, judge) }); err != nil || !governs {
-		return otherwise, err
 	}
 	return ledger.Assertion{Governs: true}, nil
 }

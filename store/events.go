@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
@@ -18,12 +16,8 @@ const eventError = 4096
 func (t *tx) keepEvents(now time.Time, events []ledger.Event) error {
 	rows := make([][]any, len(events))
 	for i, e := range events {
-		id, err := uuid.NewV7()
-		if err != nil {
-			return err
-		}
 		rows[i] = []any{
-			id.String(), string(e.Event), e.Job, e.Pool, micros(e.At), e.Seq, micros(e.Until), e.Count, e.TaskID, e.Attempt,
+			newID(), string(e.Event), e.Job, e.Pool, micros(e.At), e.Seq, micros(e.Until), e.Count, e.TaskID, e.Attempt,
 			e.Replica, clip.Text(e.Reason, 512), string(e.ReasonCode), clip.Text(e.Error, eventError), micros(now),
 		}
 	}

@@ -76,7 +76,7 @@ func (t *tx) keepKinds(config int64, pools []ledger.PoolDef) error {
 	for i, p := range pools {
 		all[i] = kindsModel{p.Name, config, encoded[handled]{handled{p.Hash, p.Kinds}}}
 	}
-	return upsert(t, all, func(m kindsModel) int { return len(m.Kinds.is.encode()) })
+	return upsert(t, "{kinds}", all)
 }
 
 // loaded is what a live replica has, by pool; none: its program is older than {kinds}.

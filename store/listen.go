@@ -8,23 +8,20 @@ import (
 // listeners are the replicas of this process that are notified of what the Store has enqueued.
 type listeners struct {
 	mu  sync.Mutex
-	all []*listener
+	all []*func(pools ...string)
 }
-
-type listener struct{ enqueued func(pools ...string) }
 
 // Listen registers enqueued, which is called with the pools of the tasks that this Store has enqueued or retried, until stop was
 // called.
 func (s replica) Listen(enqueued func(pools ...string)) (stop func()) {
-	l := &listener{enqueued}
 	heard := &s.listening
 	heard.mu.Lock()
 	defer heard.mu.Unlock()
-	heard.all = append(heard.all, l)
+	heard.all = append(heard.all, &enqueued)
 	return func() {
 		heard.mu.Lock()
 		defer heard.mu.Unlock()
-		heard.all = slices.DeleteFunc(heard.all, func(each *listener) bool { return each == l })
+		heard.all = slices.DeleteFunc(heard.all, func(each *func(pools ...string)) bool { return each == &enqueued })
 	}
 }
 
@@ -36,6 +33,6 @@ func (l *listeners) tell(pools ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, each := range l.all {
-		each.enqueued(pools...)
+		(*each)(pools...)
 	}
 }

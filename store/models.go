@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
@@ -22,8 +23,10 @@ import (
 
 // openModels is gorm for the models of a store. It belongs to the store alone, whatever plugins and settings a program's own handle
 // has, and has no connections: each query of it runs on the connection of a tx.
-func openModels(d sqlkit.Dialect, prefix string) (*gorm.DB, error) {
-	return gorm.Open(gormDialector(d, nil), &gorm.Config{
+//
+// It reads, and what it reads is said in one way for all databases: SQLite quotes as MySQL does, too.
+func openModels(prefix string) (*gorm.DB, error) {
+	return gorm.Open(mysql.New(mysql.Config{Conn: (*sql.DB)(nil), SkipInitializeWithVersion: true}), &gorm.Config{
 		NamingStrategy:         schema.NamingStrategy{TablePrefix: prefix, NameReplacer: strings.NewReplacer("Model", "")},
 		SkipDefaultTransaction: true,
 		DisableAutomaticPing:   true,
@@ -38,23 +41,11 @@ func (t *tx) gorm() *gorm.DB {
 	return db
 }
 
-// bound is the connection of a tx for gorm: words in braces have their usual meaning in its statements. The methods for single
-// rows and prepared statements are missing, as they are not used.
+// bound is the connection of a tx for gorm: words in braces have their usual meaning in its statements. The other methods are
+// missing, as they are not used.
 type bound struct {
 	gorm.ConnPool
 	t *sqlkit.Tx
-}
-
-func (b bound) ExecContext(_ context.Context, text string, args ...any) (sql.Result, error) {
-	for i, arg := range args {
-		if of, is := arg.(driver.Valuer); is {
-			var err error
-			if args[i], err = of.Value(); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return b.t.Result(text, args...)
 }
 
 func (b bound) QueryContext(_ context.Context, text string, args ...any) (*sql.Rows, error) {

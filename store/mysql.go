@@ -34,12 +34,12 @@ func (mysqlServer) check(t *tx) error {
 		return errors.New("the DSN names no database: write its name behind the slash, as in user:password@tcp(host:3306)/name")
 	}
 	settings := map[string]string{}
-	err = t.Query(`SHOW SESSION VARIABLES WHERE Variable_name IN ('sql_mode', 'autocommit', 'sql_select_limit', 'sql_safe_updates',
-		'tx_read_only', 'transaction_read_only', 'tx_isolation', 'transaction_isolation', 'max_allowed_packet')`, nil, func(scan func(...any) error) error {
-		var name, value string
-		err := scan(&name, &value)
-		settings[name] = value
-		return err
+	err = each(t.rows(`SHOW SESSION VARIABLES WHERE Variable_name IN ('sql_mode', 'autocommit', 'sql_select_limit', 'sql_safe_updates',
+		'tx_read_only', 'transaction_read_only', 'tx_isolation', 'transaction_isolation', 'max_allowed_packet')`), func(m *struct {
+		Name  string `gorm:"column:Variable_name"`
+		Value string `gorm:"column:Value"`
+	}) {
+		settings[m.Name] = m.Value
 	})
 	if err != nil {
 		return fmt.Errorf("reading the session's settings: %w", err)
@@ -94,7 +94,7 @@ func checkVersion(version string) error {
 		text = strings.TrimPrefix(text, "5.5.5-")
 	}
 	var is [3]int
-	if n, _ := fmt.Sscanf(text, "%d.%d.%d", &is[0], &is[1], &is[2]); n == 0 {
+	if n, _ := fmt.Sscanf(text, "%d.%d.%d", &is[0], &is[1], &is[2]); n < 3 {
 		return fmt.Errorf("server version %q cannot be read", version)
 	}
 	if slices.Compare(is[:], least[:]) < 0 {

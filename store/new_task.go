@@ -57,19 +57,18 @@ func makeTask(n jobs.NewTask) (*newTask, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return nil, err
-	}
-	runAt := n.RunAt.UTC().Truncate(time.Microsecond)
+	id, runAt := newID(), n.RunAt.UTC().Truncate(time.Microsecond)
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n", n.Kind)
 	sum.Write(payload)
 	return &newTask{
 		task: jobs.Task{
-			ID: id.String(), Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending,
+			ID: id, Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending,
 			Priority: n.Priority, RunAt: runAt, Payload: payload, PayloadSize: len(payload), Tags: n.Tags, By: n.By,
 		},
-		own: id.String(), key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt, force: n.Force,
+		own: id, key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt, force: n.Force,
 	}, nil
 }
+
+// newID sorts by the time that it was made at. Package uuid reads random bytes for it, which does not fail.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -20,10 +18,7 @@ import (
 //
 // Errors: those; jobs.ErrNotFound; jobs.ErrConflict if the task has not ended or is a job's; jobs.ErrUnavailable.
 func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
-	fresh, err := uuid.NewV7()
-	if err != nil {
-		return jobs.Task{}, &opError{"retry task", err}
-	}
+	fresh := newID()
 	why := "retry of " + id
 	if by != "" {
 		why = clip.Text(why+" by "+by, 512)
@@ -49,10 +44,10 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task
 		if err != nil {
 			return err
 		}
-		if err := t.insertRetry(now, fresh.String(), id, why, by); err != nil {
+		if err := t.insertRetry(now, fresh, id, why, by); err != nil {
 			return err
 		}
-		rows, err := t.openTasks(taskColumns, " WHERE id=?", fresh.String())
+		rows, err := t.openTasks(taskColumns, " WHERE id=?", fresh)
 		if err == nil && len(rows) == 0 {
 			err = sqlkit.ErrMoved // swept in between
 		}
@@ -62,7 +57,7 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task
 		return err
 	}
 	// It may have been claimed, and have ended, before its COMMIT is settled.
-	err = s.settle(ctx, "retry task", write, func(t *tx) (bool, error) { return t.kept(fresh.String()) })
+	err := s.settle(ctx, "retry task", write, func(t *tx) (bool, error) { return t.kept(fresh) })
 	if err == nil {
 		s.listening.tell(task.Pool)
 	}

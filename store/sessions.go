@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 )
@@ -16,15 +14,8 @@ import (
 // on this boot of this machine, are declared dead first. After that, a live session with the same
 // replica id is ledger.ErrReplicaLive, and one with another lock service is ledger.ErrLockService.
 func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return "", &opError{"join", err}
-	}
-	labels, err := json.Marshal(m.Labels)
-	if err != nil {
-		return "", &opError{"join", fmt.Errorf("labels: %w", err)}
-	}
-	session := id.String()
+	session := newID()
+	labels, _ := json.Marshal(m.Labels) // strings always encode
 	join := func(t *tx) error {
 		if _, err := t.lockConfig(); err != nil { // one join at a time
 			return err
@@ -42,7 +33,7 @@ func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 			session, m.Replica, m.Config, m.LockService, m.TTL.Microseconds(), m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, micros(now), micros(now))
 		return err
 	}
-	err = s.settle(ctx, "join", join, func(t *tx) (bool, error) {
+	err := s.settle(ctx, "join", join, func(t *tx) (bool, error) {
 		var live int
 		return t.One(`SELECT dead FROM {sessions} WHERE id = ?{for_update}`, []any{session}, &live)
 	})

@@ -56,16 +56,8 @@ var sqliteSettings = []struct {
 
 // adopt refuses a database in memory with several connections: each would have one of its own.
 func (sqliteServer) adopt(t *tx, pool *sql.DB) error {
-	file := "" // in memory
-	err := t.Query("PRAGMA database_list", nil, func(scan func(...any) error) error {
-		var seq int
-		var name, path string
-		err := scan(&seq, &name, &path)
-		if name == "main" {
-			file = path
-		}
-		return err
-	})
+	var file string // empty: in memory
+	_, err := t.One("SELECT COALESCE(file, '') FROM pragma_database_list WHERE name = 'main'", nil, &file)
 	switch {
 	case err != nil:
 		return err

@@ -213,7 +213,7 @@ func build(writers, readers *sql.DB, d sqlkit.Dialect, o Options) (*Store, error
 	}
 	db := sqlkit.New(writers, d, prefix, tables)
 	db.Timeout, db.Reconnect = cmp.Or(o.Timeout, 5*time.Second), true
-	models, err := openModels(d, prefix)
+	models, err := openModels(prefix)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

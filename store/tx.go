@@ -26,12 +26,7 @@ func (s *Store) of(fn func(t *tx) error) func(t *sqlkit.Tx) error {
 	return func(t *sqlkit.Tx) error { return fn(&tx{Tx: t, s: s}) }
 }
 
-// tx runs fn in a transaction that may write, as [sqlkit.DB.Tx] does.
-func (s *Store) tx(ctx context.Context, op string, fn func(t *tx) error) error {
-	return s.do(op, func() error { return s.db.Tx(ctx, s.of(fn)) })
-}
-
-// sure runs fn as tx does, and again when the answer to COMMIT was lost. fn must be harmless when
+// sure runs fn in a transaction that may write, as [sqlkit.DB.Tx] does, and again when the answer to COMMIT was lost. fn must be harmless when
 // it runs once more after it was committed.
 func (s *Store) sure(ctx context.Context, op string, fn func(t *tx) error) error {
 	return s.do(op, func() error {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -41,7 +42,7 @@ func TestEnqueueWithGorm(t *testing.T) {
 		if err := s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}}); err != nil {
 			t.Fatal(err)
 		}
-		handle, err := gorm.Open(gormDialector(s.db.Dialect, s.db.Pool), &gorm.Config{DisableAutomaticPing: true})
+		handle, err := gorm.Open(mysql.New(mysql.Config{Conn: s.db.Pool, SkipInitializeWithVersion: true}), &gorm.Config{DisableAutomaticPing: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +66,11 @@ func TestEnqueueWithGorm(t *testing.T) {
 			t.Errorf("%s tasks, one of them without a transaction", got)
 		}
 	})
+}
+
+// tx runs fn in a transaction that may write, as [sqlkit.DB.Tx] does.
+func (s *Store) tx(ctx context.Context, op string, fn func(t *tx) error) error {
+	return s.do(op, func() error { return s.db.Tx(ctx, s.of(fn)) })
 }
 
 func eachStore(t *testing.T, fn func(t *testing.T, s *Store)) {
