@@ -11,11 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
-	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -191,8 +189,8 @@ func TestWhatByHandIsRefused(t *testing.T) {
 	}{
 		"a job that nobody knows":    {job: "k", is: jobs.ErrNotFound, says: `job "k": not found`},
 		"while it drains":            {spoil: func(s *Scheduler, _ *undecided) { s.members.Drain() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
-		"after its drain":            {spoil: func(s *Scheduler, _ *undecided) { <-s.work.attempts.close() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
-		"without the lock service":   {spoil: func(s *Scheduler, _ *undecided) { s.work.locks.Failed(unwell) }, is: jobs.ErrUnavailable, says: "lock service is away, and lock.when_down is wait"},
+		"after its drain":            {spoil: func(s *Scheduler, _ *undecided) { _ = s.work.Drain() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
+		"without the lock service":   {spoil: func(s *Scheduler, _ *undecided) { s.locks.Failed(unwell) }, is: jobs.ErrUnavailable, says: "lock service is away, and lock.when_down is wait"},
 		"without the store":          {spoil: func(_ *Scheduler, st *undecided) { st.err = fmt.Errorf("%w: away", jobs.ErrUnavailable) }, is: jobs.ErrUnavailable, says: "away"},
 		"while no clock is believed": {spoil: func(_ *Scheduler, st *undecided) { st.err = ledger.ErrClock }, is: jobs.ErrUnavailable, says: ": " + jobs.ErrUnavailable.Error() + ": " + ledger.ErrClock.Error()},
 		"after its session's death":  {spoil: func(_ *Scheduler, st *undecided) { st.err = ledger.ErrSessionDead }, is: jobs.ErrUnavailable, says: ledger.ErrSessionDead.Error()},
@@ -252,37 +250,14 @@ func TestWhatByHandIsRefused(t *testing.T) {
 					return
 				}
 				st.err = nil
-				s.work.locks.Failed(nil)
-				time.Sleep(s.work.opt.SessionTTL) // it sends heartbeats
+				s.locks.Failed(nil)
+				time.Sleep(s.opt.SessionTTL) // it sends heartbeats
 				if _, task, err := s.RunJob(t.Context(), "j", "ann", ""); err != nil || task.State != jobs.StateRunning || h.now().ID != task.ID {
 					t.Errorf("a run after that: %v, %+v", err, task)
 				}
 				h.finish(nil)
 			})
 		})
-	}
-}
-
-// ended is a store with a task of job j that has ended, which decides nothing.
-type ended struct{ ledger.Store }
-
-func (ended) TaskRow(_ context.Context, id string) (jobs.Task, error) {
-	return jobs.Task{ID: id, Job: "j", State: jobs.StateSucceeded}, nil
-}
-
-// No manual run starts while the session is not trusted.
-func TestNothingIsRunByHandWithoutATrustedSession(t *testing.T) {
-	s, err := newOn(ended{newPicky(nil)}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: blocked{}}}}, Options{ID: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
-	const want = ": this replica lost touch with the store"
-	if _, _, err := s.RunJob(t.Context(), "j", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("a run: %v", err)
-	}
-	if _, err := s.Retry(t.Context(), "1", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("a retry: %v", err)
 	}
 }
 

@@ -3,7 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,7 +26,7 @@ import (
 // again when that is over. A condition that is only a note is ready.
 func TestWhyAReplicaStartsNothing(t *testing.T) {
 	gone := errors.New("gone away")
-	ahead := func(s *Scheduler, by time.Duration) { s.work.clock.Observe(boottime.Now(), time.Now().Add(by)) }
+	ahead := func(s *Scheduler, by time.Duration) { s.members.Clock().Observe(boottime.Now(), time.Now().Add(by)) }
 	for what, c := range map[string]struct {
 		wait     bool // lock.when_down
 		joining  bool
@@ -43,21 +43,21 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 		"it has not joined":          {joining: true, spoil: func(*Scheduler) {}, name: "store", says: "joining", undo: func(s *Scheduler) { s.members.SetLoaded() }, lock: true},
 		"the store is away":          {spoil: func(s *Scheduler) { s.members.StoreFailed(gone); time.Sleep(90 * time.Second) }, name: "store", says: "away for 1m30s: gone away", undo: func(s *Scheduler) { s.members.StoreFailed(nil) }, lock: true},
 		"its beats are not answered": {spoil: func(*Scheduler) { time.Sleep(time.Hour) }, name: "store", says: "no beat was acknowledged in time; the others may take this replica for dead", undo: func(s *Scheduler) { trusting(s) }, store: true, lock: true},
-		"the locks are away, wait":   {wait: true, spoil: func(s *Scheduler) { s.work.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", says: "away for 1s: gone away; nothing starts until it is there", undo: func(s *Scheduler) { s.work.locks.Failed(nil) }, store: true},
-		"the locks are away":         {spoil: func(s *Scheduler) { s.work.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", ready: true, says: "away for 1s: gone away; the store's rows decide alone", undo: func(s *Scheduler) { s.work.locks.Failed(nil) }, store: true},
+		"the locks are away, wait":   {wait: true, spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", says: "away for 1s: gone away; nothing starts until it is there", undo: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
+		"the locks are away":         {spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", ready: true, says: "away for 1s: gone away; the store's rows decide alone", undo: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
 		"the clock jumped":           {spoil: func(s *Scheduler) { ahead(s, time.Hour) }, name: "clock", says: "the database's clock moved by 1h0m0s; nothing is decided until it has been steady for 3 beats", undo: func(s *Scheduler) { ahead(s, 0) }, store: true, lock: true},
-		"a newer configuration":      {spoil: func(s *Scheduler) { s.triggers.foreign.set([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica knows differently", undo: func(s *Scheduler) { s.triggers.foreign.set(nil) }, store: true, lock: true},
+		"a newer configuration":      {spoil: func(s *Scheduler) { s.triggers.LeaveJobs([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica knows differently", undo: func(s *Scheduler) { s.triggers.LeaveJobs(nil) }, store: true, lock: true},
 		"it drains":                  {spoil: func(s *Scheduler) { s.members.Drain() }, name: "draining", says: "this replica is stopping", store: true, lock: true, draining: true},
-		"there is no room":           {spoil: func(s *Scheduler) { s.work.room.refused("p", abort.ErrNoRoom) }, name: "room", says: "work of p cannot be started here and is handed back: " + abort.ErrNoRoom.Error(), undo: func(s *Scheduler) { time.Sleep(time.Minute) }, store: true, lock: true},
+		"there is no room":           {spoil: startWithoutRoom, name: "room", says: "work of p cannot be started here and is handed back: " + abort.ErrNoRoom.Error(), undo: func(s *Scheduler) { time.Sleep(time.Minute) }, store: true, lock: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, err := newOn(here{&entering{picky: newPicky(nil)}, true}, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}}}, Options{ID: "a", SessionTTL: time.Hour})
+				s, err := newOn(here{&entering{Picky: replicatest.NewPicky(nil)}, true}, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: noRoom}}}, Options{ID: "a", SessionTTL: time.Hour})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if c.wait {
-					s.work.locks.Required = true
+					s.locks.Required = true
 				}
 				if !c.joining {
 					s.members.SetLoaded()
@@ -99,6 +99,16 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 	}
 }
 
+// noRoom is a handler that cannot start.
+var noRoom = replicatest.Function(func(context.Context, jobs.Task, io.Writer) error { return abort.ErrNoRoom })
+
+// startWithoutRoom starts a task of pool p.
+func startWithoutRoom(s *Scheduler) {
+	_, start := s.work.Reserve(nil)
+	start(context.Background(), ledger.Decided{Started: []ledger.Started{{Task: jobs.Task{ID: "1", Pool: "p", Token: 1}}}})
+	synctest.Wait()
+}
+
 // trusting gives a replica a session that is trusted for its ttl.
 func trusting(s *Scheduler) {
 	if err := s.members.Join(context.Background()); err != nil {
@@ -133,7 +143,7 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 		if off := v.Now.Sub(time.Now()).Abs(); off > time.Second || v.ClockSkew.Abs() > time.Second {
 			t.Errorf("now is %v, %v off, the clocks are %v apart", v.Now, off, v.ClockSkew)
 		}
-		trust := s.work.member.Session().Trust
+		trust := s.members.Session().Trust
 		if age := 9900*time.Millisecond - trust.Until(); (s.Vitals().RenewalAge-age).Abs() > time.Second || age <= 0 {
 			t.Errorf("renewed %v ago, want %v", s.Vitals().RenewalAge, age)
 		}
@@ -151,16 +161,16 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 		backend string
 	}{
 		"none":          {nil, "store"},
-		"a *Locker":     {lockerOf(t, memlock.New()), "memory"},
+		"a *Locker":     {replicatest.LockerOf(t, memlock.New()), "memory"},
 		"one of others": {noLocks{}, "other"},
 	} {
-		st := &entering{picky: newPicky(nil)}
+		st := &entering{Picky: replicatest.NewPicky(nil)}
 		s, err := newOn(st, c.locks, jobs.Set{}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		trusting(s)
-		if got := s.Vitals().Backend; got != c.backend || (s.work.locks.Locks == nil) != (c.backend == "store") {
+		if got := s.Vitals().Backend; got != c.backend || (s.locks.Locks == nil) != (c.backend == "store") {
 			t.Errorf("%s: %q, want %q", what, got, c.backend)
 		}
 		named := map[string]string{"store": StoreLocks, "other": "other"}[c.backend]
@@ -168,43 +178,4 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 			t.Errorf("%s: it joins with %q", what, got)
 		}
 	}
-}
-
-// The results of claims, for metrics.
-func TestWhatCameOfAClaim(t *testing.T) {
-	tasks := []ledger.Started{{Task: jobs.Task{ID: "1"}}}
-	for _, c := range []struct {
-		got  ledger.Claimed
-		err  error
-		want ledger.ClaimResult
-	}{
-		{ledger.Claimed{}, fmt.Errorf("claim: %w", ledger.ErrOutdated), ledger.ClaimOutdated},
-		{ledger.Claimed{}, jobs.ErrUnavailable, ledger.ClaimFailed},
-		{ledger.Claimed{Tasks: tasks, Full: true}, nil, ledger.ClaimTook},
-		{ledger.Claimed{Paused: true}, nil, ledger.ClaimPaused},
-		{ledger.Claimed{Full: true}, nil, ledger.ClaimFull},
-		{ledger.Claimed{}, nil, ledger.ClaimEmpty},
-	} {
-		if got := claimResult(c.got, c.err); got != c.want {
-			t.Errorf("%+v, %v: %s, want %s", c.got, c.err, got, c.want)
-		}
-	}
-}
-
-// A due time that is decided at the end of its grace is not caught up: its lag is counted from the due time.
-func TestLagAtTheEndOfTheGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, err := newOn(newPicky(nil), nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: replicatest.Nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, Options{ID: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := time.Now()
-		s.work.clock.Observe(boottime.Now(), at.Add(time.Minute))
-		for decided, want := range map[time.Duration]time.Duration{10 * time.Second: time.Minute, 10*time.Second + 1: 50 * time.Second} {
-			got := s.work.lag(jobs.Task{Job: "j", Attempt: 1, ScheduledAt: at, RunAt: at.Add(decided)})
-			if got.Round(time.Second) != want {
-				t.Errorf("decided after %v: %v, want %v", decided, got, want)
-			}
-		}
-	})
 }

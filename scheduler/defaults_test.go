@@ -13,7 +13,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
+
+// measured is some metrics.
+type measured struct {
+	unmeasured
+	n int
+}
 
 // An option that is zero has the default that its field names; any other value stays.
 func TestDefaultsOfOptions(t *testing.T) {
@@ -38,7 +45,7 @@ func TestDefaultsOfOptions(t *testing.T) {
 			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Observer: unmeasured{},
 			Retention: jobs.Retention{Triggers: 30 * days, Succeeded: 2 * days, Failed: 14 * days, Output: 7 * days},
 		}},
-		"nil metrics are none": {Options{ID: "c", Observer: (*tries)(nil)}, Options{
+		"nil metrics are none": {Options{ID: "c", Observer: (*measured)(nil)}, Options{
 			ID: "c", Workers: 64, SessionTTL: 10 * time.Second, DrainTimeout: 25 * time.Second, StopGrace: 10 * time.Second, MaxClockSkew: 2 * time.Second,
 			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Observer: unmeasured{},
 			Retention: jobs.Retention{Triggers: 30 * days, Succeeded: 2 * days, Failed: 14 * days, Output: 7 * days},
@@ -46,17 +53,17 @@ func TestDefaultsOfOptions(t *testing.T) {
 		"all is given": {
 			Options{
 				ID: "b", Workers: 1, SessionTTL: hour, DrainTimeout: 2 * hour, StopGrace: 3 * hour, MaxClockSkew: 4 * hour, WhenDown: DownWait, OutputLimit: 5,
-				Logger: slog.Default(), Observer: &tries{}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
+				Logger: slog.Default(), Observer: &measured{n: 1}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
 			},
 			Options{
 				ID: "b", Workers: 1, SessionTTL: hour, DrainTimeout: 2 * hour, StopGrace: 3 * hour, MaxClockSkew: 4 * hour, WhenDown: DownWait, OutputLimit: 5,
-				Logger: slog.Default(), Observer: &tries{}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
+				Logger: slog.Default(), Observer: &measured{n: 1}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
 			},
 		},
 	} {
 		got, err := c.given.withDefaults()
 		same := cmp.Comparer(func(a, b *slog.Logger) bool { return a.Handler() == b.Handler() })
-		if diff := cmp.Diff(c.want, got, same, cmp.AllowUnexported(tries{})); diff != "" || err != nil {
+		if diff := cmp.Diff(c.want, got, same, cmp.AllowUnexported(measured{})); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
 		}
 	}
@@ -69,7 +76,7 @@ func TestLocksInMemoryAreNamedWithTheirProcess(t *testing.T) {
 	if machine == "" {
 		machine, _ = os.Hostname()
 	}
-	got := lockService(lockerOf(t, memlock.New()))
+	got := lockService(replicatest.LockerOf(t, memlock.New()))
 	m := regexp.MustCompile(`^memory of process (\d+), started at (\d+), machine (.+)$`).FindStringSubmatch(got)
 	if m == nil || m[3] != machine {
 		t.Errorf("it is %q, on machine %q", got, machine)

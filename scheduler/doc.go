@@ -6,37 +6,30 @@
 // blocks until its context is done. docs/embedding.md shows the rest; package schedulertest runs a
 // Set in tests.
 //
-//	              ┌─ Keep     heartbeats, trust window, clock      (internal/membership)
-//	              ├─ Watch    expires silent sessions              (internal/membership)
-//	              ├─ tend     reaps, cancels, hands back           (reap.go, own.go)
-//	              ├─ expire   attempts near their deadline         (deadline.go)
-//	              ├─ govern   which configuration holds            (govern.go)
-//	              ├─ record   results → store, in batches          (record.go, refusal.go)
+//	              ┌─ Keep, Watch  heartbeats, clock, silent sessions    (internal/membership)
+//	              ├─ Keep         results, deadlines, lost claims       (internal/work)
+//	              ├─ govern       which configuration holds             (govern.go)
 //	Run(ctx) ─────┤
-//	              ├─ fire     due times → decisions                (fire.go, decide.go, commit.go)
-//	              ├─ poll     which pools have work                (poll.go)
-//	              ├─ feed     each pool: lock, claim, start        (feed.go)
-//	              ├─ balance  stripes, as replicas come and go     (stripes.go)
-//	              ├─ notify   events → tasks of notifications      (notify.go)
-//	              └─ sweep    what is older than its retention     (sweep.go)
+//	              ├─ Take         claims tasks, executes them           (internal/work)
+//	              ├─ Run          due times → decisions; stripes        (internal/triggers)
+//	              ├─ notify       events → tasks of notifications       (notify.go)
+//	              └─ sweep        what is older than its retention      (sweep.go)
 //
-// The first six go on until a drain is over; the others take work, and end as the drain begins.
+// The first three go on until a drain is over; the others take work, and end as the drain begins.
 //
-// It has three parts. Each knows only those before it, and calls hooks of the others:
+// This package wires the parts, and each can be read alone:
 //
-//	Scheduler ──▶ triggers ──▶ executor ──▶ internal/membership
-//	              due times    claims       session
-//	              stripes      attempts     clock
-//	              decisions    results      peers
+//	Scheduler ──▶ internal/triggers ─ ─ Work ─ ─▶ internal/work ──▶ internal/membership ──▶ internal/wake
+//	              due times                       claims            session                 what loops
+//	              stripes                         attempts          clock                   wait with
+//	              decisions                       results           peers
 //
-// What is to be executed, compiled, is internal/plan.
+// The triggers see the work as an interface: workers that are reserved, and what was decided handed over to them. What is
+// to be executed, compiled, is internal/plan.
 //
 // Three guards, in this order. The lock decides which replica tries; busy is advice with a time limit, and
 // what has been due for more than 250 ms behind a busy lock is decided by the row alone. The row
 // decides which replica wins. The token fences stale writes: each result carries it.
-//
-// The register (register.go) has every task that the replica is concerned with, in one state: claiming, queued, running or
-// recording. What may stop an attempt, and until when it may run, is in deadline.go.
 //
 // A replica trusts its session until the moment before it asked for the last acknowledged heartbeat,
 // plus the session's ttl, less a margin. Beyond that it starts nothing, and stops what another

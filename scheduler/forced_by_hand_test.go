@@ -29,7 +29,7 @@ func loses(t *testing.T, s *Scheduler, st *memstore.Store, h given) jobs.Task {
 // isLost has the session of s expired, until its task is lost.
 func isLost(t *testing.T, s *Scheduler, st *memstore.Store, task jobs.Task) {
 	t.Helper()
-	session := s.work.member.Session().ID
+	session := s.members.Session().ID
 	peers, err := st.Peers(t.Context())
 	for _, p := range peers {
 		if p.Session == session {
@@ -43,7 +43,7 @@ func isLost(t *testing.T, s *Scheduler, st *memstore.Store, task jobs.Task) {
 	if lost, _, err := st.Task(t.Context(), task.ID); err != nil || lost.State != jobs.StateLost {
 		t.Fatalf("%v; it is %+v", err, lost)
 	}
-	if !s.work.member.Session().Trusted() {
+	if !s.members.Session().Trusted() {
 		t.Fatal("it has not joined again")
 	}
 }

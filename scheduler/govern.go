@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,13 +54,13 @@ func (s *Scheduler) govern(ctx context.Context) {
 			}
 			continue
 		}
-		news := s.triggers.foreign.set(got.Jobs)
+		news := s.triggers.LeaveJobs(got.Jobs)
 		if news && len(got.Jobs) > 0 {
 			s.log.Warn("another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
 				"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", "))
 		}
 		left := s.goBy(got.Pools)
-		newsOfPools := s.triggers.foreign.setPools(left)
+		newsOfPools := !slices.Equal(left, *s.foreignPools.Swap(&left))
 		if newsOfPools && len(left) > 0 {
 			s.log.Warn("another replica's newer configuration governs, and has handlers of pools otherwise; their tasks are left to that replica",
 				"pools", len(left), "such as", plan.Some(left))
@@ -70,7 +71,7 @@ func (s *Scheduler) govern(ctx context.Context) {
 		if !got.Governs && (wait == governAgain || len(got.Jobs)+len(got.Pools) > 0) {
 			again.Reset(wait)
 		}
-		s.triggers.look(ctx, s.triggers.owned())
+		s.triggers.Refresh(ctx)
 	}
 }
 
@@ -81,6 +82,6 @@ func (s *Scheduler) goBy(others []ledger.OtherPool) (left []string) {
 			left = append(left, what)
 		}
 	}
-	s.work.goBy(others)
+	s.work.GoBy(others)
 	return left
 }

@@ -64,7 +64,7 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &asserting{Store: &memstore.Store{Database: memstore.New()}, answer: c.answer, began: time.Now()}
-				s := replicaOn(t, st, blocked{})
+				s := replicaOn(t, st, replicatest.Blocked{})
 				trusting(s)
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
@@ -74,7 +74,7 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 				if got := st.when(); !slices.Equal(got, c.asked) {
 					t.Errorf("asked after %v s, want %v", got, c.asked)
 				}
-				if n := s.triggers.foreign.count(); n != c.foreign {
+				if n := s.triggers.ForeignJobs(); n != c.foreign {
 					t.Errorf("%d jobs are left to others, want %d", n, c.foreign)
 				}
 				stop()
@@ -116,7 +116,7 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 		st := &asserting{Store: &memstore.Store{Database: memstore.New()}}
 		st.answer = func(n int) (ledger.Assertion, error) { return steps[min(n, len(steps)-1)].answer, nil }
 		log := &replicatest.Warnings{}
-		s := replicaOn(t, st, blocked{})
+		s := replicaOn(t, st, replicatest.Blocked{})
 		s.log = slog.New(log)
 		trusting(s)
 		ctx, stop := context.WithCancel(t.Context())
@@ -152,8 +152,8 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 // The health says what is left to a newer configuration: jobs, pools whose handlers it has otherwise, or both. A pool that it
 // has with other limits is not left to it.
 func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
-	s := replicaOn(t, newPicky(nil), blocked{})
-	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.work.plan.Pools["p"].KindHashes}
+	s := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
+	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.plan.Pools["p"].KindHashes}
 	handler := ledger.OtherPool{Name: "p", Hash: "newer", Kinds: map[string]string{"": "of theirs"}}
 	for what, c := range map[string]struct {
 		jobs  []string
@@ -167,8 +167,9 @@ func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
 		"a job, and handlers of two pools": {[]string{"x"}, []ledger.OtherPool{handler, {Name: "q", Hash: "newer"}},
 			"a newer configuration governs 1 jobs that this replica knows differently, and tasks of 2 pools that it has no such handlers for: p (tasks without a kind), q (this replica does not have the pool)"},
 	} {
-		s.triggers.foreign.set(c.jobs)
-		s.triggers.foreign.setPools(s.goBy(c.pools))
+		s.triggers.LeaveJobs(c.jobs)
+		left := s.goBy(c.pools)
+		s.foreignPools.Store(&left)
 		if got := s.Health()[3]; got.Name != "configuration" || !got.Ready || got.Detail != c.says {
 			t.Errorf("%s: %+v, want %q", what, got, c.says)
 		}
@@ -198,23 +199,22 @@ func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 				}
 				return ledger.Assertion{Governs: true}, nil
 			}
-			s := replicaOn(t, st, blocked{})
+			s := replicaOn(t, st, replicatest.Blocked{})
 			trusting(s)
-			s.triggers.stripes.mine = []int{3, 5}
-			s.triggers.foreign.add(0, "x")
-			asked := s.triggers.foreign.asked()
+			s.triggers.Live([]string{"a", "b"})
+			s.triggers.LeaveJobs([]string{"x"})
 			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer stop()
 			wake.Send(s.nudgeGovern)
 			s.govern(ctx)
-			if read := len(st.read) == 1 && slices.Equal(st.read[0], []int{3, 5}); read == away || len(st.read) > 1 {
+			if read := len(st.read) == 1 && slices.Equal(st.read[0], s.triggers.Owned()) && len(st.read[0]) < ledger.Stripes; read == away || len(st.read) > 1 {
 				t.Errorf("away: %t; read the due times of %v", away, st.read)
 			}
-			if known := s.work.storeAnswers(); known == away {
+			if known := s.storeAnswers(); known == away {
 				t.Errorf("away: %t; it counts as there: %t", away, known)
 			}
-			if s.triggers.foreign.has("x") != away || s.triggers.foreign.add(asked, "y") != away {
-				t.Errorf("away: %t; what was left alone still is: %t", away, s.triggers.foreign.has("x"))
+			if left := s.triggers.ForeignJobs() > 0; left != away {
+				t.Errorf("away: %t; what was left alone still is: %t", away, left)
 			}
 		})
 	}
@@ -223,13 +223,13 @@ func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 // A replica takes the kinds of a pool for which it has a handler that the governing configuration allows: all of its own
 // configuration while that governs, else those that are the same in the newer one, and none while it drains.
 func TestWhatAReplicaRuns(t *testing.T) {
-	s, err := newOn(newPicky(nil), nil, jobs.Set{Pools: map[string]jobs.Pool{
-		"mail": {Kinds: map[string]jobs.Handler{"welcome": blocked{}, "fax": blocked{}}},
+	s, err := newOn(replicatest.NewPicky(nil), nil, jobs.Set{Pools: map[string]jobs.Pool{
+		"mail": {Kinds: map[string]jobs.Handler{"welcome": replicatest.Blocked{}, "fax": replicatest.Blocked{}}},
 	}}, Options{ID: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	mail := s.work.plan.Pools["mail"]
+	mail := s.plan.Pools["mail"]
 	row := ledger.OtherPool{Name: "mail", Hash: "newer", Kinds: map[string]string{"welcome": mail.KindHashes["welcome"], "sms": "x"}}
 	if row.Kinds["welcome"] == "" {
 		t.Fatal("its handler has no identity")
@@ -262,7 +262,7 @@ func TestWhatAReplicaRuns(t *testing.T) {
 
 // Edits are made by the time that decisions are made by: none while no clock is believed.
 func TestDefinitionsNeedAClock(t *testing.T) {
-	s := replicaOn(t, newPicky(nil), blocked{})
+	s := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
 	if err := s.members.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}

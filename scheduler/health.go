@@ -16,8 +16,8 @@ func (s *Scheduler) Loaded() bool { return s.members.Loaded() }
 func (s *Scheduler) Health() []wire.Condition {
 	store, clock, draining := s.members.Conditions()
 	conf := wire.Condition{Name: "configuration", Ready: true, Detail: s.drift()}
-	all := []wire.Condition{store, s.work.locks.Condition(), clock, conf, draining}
-	if room, short := s.work.room.condition(); short {
+	all := []wire.Condition{store, s.locks.Condition(), clock, conf, draining}
+	if room, short := s.work.Condition(); short {
 		all = append(all, room)
 	}
 	return all
@@ -26,10 +26,10 @@ func (s *Scheduler) Health() []wire.Condition {
 // drift says what is left to replicas with a newer configuration; "" if nothing is.
 func (s *Scheduler) drift() string {
 	var what []string
-	if n := s.triggers.foreign.count(); n > 0 {
+	if n := s.triggers.ForeignJobs(); n > 0 {
 		what = append(what, fmt.Sprintf("%d jobs that this replica knows differently", n))
 	}
-	if left := s.triggers.foreign.leftPools(); len(left) > 0 {
+	if left := *s.foreignPools.Load(); len(left) > 0 {
 		what = append(what, fmt.Sprintf("tasks of %d pools that it has no such handlers for: %s", len(left), plan.Some(left)))
 	}
 	if len(what) == 0 {
@@ -41,13 +41,13 @@ func (s *Scheduler) drift() string {
 // Vitals is the state of this replica, without a call of the store or the lock service.
 func (s *Scheduler) Vitals() ledger.Vitals {
 	v := s.members.Vitals()
-	v.Ready, v.Backend, v.Running = true, s.work.locks.Name(), s.work.register.attemptsByPool()
-	v.Foreign, v.ForeignPools = s.triggers.foreign.count(), len(s.triggers.foreign.leftPools())
+	v.Ready, v.Backend, v.Running = true, s.locks.Name(), s.work.Running()
+	v.Foreign, v.ForeignPools = s.triggers.ForeignJobs(), len(*s.foreignPools.Load())
 	for _, c := range s.Health() {
 		v.Ready = v.Ready && c.Ready
 	}
 	if s.members.Session() != nil {
-		v.Stripes = len(s.triggers.owned())
+		v.Stripes = len(s.triggers.Owned())
 	}
 	return v
 }

@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
 // A replica that has not joined starts no manual run, and says why; one that was told to stop before does not join any more.
 func TestAReplicaThatHasNotJoinedSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := newOn(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: blocked{}}}}, Options{ID: "a"})
+		s, err := newOn(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: replicatest.Blocked{}}}}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

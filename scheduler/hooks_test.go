@@ -2,22 +2,26 @@ package scheduler
 
 import (
 	"context"
+	"io"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
-	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // beside is a store with replica a in it, and a peer that sends no heartbeats.
 type beside struct {
-	*picky
-	dead  bool // the session of a has expired
-	moves int
+	*replicatest.Picky
+	dead    bool // the session of a has expired
+	moves   int
+	expired time.Time // when that of b was expired
+	reaped  []time.Time
 }
 
 func (b *beside) Join(context.Context, ledger.Member) (string, error) { return "mine", nil }
@@ -37,7 +41,15 @@ func (b *beside) Peers(context.Context) ([]ledger.Peer, error) {
 	}, nil
 }
 
-func (b *beside) Expire(context.Context, string, int64) (bool, error) { return true, nil }
+func (b *beside) Expire(context.Context, string, int64) (bool, error) {
+	b.expired = time.Now()
+	return true, nil
+}
+
+func (b *beside) Reap(context.Context, int) ([]ledger.Reaped, error) {
+	b.reaped = append(b.reaped, time.Now())
+	return nil, nil
+}
 
 func (b *beside) Extend(_ context.Context, _ string, moves []ledger.Extension) ([]bool, error) {
 	b.moves += len(moves)
@@ -49,46 +61,53 @@ func (b *beside) Extend(_ context.Context, _ string, moves []ledger.Extension) (
 // that expired have no trust window any more.
 func TestWhatFollowsFromMembership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := &beside{picky: newPicky(nil)}
-		s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: blocked{}, Timeout: 24 * time.Hour}}}, Options{ID: "a"})
+		st := &beside{Picky: replicatest.NewPicky(nil)}
+		began, told := make(chan struct{}, 1), make(chan error, 1)
+		h := replicatest.Function(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+			began <- struct{}{}
+			<-ctx.Done()
+			told <- context.Cause(ctx)
+			return nil
+		})
+		s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: h, Timeout: 24 * time.Hour}}}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		trusting(s)
-		run := func(loop func(context.Context), d time.Duration) {
+		run := func(d time.Duration, loops ...func(context.Context)) {
 			ctx, stop := context.WithTimeout(t.Context(), d)
 			defer stop()
-			loop(ctx)
+			wake.Loops(ctx, loops...)
 		}
-		run(s.members.Watch, 1500*time.Millisecond)
-		if !slices.Equal(s.triggers.stripes.live, []string{"a", "b"}) {
-			t.Errorf("the stripes are shared by %v", s.triggers.stripes.live)
+		run(1500*time.Millisecond, s.members.Watch)
+		if n := len(s.triggers.Owned()); n == 0 || n == ledger.Stripes {
+			t.Errorf("of the stripes %d are its own", n)
 		}
-		if len(s.nudgeGovern) != 1 || len(s.triggers.nudgeBalance) != 1 || len(s.work.nudgeTend) != 0 {
-			t.Errorf("peers have come: asks who governs: %d, balances: %d, reaps: %d", len(s.nudgeGovern), len(s.triggers.nudgeBalance), len(s.work.nudgeTend))
+		if len(s.nudgeGovern) != 1 {
+			t.Errorf("peers have come: asks who governs: %d", len(s.nudgeGovern))
 		}
 		<-s.nudgeGovern
 
-		a := &attempt{task: jobs.Task{ID: "1", Job: "j", Token: 7}, session: "mine", mayRun: time.Now().Add(-time.Minute), bound: bound.New(boottime.Awake(), 0)}
-		s.work.register.run(a)
-		run(s.members.Keep, 4*time.Second)
-		if st.moves != 1 || a.orphaned {
-			t.Errorf("a heartbeat: %d attempts are to run longer; its session has expired: %t", st.moves, a.orphaned)
+		_, start := s.work.Reserve(nil)
+		start(t.Context(), ledger.Decided{Started: []ledger.Started{
+			{Task: jobs.Task{ID: "1", Job: "j", Pool: naming.DefaultPool, Token: 7}, Until: time.Now().Add(-time.Minute)},
+		}})
+		<-began
+		run(4*time.Second, s.members.Keep)
+		run(time.Second, s.work.Keep)
+		if st.moves != 1 || len(told) > 0 {
+			t.Errorf("a heartbeat: %d attempts are to run longer; told to stop: %d", st.moves, len(told))
 		}
 		st.dead = true
-		run(s.members.Keep, 4*time.Second)
-		if !a.orphaned || len(s.nudgeGovern) != 1 {
-			t.Errorf("the session expired: the attempt knows: %t; asks who governs: %d", a.orphaned, len(s.nudgeGovern))
+		run(4*time.Second, s.members.Keep)
+		run(time.Second, s.work.Keep)
+		if len(told) != 1 || len(s.nudgeGovern) != 1 {
+			t.Errorf("the session expired: attempts that are told to stop: %d; asks who governs: %d", len(told), len(s.nudgeGovern))
 		}
-		together := func(ctx context.Context) {
-			ended := make(chan struct{})
-			go func() { defer close(ended); s.members.Keep(ctx) }()
-			s.members.Watch(ctx)
-			<-ended
-		}
-		run(together, 15*time.Second)
-		if len(s.work.nudgeTend) != 1 {
-			t.Error("what the silent peer ran is not reaped at once")
+		st.reaped = nil
+		run(15*time.Second, s.members.Keep, s.members.Watch, s.work.Keep)
+		if st.expired.IsZero() || !slices.ContainsFunc(st.reaped, st.expired.Equal) {
+			t.Errorf("the silent peer expired at %v, and what it ran is reaped at %v", st.expired, st.reaped)
 		}
 	})
 }

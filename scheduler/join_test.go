@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 // refusing is a store that no replica can join, or where no heartbeat is taken.
 type refusing struct {
-	*picky
+	*replicatest.Picky
 	join error
 }
 
@@ -27,7 +28,7 @@ func TestWhatAFailedJoinSays(t *testing.T) {
 		"store: join: access denied":             errors.New("store: join: access denied"),
 		"first beat: store: beat: access denied": nil,
 	} {
-		err := replicaOn(t, refusing{newPicky(nil), join}, blocked{}).Run(t.Context())
+		err := replicaOn(t, refusing{replicatest.NewPicky(nil), join}, replicatest.Blocked{}).Run(t.Context())
 		if err == nil || err.Error() != want {
 			t.Errorf("it ended with %v, want %s", err, want)
 		}

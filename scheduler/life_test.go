@@ -11,11 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
-	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -30,9 +29,8 @@ type troubled struct {
 
 	slow    bool // it takes seconds to list the live replicas
 	reading atomic.Int32
-	gone    error // answers questions for the state of pools
 
-	owns, events, pools atomic.Int32 // how often it was asked for own rows, for events, for the state of pools
+	owns, events atomic.Int32 // how often it was asked for own rows, for events
 }
 
 func (s *troubled) Join(ctx context.Context, m ledger.Member) (string, error) {
@@ -83,14 +81,6 @@ func (s *troubled) Peers(ctx context.Context) ([]ledger.Peer, error) {
 func (s *troubled) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error) {
 	s.events.Add(1)
 	return s.Store.Notify(ctx, n)
-}
-
-func (s *troubled) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
-	s.pools.Add(1)
-	if s.gone != nil {
-		return nil, s.gone
-	}
-	return s.Store.Pools(ctx)
 }
 
 func quietStore() *troubled { return &troubled{Store: &memstore.Store{Database: memstore.New()}} }
@@ -186,7 +176,7 @@ func TestAReplicaThatWaitsForItsLocksBegins(t *testing.T) {
 		if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Force: true}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := newOn(st, mute{}, set, Options{ID: "a", WhenDown: DownWait})
+		s, err := newOn(st, replicatest.Mute{}, set, Options{ID: "a", WhenDown: DownWait})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,7 +200,7 @@ func TestNothingStartsBeforeTheLocksHaveAnswered(t *testing.T) {
 		ran := new(atomic.Int64)
 		hangs := func(ctx context.Context) ([]locks.Attempt, error) { <-ctx.Done(); return nil, ctx.Err() }
 		set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: quick{ran}, Schedule: "* * * * * *", Concurrency: jobs.Allow}}}
-		s, err := newOn(quietStore(), &scripted{answer: hangs}, set, Options{ID: "a", WhenDown: DownWait})
+		s, err := newOn(quietStore(), &replicatest.Scripted{Answer: hangs}, set, Options{ID: "a", WhenDown: DownWait})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,9 +225,9 @@ func TestARunByHandAndTheFirstAnswerOfTheLocks(t *testing.T) {
 		when      WhenDown
 		met, told bool
 	}{
-		{mute{}, DownWait, false, true},
-		{mute{}, DownWait, true, false},
-		{mute{}, DownStore, false, false},
+		{replicatest.Mute{}, DownWait, false, true},
+		{replicatest.Mute{}, DownWait, true, false},
+		{replicatest.Mute{}, DownStore, false, false},
 		{nil, DownWait, false, false},
 	} {
 		s, err := newOn(quietStore(), c.locks, set, Options{ID: "a", WhenDown: c.when})
@@ -280,7 +270,7 @@ func TestWakeStartsWhatIsThere(t *testing.T) {
 		}
 		h.finish(nil)
 		id = enqueued()
-		time.Sleep(pollSlow)
+		time.Sleep(500 * time.Millisecond)
 		if got := h.now(); got.ID != id {
 			t.Errorf("a poll later: %q began, want %q", got.ID, id)
 		}
@@ -371,7 +361,7 @@ func TestASessionWithWorkIsLeftToExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
 		end := make(chan struct{})
-		h := function(func(context.Context, jobs.Task, io.Writer) error { <-end; return nil })
+		h := replicatest.Function(func(context.Context, jobs.Task, io.Writer) error { <-end; return nil })
 		s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, Options{ID: "a", DrainTimeout: time.Second, StopGrace: time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -392,52 +382,6 @@ func TestASessionWithWorkIsLeftToExpire(t *testing.T) {
 			t.Errorf("%d sessions live", n)
 		}
 		close(end)
-	})
-}
-
-// A replica that meets no task that it cannot run does not ask whether others can; nor does one whose session is not trusted.
-func TestWhoCanRunWhatIsAskedWhenThereIsReason(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := quietStore()
-		s := runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: newGiven()}}}, Options{ID: "a"})
-		time.Sleep(10*unrunnableEvery + unrunnableEvery/2)
-		if n := st.pools.Load(); n > 0 {
-			t.Errorf("it asked %d times, and there is nothing", n)
-		}
-		s.work.meetUnknown()
-		time.Sleep(time.Second)
-		if n := st.pools.Load(); n != 1 {
-			t.Errorf("it asked %d times, and there is something", n)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		st := quietStore()
-		s := replicaOn(t, st, blocked{})
-		s.work.metUnknown.Store(true)
-		ctx, stop := context.WithTimeout(t.Context(), 3*unrunnableEvery)
-		defer stop()
-		s.work.unrunnable(ctx)
-		if n := st.pools.Load(); n > 0 {
-			t.Errorf("without touch with the store it asked %d times", n)
-		}
-	})
-}
-
-// A store that does not answer counts as away, and is asked again.
-func TestWhoCanRunWhatIsAskedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := quietStore()
-		st.gone = jobs.ErrUnavailable
-		s := replicaOn(t, st, blocked{})
-		s.members.SetLoaded()
-		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-		s.work.metUnknown.Store(true)
-		ctx, stop := context.WithTimeout(t.Context(), 3*unrunnableEvery+unrunnableEvery/2)
-		defer stop()
-		s.work.unrunnable(ctx)
-		if up := s.work.storeAnswers(); st.pools.Load() != 3 || up {
-			t.Errorf("asked %d times; the store is there: %v", st.pools.Load(), up)
-		}
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -43,7 +44,7 @@ func TestTheClockOfSessions(t *testing.T) {
 	if !OnTheMachinesClocks(t) {
 		return
 	}
-	lk := lockerOf(t, memlock.New())
+	lk := replicatest.LockerOf(t, memlock.New())
 	for _, c := range []struct {
 		local bool
 		locks Locks

@@ -34,7 +34,7 @@ func (s *Scheduler) notify(ctx context.Context) {
 				break
 			}
 			if done.Tasks > 0 {
-				s.work.wakeFeeder(naming.NotificationsPool)
+				s.work.Wake(naming.NotificationsPool)
 			}
 			after, more = done.Last, done.More
 			if !wake.Wait(ctx, notifyPause, nil) {

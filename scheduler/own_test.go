@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -62,33 +62,12 @@ func (u *unheardOf) look() (claims, back int) {
 	return u.claims, u.back
 }
 
-// counting is a handler that counts its runs.
-type counting struct {
-	mu   sync.Mutex
-	runs int
-}
-
-func (c *counting) Run(context.Context, jobs.Task, io.Writer) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runs++
-	return nil
-}
-
-func (c *counting) Describe() string { return "counting" }
-
-func (c *counting) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.runs
-}
-
 // A row that was handed back as the register did not have it, and is claimed again, is another claim: it is left alone
 // until the answer of that claim has had its time, and is never handed back while that claim is under way.
 func TestARowThatIsClaimedAgainIsNotHandedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &unheardOf{Store: &memstore.Store{Database: memstore.New()}, late: 4500 * time.Millisecond}
-		h := &counting{}
+		h := &replicatest.Counting{}
 		s := replicaOn(t, st, h)
 		st.wake = func() { s.Wake("p") }
 		ctx, stop := context.WithCancel(t.Context())
@@ -103,7 +82,7 @@ func TestARowThatIsClaimedAgainIsNotHandedBack(t *testing.T) {
 		if claims, back := st.look(); claims != 2 || back != 1 {
 			t.Errorf("the task was claimed %d times and handed back %d times, want 2 and 1", claims, back)
 		}
-		if n := h.count(); n != 1 {
+		if n := h.Count(); n != 1 {
 			t.Errorf("the task ran %d times", n)
 		}
 		stop()

@@ -15,7 +15,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/triggers"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/work"
 )
 
 // Locks is what a replica needs of the lock service; *locks.Locker is one.
@@ -33,12 +35,14 @@ type Scheduler struct {
 	plan     *plan.Plan
 	log      *slog.Logger
 	members  *membership.Member
-	work     *executor
-	triggers *triggers
+	locks    *membership.LockService
+	work     *work.Executor
+	triggers *triggers.Triggers
 
-	nudgeGovern chan struct{} // look which configuration governs now
-	nudgeNotify chan struct{} // look at events now
-	ran         atomic.Bool   // Run was called
+	foreignPools atomic.Pointer[[]string] // which work of pools is left to others, for messages
+	nudgeGovern  chan struct{}            // look which configuration governs now
+	nudgeNotify  chan struct{}            // look at events now
+	ran          atomic.Bool              // Run was called
 }
 
 // ErrRan: Run was called before. A Scheduler runs once; New makes the next one.
@@ -73,22 +77,23 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	}
 	fill(&o.LockService, lockService(lk))
 	s := &Scheduler{store: st, opt: o, plan: p, log: o.Logger, nudgeGovern: wake.Signal(), nudgeNotify: wake.Signal()}
+	s.foreignPools.Store(new([]string))
 	s.members = membership.New(st, membership.Options{
 		ID: o.ID, Version: o.Version, Address: o.Address, Workers: o.Workers, Labels: o.Labels, LockService: o.LockService,
 		SessionTTL: o.SessionTTL, MaxClockSkew: o.MaxClockSkew, Local: lk == nil && st.Local(), Logger: o.Logger,
 	}, membership.Hooks{
-		Renewed: func(ctx context.Context) { s.work.renewed(ctx) },
-		Died:    func(session string) { s.work.sessionDied(session) },
-		Peers:   func(live []string) { s.triggers.live(live) },
-		Expired: func() { wake.Send(s.work.nudgeTend) },
-		Changed: s.replicasChanged,
+		Renewed: func(ctx context.Context) { s.work.Renewed(ctx) },
+		Died:    func(session string) { s.work.SessionDied(session) },
+		Peers:   func(live []string) { s.triggers.Live(live) },
+		Expired: func() { s.work.Wake() },
+		Changed: func() { wake.Send(s.nudgeGovern) },
 	})
-	guards := s.members.LockService(lk, o.WhenDown == DownWait)
-	s.work = newExecutor(st, s.members, guards, p, workOptions{
+	s.locks = s.members.LockService(lk, o.WhenDown == DownWait)
+	s.work = work.New(st, s.members, s.locks, p, work.Options{
 		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, StopGrace: o.StopGrace,
-		OutputLimit: o.OutputLimit, Logger: o.Logger, Metrics: o.Observer,
-	}, executorHooks{recorded: s.recordedHere, outdated: func() { wake.Send(s.nudgeGovern) }})
-	s.triggers = newTriggers(st, o.ID, s.members, guards, p, o.Logger, o.Observer, s.work)
+		OutputLimit: o.OutputLimit, Logger: o.Logger, Observer: o.Observer,
+	}, work.Hooks{Recorded: s.recordedHere, Outdated: func() { wake.Send(s.nudgeGovern) }})
+	s.triggers = triggers.New(st, s.members, s.locks, p, s.work, triggers.Options{ID: o.ID, Logger: o.Logger, Observer: o.Observer})
 	return s, nil
 }
 
@@ -130,22 +135,18 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer stopKeeping()
 
 	var takers, keepers sync.WaitGroup
-	for _, loop := range []func(context.Context){s.members.Keep, s.members.Watch, s.work.tend, s.work.expire, s.govern, s.work.recorder.run} {
-		keepers.Go(func() { loop(keeping) })
-	}
+	keepers.Go(func() { wake.Loops(keeping, s.members.Keep, s.members.Watch, s.govern, s.work.Keep) })
 	failed := s.load(ctx) // while heartbeats are sent: many definitions take long
 	if failed == nil {
 		s.members.ReadPeers(ctx)
-		s.triggers.meetLocks(ctx)
+		s.triggers.MeetLocks(ctx)
 		s.members.SetLoaded()
 		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.Jobs), "pools", len(s.plan.Pools), "configuration", s.members.Vitals().Config)
-		for _, loop := range []func(context.Context){s.triggers.fire, s.work.poll, s.sweep, s.triggers.balance, s.notify, s.work.unrunnable, s.work.feed} {
-			takers.Go(func() { loop(taking) })
-		}
+		takers.Go(func() { wake.Loops(taking, s.triggers.Run, s.notify, s.sweep, s.work.Take) })
 		stopListening := s.store.Listen(s.Wake)
 		select {
 		case <-ctx.Done():
-		case <-s.work.halted:
+		case <-s.work.Halted():
 		}
 		stopListening()
 	}
@@ -164,18 +165,16 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 // Halt makes a drain that is under way, or Run itself, stop at once: work is told to stop and
 // killed after a second.
-func (s *Scheduler) Halt() { s.work.haltNow() }
+func (s *Scheduler) Halt() { s.work.Halt() }
 
 // Wake makes the replica look now, and not with its next poll: at pools in which tasks were enqueued. Tasks that the same
 // Store has enqueued need no call. Without pools it looks at everything: after a cancel, suspend, resume or pause.
 func (s *Scheduler) Wake(pools ...string) {
-	if len(pools) > 0 {
-		s.work.Wake(pools...)
-		return
+	s.work.Wake(pools...)
+	if len(pools) == 0 {
+		s.triggers.Wake()
+		wake.Send(s.nudgeNotify)
 	}
-	s.work.look()
-	wake.Send(s.triggers.nudgeFire)
-	wake.Send(s.nudgeNotify)
 }
 
 // Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler. It does not if a newer
@@ -203,17 +202,9 @@ func (s *Scheduler) Retry(ctx context.Context, id, by, force string) (jobs.Task,
 	return s.triggers.Retry(ctx, id, by, force)
 }
 
-// replicasChanged wakes the loops whose work depends on the other replicas.
-func (s *Scheduler) replicasChanged() {
-	wake.Send(s.nudgeGovern)
-	wake.Send(s.triggers.nudgeBalance)
-}
-
 // recordedHere wakes the loops that wait for the end of a task.
 func (s *Scheduler) recordedHere(job string, state jobs.State) {
-	if state.Ended() && s.triggers.upcoming.free(job, s.members.Clock().Now()) {
-		wake.Send(s.triggers.nudgeFire)
-	}
+	s.triggers.Recorded(job, state)
 	if state == jobs.StateFailed || state == jobs.StateLost {
 		wake.Send(s.nudgeNotify)
 	}
@@ -223,9 +214,9 @@ func (s *Scheduler) recordedHere(job string, state jobs.State) {
 func (s *Scheduler) drain(ctx context.Context) error {
 	lctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	s.members.SetDraining(lctx)
-	s.triggers.leaveStripes(lctx)
+	s.triggers.Leave(lctx)
 	cancel()
-	return s.work.drain()
+	return s.work.Drain()
 }
 
 // leave ends the session, so that it need not expire. A session with work that does not end is left to expire:
@@ -233,9 +224,8 @@ func (s *Scheduler) drain(ctx context.Context) error {
 func (s *Scheduler) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	s.triggers.leaveStripes(ctx)
-	s.work.clearRows(ctx)
-	if n := len(s.work.register.attempts()); n > 0 {
+	s.triggers.Leave(ctx)
+	if n := s.work.Leave(ctx); n > 0 {
 		s.log.Warn("not signing off, as work goes on that was told to stop; the others will notice within the session ttl", "running", n)
 		return
 	}

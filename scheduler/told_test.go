@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +28,7 @@ func TestWhoWantsToKnowIsToldAtOnce(t *testing.T) {
 		db := memstore.New()
 		var told []jobs.Notification
 		var when []time.Time
-		inbox := function(func(_ context.Context, task jobs.Task, _ io.Writer) error {
+		inbox := replicatest.Function(func(_ context.Context, task jobs.Task, _ io.Writer) error {
 			var n jobs.Notification
 			if err := json.Unmarshal(task.Payload, &n); err != nil {
 				return jobs.Cancel(err)
@@ -102,6 +103,14 @@ type telling struct {
 	answers []any // ledger.Notified or error; afterwards there is nothing
 	asked   []string
 	began   time.Time
+	claims  atomic.Int32 // of tasks that tell somebody
+}
+
+func (s *telling) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	if c.Pool == naming.NotificationsPool {
+		s.claims.Add(1)
+	}
+	return s.Store.Claim(ctx, c)
 }
 
 func (s *telling) Notify(_ context.Context, n ledger.Notify) (ledger.Notified, error) {
@@ -141,7 +150,7 @@ func TestHowEventsAreLookedAt(t *testing.T) {
 			0, []string{`1s after ""`, `1.1s after "b"`, `2.1s after ""`, `3.2s after ""`}, false, 1, false,
 		},
 		"it refuses": {
-			[]any{ledger.Notified{Last: "b", More: true}, errRefused}, 0, []string{`1s after ""`, `1.1s after "b"`, `2.1s after ""`, `3.2s after ""`}, true, 1, false,
+			[]any{ledger.Notified{Last: "b", More: true}, replicatest.ErrRefused}, 0, []string{`1s after ""`, `1.1s after "b"`, `2.1s after ""`, `3.2s after ""`}, true, 1, false,
 		},
 		"somebody says that there is one": {nil, 500 * time.Millisecond, []string{`500ms after ""`, `1.6s after ""`, `2.7s after ""`}, true, 0, false},
 	} {
@@ -154,22 +163,23 @@ func TestHowEventsAreLookedAt(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.members.SetLoaded()
+				trusting(s)
 				if c.nudge > 0 {
 					time.AfterFunc(c.nudge, func() { wake.Send(s.nudgeNotify) })
 				}
 				ctx, stop := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 				defer stop()
-				s.notify(ctx)
+				wake.Loops(ctx, s.notify, s.work.Take)
 				if took := time.Since(st.began); took != 3500*time.Millisecond {
 					t.Errorf("it ended after %v", took)
 				}
 				if !slices.Equal(st.asked, c.want) {
 					t.Errorf("asked %q, want %q", st.asked, c.want)
 				}
-				if up := s.work.storeAnswers(); up != c.up || len(log.Take()) != c.said {
+				if up := s.storeAnswers(); up != c.up || len(log.Take()) != c.said {
 					t.Errorf("the store is there: %v", up)
 				}
-				if wakes := len(s.work.feeders[naming.NotificationsPool].wake) > 0; wakes != c.wakes {
+				if wakes := st.claims.Load() > 0; wakes != c.wakes {
 					t.Errorf("who tells them is woken: %v", wakes)
 				}
 			})

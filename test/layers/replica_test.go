@@ -6,32 +6,48 @@ import (
 	"testing"
 )
 
-// parts are the packages of a replica, in order: each may import those before it.
-var parts = []string{"wake", "plan", "membership", "scheduler"}
+// parts are the packages of a replica, in order: each may import those of the lines before its own.
+var parts = [][]string{
+	{"wake"},
+	{"plan"},
+	{"membership"},
+	{"work", "triggers"},
+	{"scheduler"},
+}
 
 // partsApart gives the reason for each import against that order.
 var partsApart = map[[2]string]string{
 	{"wake", "plan"}:            "waiting knows nothing of what is waited for",
 	{"wake", "membership"}:      "waiting knows nothing of what is waited for",
+	{"wake", "work"}:            "waiting knows nothing of what is waited for",
+	{"wake", "triggers"}:        "waiting knows nothing of what is waited for",
 	{"wake", "scheduler"}:       "waiting knows nothing of what is waited for",
 	{"plan", "membership"}:      "what is defined does not depend on which replicas live",
+	{"plan", "work"}:            "what is defined does not depend on what is done",
+	{"plan", "triggers"}:        "what is defined does not depend on what is done",
 	{"plan", "scheduler"}:       "what is defined does not depend on what is done",
+	{"membership", "work"}:      "the session is kept whatever else a replica does: it says what has changed by hooks",
+	{"membership", "triggers"}:  "the session is kept whatever else a replica does: it says what has changed by hooks",
 	{"membership", "scheduler"}: "the session is kept whatever else a replica does: it says what has changed by hooks",
+	{"work", "triggers"}:        "a task is claimed, executed and recorded in the same way, whoever made it",
+	{"triggers", "work"}:        "a decision needs workers and hands over tasks: triggers.Work says so in four methods, and no more is to be known of the work",
+	{"work", "scheduler"}:       "the scheduler wires the parts: they know each other by interfaces and hooks",
+	{"triggers", "scheduler"}:   "the scheduler wires the parts: they know each other by interfaces and hooks",
 }
 
-// part is the name of a package of the replica, of those in parts.
-func part(name string) (string, bool) {
+// part is the name of a package of the replica and its line in parts; -1: it is none.
+func part(name string) (string, int) {
 	if below, ok := strings.CutPrefix(name, "scheduler/internal/"); ok {
 		name = below
 	}
-	return name, slices.Contains(parts, name)
+	return name, slices.IndexFunc(parts, func(line []string) bool { return slices.Contains(line, name) })
 }
 
 // partForbidden says why a package of the replica must not import another one; empty if it may.
 func partForbidden(from, to string) string {
-	a, isPart := part(from)
-	b, isOther := part(to)
-	if !isPart || !isOther || slices.Index(parts, a) >= slices.Index(parts, b) {
+	a, i := part(from)
+	b, j := part(to)
+	if i < 0 || i > j || a == b {
 		return ""
 	}
 	return partsApart[[2]string{a, b}]
@@ -40,7 +56,7 @@ func partForbidden(from, to string) string {
 func TestPartsOfAReplica(t *testing.T) {
 	seen := 0
 	for _, p := range packages(t) {
-		if _, isPart := part(p.name()); isPart {
+		if _, line := part(p.name()); line >= 0 {
 			seen++
 		} else if home, _, _ := place(p.name()); home == "scheduler" {
 			t.Errorf("%s has no place among the parts of a replica", p.name())
@@ -53,16 +69,17 @@ func TestPartsOfAReplica(t *testing.T) {
 			}
 		}
 	}
-	if seen != len(parts) {
-		t.Errorf("%d of %d parts seen", seen, len(parts))
+	all := slices.Concat(parts...)
+	if seen != len(all) {
+		t.Errorf("%d of %d parts seen", seen, len(all))
 	}
-	for i, from := range parts {
-		for _, to := range parts[i+1:] {
-			if partForbidden(from, to) == "" {
-				t.Errorf("%s must not import %s, but no reason is given", from, to)
-			}
-			if why := partForbidden(to, from); why != "" {
-				t.Errorf("%s may import %s, and is refused: %s", to, from, why)
+	for _, from := range all {
+		for _, to := range all {
+			_, i := part(from)
+			_, j := part(to)
+			reason := partsApart[[2]string{from, to}] != ""
+			if forbidden := from != to && i <= j; forbidden != reason {
+				t.Errorf("%s must not import %s: %t; a reason is given: %t", from, to, forbidden, reason)
 			}
 		}
 	}

@@ -30,18 +30,20 @@ func names(t *testing.T, dir string) []string {
 // Mutants that tests once did not notice are still made.
 func TestBranches(t *testing.T) {
 	for dir, want := range map[string][]string{
-		"scheduler": {
-			"scheduler/own.go executor.ownRows GO without &&: !s.register.claimingSince(since)",
-			"scheduler/record.go recorder.take GO left out: r.room.Broadcast()",
-			"scheduler/skips.go feeder.scope GO without slices.Clone: slices.Clone(f.skipJobs)",
-			"scheduler/execute.go executor.start GO without context.WithoutCancel: context.WithoutCancel(ctx)",
-			"scheduler/stripes.go rank GO other variable self: id (2)",
-			"scheduler/decide.go rules.due GO swapped 1 and 2: later(cursor, lateUntil)",
-			"scheduler/attempt.go attempt.stop GO other sign: killBy.Add(-killMargin)",
-			"scheduler/deadline.go attempt.deadline GO bound: b.Until() > end.Until()",
-			"scheduler/poll.go executor.poll GO max: min(2*wait, pollSlow)",
-			"scheduler/decide.go rules.late GO After: at.Before(d.now.Add(-j.CatchUp.Grace))",
-			"scheduler/feed.go feeder.wanted GO doubled: claimBatch",
+		"scheduler/internal/work": {
+			"scheduler/internal/work/own.go Executor.ownRows GO without &&: !s.register.claimingSince(since)",
+			"scheduler/internal/work/record.go recorder.take GO left out: r.room.Broadcast()",
+			"scheduler/internal/work/skips.go feeder.scope GO without slices.Clone: slices.Clone(f.skipJobs)",
+			"scheduler/internal/work/execute.go Executor.start GO without context.WithoutCancel: context.WithoutCancel(ctx)",
+			"scheduler/internal/work/attempt.go attempt.stop GO other sign: killBy.Add(-killMargin)",
+			"scheduler/internal/work/deadline.go attempt.deadline GO bound: b.Until() > end.Until()",
+			"scheduler/internal/work/poll.go Executor.poll GO max: min(2*wait, pollSlow)",
+			"scheduler/internal/work/feed.go feeder.wanted GO doubled: claimBatch",
+		},
+		"scheduler/internal/triggers": {
+			"scheduler/internal/triggers/stripes.go rank GO other variable self: id (2)",
+			"scheduler/internal/triggers/decide.go rules.due GO swapped 1 and 2: later(cursor, lateUntil)",
+			"scheduler/internal/triggers/decide.go rules.late GO After: at.Before(d.now.Add(-j.CatchUp.Grace))",
 		},
 		"scheduler/internal/membership": {
 			"scheduler/internal/membership/clock.go Clock.Observe GO left out: c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)",

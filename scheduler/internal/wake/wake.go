@@ -20,6 +20,15 @@ func Wait(ctx context.Context, d time.Duration, signal <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
+// Loops runs loops side by side until each has returned.
+func Loops(ctx context.Context, loops ...func(context.Context)) {
+	var all sync.WaitGroup
+	for _, loop := range loops {
+		all.Go(func() { loop(ctx) })
+	}
+	all.Wait()
+}
+
 // After calls fn once d is over. stop prevents that, or waits until fn has returned.
 func After(d time.Duration, fn func()) (stop func()) {
 	done := make(chan struct{})

@@ -1,0 +1,170 @@
+package triggers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+)
+
+// RunJob runs a job now; see Scheduler.RunJob.
+func (s *Triggers) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
+	j, known := s.plan.Jobs[name]
+	if !known {
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
+	}
+	var slot taken
+	forced := ""
+	decided, err := s.openOne(ctx, j, func(d rules, state ledger.JobState) (o ledger.Opening, free bool) {
+		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
+		state, forced = d.override(j, state, force)
+		if slot = d.slotTaken(j, state); slot.why != "" {
+			t.Count, t.Outcome, t.Reason, t.ReasonCode, t.Replica = 1, jobs.Skipped, slot.why, slot.code, s.replica
+			return ledger.Opening{Trigger: t}, false
+		}
+		if forced != "" {
+			t.Reason, t.ReasonCode = forced, reason.Forced
+		}
+		return d.open(j, t, 0), forced != ""
+	})
+	if err != nil {
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w", name, err)
+	}
+	if len(decided.Decisions) == 0 || len(decided.Decisions[0].Triggers) == 0 {
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w: another run has its row in the ledger; ask again", name, jobs.ErrConflict)
+	}
+	t := decided.Decisions[0].Triggers[0].Trigger
+	if t.Outcome == jobs.Skipped {
+		return t, jobs.Task{}, fmt.Errorf("job %q: %w", name, slot.refusal(name, "scheduler jobs run "+name, force))
+	}
+	task := opened(decided)
+	s.sayForced(task, forced)
+	return t, task, nil
+}
+
+// sayForced logs that a task of a job was started although a lost attempt may run.
+func (s *Triggers) sayForced(t jobs.Task, note string) {
+	if note != "" {
+		s.log.Warn("a run was forced although a lost attempt of the job may still run", "job", t.Job, "task", t.ID, "by", t.By, "reason", note)
+	}
+}
+
+// Retry makes a new task of an ended one; see Scheduler.Retry.
+func (s *Triggers) Retry(ctx context.Context, id, by, force string) (jobs.Task, error) {
+	old, err := s.store.TaskRow(ctx, id)
+	if err != nil {
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
+	}
+	if !old.State.Ended() {
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w: it is %s", id, jobs.ErrConflict, old.State)
+	}
+	if old.Job == "" {
+		t, err := s.store.Retry(ctx, id, by, force != "")
+		if err == nil {
+			s.work.Wake(t.Pool)
+		}
+		return t, err
+	}
+	j, known := s.plan.Jobs[old.Job]
+	if !known {
+		return jobs.Task{}, fmt.Errorf("retry task %s: job %q: %w", id, old.Job, jobs.ErrNotFound)
+	}
+	var slot taken
+	forced := ""
+	decided, err := s.openOne(ctx, j, func(d rules, state ledger.JobState) (o ledger.Opening, free bool) {
+		state, forced = d.override(j, state, force)
+		if slot = d.slotTaken(j, state); slot.why != "" {
+			return ledger.Opening{}, false
+		}
+		o = d.open(j, jobs.Trigger{At: old.ScheduledAt, Seq: old.Seq, By: by}, 0) // of no job: it has no row of its own
+		o.Task.Payload, o.Task.RetryOf = old.Payload, old.ID
+		if old.RetryOf != "" {
+			o.Task.RetryOf = old.RetryOf
+		}
+		return o, forced != ""
+	})
+	switch {
+	case err != nil:
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
+	case slot.why != "":
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, slot.refusal(j.Name, "scheduler tasks retry "+id, force))
+	}
+	task := opened(decided)
+	s.sayForced(task, forced)
+	return task, nil
+}
+
+// openOne decides one job outside of its schedule and starts the task if it became running. An Opening
+// without a row and a task decides nothing; free is Decision.Free. jobs.ErrConflict: a newer configuration governs
+// the job.
+func (s *Triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
+	ses := s.member.Session()
+	if ses == nil {
+		return ledger.Decided{}, notNow("this replica has not joined the store; Run joins it, and Health says whether it has")
+	}
+	if !ses.Trusted() {
+		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
+	}
+	// A drain waits until what becomes running here has started, or is handed back.
+	release, ok := s.work.Hold()
+	if !ok {
+		return ledger.Decided{}, notNow("this replica is stopping and starts nothing more; ask another one")
+	}
+	defer release()
+	if s.locks.Blocks() {
+		return ledger.Decided{}, notNow("the lock service is away, and lock.when_down is wait: nothing starts until it is back")
+	}
+	if s.locks.Used() && s.locks.Required && !s.member.Loaded() {
+		return ledger.Decided{}, notNow("the lock service has not answered yet, and lock.when_down is wait: nothing starts before it has")
+	}
+	if err := ctx.Err(); err != nil {
+		return ledger.Decided{}, err
+	}
+	may, start := s.work.Reserve([]string{j.Name})
+	ids := taskIDs{}
+	request := s.request([]string{j.Name}, may)
+	governs := false
+	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		if governs = len(states) > 0 && states[0].Hash == j.Hash; !governs {
+			return nil
+		}
+		o, free := open(s.rules(now, ids.get), states[0])
+		if o.Task == nil && o.Trigger.Job == "" {
+			return nil
+		}
+		return []ledger.Decision{{Job: j.Name, Triggers: []ledger.Opening{o}, Free: free}}
+	}
+	// The end of the caller's context does not cancel it: what was opened must be started or released.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	decided, err := s.write(ctx, request, start)
+	switch {
+	case errors.Is(err, ledger.ErrClock), errors.Is(err, ledger.ErrSessionDead): // both pass
+		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
+	case err == nil && !governs:
+		err = fmt.Errorf("%w: a newer configuration governs job %q; ask a replica that was started with it: scheduler replicas list", jobs.ErrConflict, j.Name)
+	}
+	return decided, err
+}
+
+// notNow refuses a call before anything was sent. It is jobs.ErrUnavailable, though the store may answer.
+type notNow string
+
+func (e notNow) Error() string { return string(e) }
+
+func (e notNow) Is(target error) bool { return target == jobs.ErrUnavailable }
+
+func opened(d ledger.Decided) jobs.Task {
+	for _, t := range d.Started {
+		return t.Task
+	}
+	for _, t := range d.Opened {
+		return t
+	}
+	return jobs.Task{}
+}

@@ -1,0 +1,191 @@
+package work
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+// This file decides what may stop an attempt, and until when the attempt may run.
+//
+//	stopped by       when                                                the attempt
+//	its timeout      its context's deadline, see attempt.begin           has failed, and is retried by policy
+//	a cancellation   its row says so                                     is cancelled
+//	a drain          the drain timeout is over, or a second signal came  is lost, and on_lost decides
+//	its deadline     another replica may start in its place              is lost, and on_lost decides
+//
+// The deadline is the later one of two times: the end of the session's trust window, which each heartbeat moves ahead, and
+// may_run_until of the row, which extend moves ahead. An attempt is told to stop the last grace before its deadline, and to
+// end at once killMargin before it.
+
+const (
+	expireEvery = 250 * time.Millisecond
+	lastGrace   = 2 * time.Second
+	// killMargin is how long before the time by which it must have ended a handler is told to end at once.
+	killMargin = 100 * time.Millisecond
+)
+
+// deadline is when another replica may start the task: the latest of the attempt's bounds; zero if it has none.
+func (a *attempt) deadline(ses *membership.Session, c *membership.Clock) (end boottime.Instant) {
+	for _, b := range a.bounds(ses, c) {
+		if end.IsZero() || b.Until() > end.Until() {
+			end = b
+		}
+	}
+	return end
+}
+
+// bounds are the end of the session's trust window, and may_run_until of the row. Which of them is later may change:
+// they are on different clocks where a sleep of the machine does not end a session.
+func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) (bounds []boottime.Instant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ses.ID == a.session && !a.orphaned {
+		bounds = append(bounds, ses.Trust)
+	}
+	if !a.mayRun.IsZero() {
+		bounds = append(bounds, c.Instant(a.mayRun))
+	}
+	return bounds
+}
+
+// MayBegin reports whether new work may be taken: an attempt that begins has more time than the last grace, at the start of
+// which it is told to stop. With less time left, as right after an outage of the store, the next heartbeat comes first.
+func (s *Executor) MayBegin() bool {
+	ses := s.member.Session()
+	return ses.Trusted() && ses.Trust.Until() > s.lastGrace()
+}
+
+// lastGrace is how long before its deadline an attempt is told to stop.
+func (s *Executor) lastGrace() time.Duration {
+	return min(s.opt.StopGrace, lastGrace, s.opt.SessionTTL/5)
+}
+
+// tell tells the handlers of these attempts their present deadlines.
+func (s *Executor) tell(attempts []*attempt) {
+	ses := s.member.Session()
+	for _, a := range attempts {
+		a.bound.Move(a.bounds(ses, s.clock)...)
+	}
+}
+
+// Renewed tells the attempts their new deadlines after a heartbeat, and moves may_run_until of those that are due for it.
+func (s *Executor) Renewed(ctx context.Context) {
+	s.tell(s.register.attempts())
+	s.extend(ctx)
+}
+
+// extend moves may_run_until ahead for the attempts that have passed a due time of their job while they ran: no other
+// replica starts the task before the next due time.
+func (s *Executor) extend(ctx context.Context) {
+	now, ses := s.clock.Now(), s.member.Session()
+	var moves []ledger.Extension
+	for _, a := range s.register.attempts() {
+		j, ok := s.plan.Jobs[a.task.Job]
+		if !ok || a.session != ses.ID {
+			continue
+		}
+		if until := j.Until(now); !until.IsZero() && until.After(a.until()) && a.until().Before(now) {
+			moves = append(moves, ledger.Extension{TaskID: a.task.ID, Token: a.task.Token, Until: until})
+		}
+	}
+	if len(moves) == 0 {
+		return
+	}
+	ours, err := s.store.Extend(ctx, ses.ID, moves)
+	if err != nil {
+		return // the old bound holds, and the next heartbeat asks again
+	}
+	var moved []*attempt
+	for i, m := range moves {
+		if _, a := s.register.find(claimKey{m.TaskID, m.Token}); ours[i] && a != nil {
+			a.setUntil(m.Until)
+			moved = append(moved, a)
+		}
+	}
+	s.tell(moved)
+}
+
+// expire stops attempts whose deadline is near, until ctx is done. When the replica is told to stop at once, it stops all
+// of them. It logs attempts that go on after they were told to stop, and hands back claimed tasks that have waited too long
+// for a worker.
+func (s *Executor) expire(ctx context.Context) {
+	halted := s.halted
+	for wake.Wait(ctx, expireEvery, halted) {
+		if s.halting() {
+			halted = nil // it is closed: do not wait for it again
+			s.stopAll(time.Now().Add(haltGrace))
+		}
+		for _, f := range s.feeders {
+			f.handBackOverdue(queuedFor)
+		}
+		for _, a := range s.register.attempts() {
+			s.stopBefore(a, s.lastGrace())
+			s.sayDeaf(a)
+		}
+	}
+}
+
+// stopBefore tells an attempt to stop if no more than left remains until its deadline.
+func (s *Executor) stopBefore(a *attempt, left time.Duration) {
+	end := a.deadline(s.member.Session(), s.clock)
+	if end.IsZero() || end.Until() <= left {
+		a.stop(stopExpired, "this replica lost touch with the store, and another one may start in its place", killTime(end))
+	}
+}
+
+// stopOnTime stops an attempt that has just started at its deadline, if that may pass before expire looks at it.
+func (s *Executor) stopOnTime(a *attempt) (forget func()) {
+	left := a.deadline(s.member.Session(), s.clock).Until()
+	if left > expireEvery {
+		return func() {}
+	}
+	return wake.After(left, func() { s.stopBefore(a, killMargin) })
+}
+
+func killTime(end boottime.Instant) time.Time {
+	if end.IsZero() {
+		return time.Now()
+	}
+	return end.Time()
+}
+
+// stopAll tells everything that runs to stop, for a drain, and returns the longest grace period among it; with a zero
+// killBy the grace periods hold.
+func (s *Executor) stopAll(killBy time.Time) (grace time.Duration) {
+	for _, a := range s.register.attempts() {
+		a.stop(stopDrained, "drained", killBy)
+		grace = max(grace, a.grace(s.opt.StopGrace, s.log))
+	}
+	return grace
+}
+
+// stopCancelled stops an attempt whose task is cancelled.
+func (a *attempt) stopCancelled(reason string) { a.stop(stopCancelled, reason, time.Time{}) }
+
+// SessionDied marks the attempts of a session that has expired: its trust window no longer bounds them.
+func (s *Executor) SessionDied(session string) {
+	for _, a := range s.register.attempts() {
+		if a.session == session {
+			a.mu.Lock()
+			a.orphaned = true
+			a.mu.Unlock()
+		}
+	}
+}
+
+func (a *attempt) until() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mayRun
+}
+
+func (a *attempt) setUntil(t time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.mayRun = t
+}

@@ -1,0 +1,28 @@
+// Package work is what a replica does with tasks: it claims them, executes them, and records what came of them. It does not
+// know why a task is there. It can be read alone: of the replica it needs a session that says whether it is trusted
+// (membership) and what is to be executed (plan).
+//
+//	claim (feed.go: lock, claim)              Reserve (admission.go)
+//	      │                                        │ start: a transaction of others has decided it
+//	      ▼                                        ▼
+//	   claiming ──▶ queued ─────────────────▶ running ──▶ recording ──▶ forgotten
+//	      │            │  a worker is free       ▲            ▲   the store has acknowledged it
+//	      └────────────│─────────────────────────┘            │
+//	                   └──────────────────────────────────────┘
+//	                     it has waited too long: handed back
+//
+// The register (register.go) has each task of this replica in one of these states, by its id and token: a task that is
+// claimed again is another entry. A result, which may be that the task is handed back, stays here until the store has
+// acknowledged it (record.go, refusal.go).
+//
+//	Take   poll        which pools have work                        (poll.go)
+//	       feed        each pool: look, lock, claim, start          (feed.go, look.go, skips.go, follow.go)
+//	       unrunnable  what no live replica can run, for the log    (unrunnable.go)
+//	Keep   tend        reaps, cancels, hands back lost claims       (reap.go, own.go)
+//	       expire      attempts near their deadline                 (deadline.go, deaf.go)
+//	       record      results → store, in batches                  (record.go, refusal.go)
+//
+// Take ends as a drain begins, Keep when it is over (drain.go). An attempt (attempt.go) begins in execute.go, on a worker of
+// its pool (slots.go). What may stop it, and until when it may run, is in deadline.go. A pool whose work finds no room on
+// this machine is left to others for a moment (room.go).
+package work

@@ -1,0 +1,90 @@
+package work
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// haltGrace is how long work may take to end by itself when the replica is told to stop at once.
+	haltGrace = time.Second
+	// drainMargin is how long after its grace period the drain waits for work, before and after the work is told
+	// to end at once.
+	drainMargin = 2 * time.Second
+)
+
+// Drain ends the replica's work: what is claimed and not started is handed back, what runs may finish within the drain
+// timeout, the rest is stopped; such an attempt is lost, reason "drained", and on_lost decides at once. The error names
+// work that did not stop.
+func (s *Executor) Drain() error {
+	for _, f := range s.feeders {
+		f.handBackQueue()
+	}
+	s.recorder.makeRoom() // nothing more is taken
+	done := s.attempts.close()
+	s.log.Info("draining", "running", len(s.register.attempts()), "timeout", s.opt.DrainTimeout.String())
+	if s.finish(done, s.opt.DrainTimeout) {
+		return s.settle()
+	}
+	// Each handler has its own grace period to end and, if it is a process, is killed then.
+	if s.finish(done, s.stopAll(time.Time{})+drainMargin) {
+		return s.settle()
+	}
+	killBy := time.Now()
+	if s.halting() {
+		killBy = killBy.Add(haltGrace)
+	}
+	s.stopAll(killBy)
+	timer := time.NewTimer(time.Until(killBy) + drainMargin)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return s.settle()
+	case <-timer.C:
+	}
+	var deaf []string
+	for _, a := range s.register.attempts() {
+		deaf = append(deaf, a.name())
+	}
+	_ = s.settle()
+	return fmt.Errorf("scheduler: still running after the last wait: %s", strings.Join(deaf, ", "))
+}
+
+// halting reports whether the replica is told to stop at once.
+func (s *Executor) halting() bool {
+	select {
+	case <-s.halted:
+		return true
+	default:
+		return false
+	}
+}
+
+// finish waits for done, at most d, and no longer once the replica is told to stop at once.
+func (s *Executor) finish(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+	case <-s.halted:
+	}
+	return false
+}
+
+// settleTimeout bounds how long a stopping replica tries to record its last results.
+const settleTimeout = 10 * time.Second
+
+// settle waits until every result is acknowledged.
+func (s *Executor) settle() error {
+	timer := time.NewTimer(settleTimeout)
+	defer timer.Stop()
+	select {
+	case <-s.register.allRecorded():
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("scheduler: the store did not take the last results within %v; the others will find these tasks lost", settleTimeout)
+	}
+}

@@ -1,0 +1,121 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// start executes c on a slot of its pool that the caller has taken, and then what is queued in the pool, until the queue is
+// empty; then it frees the slot. Attempts outlive ctx: they end by themselves, or are stopped one by one.
+func (s *Executor) start(ctx context.Context, c claimed) {
+	ctx = context.WithoutCancel(ctx)
+	pool := c.task.Pool
+	s.register.start(c)
+	if s.attempts.enter() {
+		go s.work(ctx, c)
+		return
+	}
+	s.handBack(c)
+	s.slots.give(pool, 1)
+}
+
+// work executes c and then what is queued in its pool. A handler that ends its goroutine ends this one, too; then another
+// goroutine takes over the queue.
+func (s *Executor) work(ctx context.Context, c claimed) {
+	pool := c.task.Pool
+	defer func() {
+		if c, ok := s.feeders[pool].next(); ok {
+			go s.work(ctx, c)
+			return
+		}
+		s.slots.give(pool, 1)
+		s.attempts.leave()
+	}()
+	for ok := true; ok; c, ok = s.feeders[pool].next() {
+		s.execute(ctx, c)
+	}
+}
+
+// handBack makes a claimed task that was never started pending again.
+func (s *Executor) handBack(c claimed) {
+	s.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
+}
+
+// execute is the one path of every attempt: it checks the session, calls the handler with its context and deadline, and
+// records the result.
+func (s *Executor) execute(ctx context.Context, c claimed) {
+	w, ok := s.plan.Execution(c.task)
+	ses := s.member.Session()
+	if !ok || ses.ID != c.session || !ses.Trusted() || s.halting() {
+		// A replica that wakes late starts nothing: another one may have the row by now. Nor does a replica
+		// that is told to stop at once.
+		s.handBack(c)
+		return
+	}
+	t := c.task
+	t.Replica = s.opt.ID
+	t.IdempotencyKey = t.Key(s.plan.Set.Name)
+	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until}
+	if a.deadline(ses, s.clock).Until() <= s.lastGrace() {
+		s.handBack(c) // it would be told to stop at once, and be lost
+		return
+	}
+	ctx, end := a.begin(ctx)
+	a.bound = bound.New(ses.Trust, s.lastGrace(), a.bounds(ses, s.clock)...)
+	ctx = bound.With(ctx, a.bound)
+	s.register.run(a)
+	if s.member.Session() != ses {
+		s.tell([]*attempt{a}) // a deadline that a heartbeat has moved meanwhile
+	}
+	defer s.stopOnTime(a)()
+	out := newOutput(s.opt.OutputLimit)
+	s.metrics.Started(t, s.lag(t))
+	began := time.Now()
+	err := errGoexit
+	defer func() {
+		end()
+		took, result := time.Since(began), a.result(err, out.Bytes()).Kept()
+		s.foundRoom(t.Pool, result, err)
+		if result.Verdict != ledger.HandBack {
+			s.feeders[t.Pool].ended(took)
+		}
+		s.metrics.Ended(t, result, took)
+		s.recorder.add(c.session, t, result)
+		s.recorder.waitForRoom()
+	}()
+	err = run(ctx, w.Handler, t, out)
+}
+
+// foundRoom notes whether an attempt could be started. If there was no room for it, what is queued behind it is handed
+// back, too.
+func (s *Executor) foundRoom(pool string, r ledger.Result, err error) {
+	switch {
+	case r.Verdict != ledger.HandBack:
+		s.room.worked(pool)
+	case errors.Is(err, abort.ErrNoRoom):
+		s.room.refused(pool, err)
+		s.feeders[pool].handBackQueue()
+	}
+}
+
+// errGoexit is the outcome of a handler that called runtime.Goexit, as the FailNow of a test does.
+var errGoexit = errors.New("the handler ended its goroutine")
+
+// run calls the handler; a panic fails this attempt only, also one of a method of the error that it returns.
+func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(out, "panic: %v\n\n%s", p, debug.Stack())
+			err = panicked(fmt.Sprintf("panic: %v", p))
+		}
+	}()
+	return read(h.Run(ctx, t, out), out)
+}

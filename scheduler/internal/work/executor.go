@@ -1,0 +1,152 @@
+package work
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+// Options of an Executor. All of them are set; package scheduler has the defaults.
+type Options struct {
+	ID           string // of the replica
+	Workers      int
+	SessionTTL   time.Duration
+	DrainTimeout time.Duration
+	StopGrace    time.Duration
+	OutputLimit  int
+	Logger       *slog.Logger
+	Observer     Observer
+}
+
+// Executor is the work of a replica: it claims tasks, executes them and records their results.
+type Executor struct {
+	store   ledger.Tasks
+	opt     Options
+	on      Hooks
+	member  member
+	log     *slog.Logger
+	clock   *membership.Clock
+	locks   *membership.LockService
+	plan    *plan.Plan
+	metrics Observer
+
+	slots    *slots
+	room     room
+	feeders  map[string]*feeder
+	register *register
+	recorder *recorder
+	attempts gate
+	halt     sync.Once
+	halted   chan struct{} // closed when everything must stop at once
+
+	metUnknown      atomic.Bool   // a task that this replica has no handler for
+	nudgePoll       chan struct{} // look at the pools now
+	nudgeTend       chan struct{} // look at own rows and at those of expired sessions now
+	nudgeUnrunnable chan struct{} // look at tasks that no live replica can run now
+}
+
+// New makes the work of a replica. It starts no loop.
+func New(st ledger.Tasks, m member, lk *membership.LockService, p *plan.Plan, o Options, on Hooks) *Executor {
+	e := &Executor{
+		store: st, opt: o, on: on, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Observer,
+		room: room{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
+		nudgePoll: wake.Signal(), nudgeTend: wake.Signal(), nudgeUnrunnable: wake.Signal(),
+	}
+	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
+	e.slots.shut = e.room.shut
+	e.recorder = newRecorder(e)
+	for name, pool := range p.Pools {
+		e.feeders[name] = newFeeder(e, pool)
+	}
+	return e
+}
+
+// member is what an Executor needs of the replica's membership; *membership.Member is one.
+type member interface {
+	Clock() *membership.Clock
+	Session() *membership.Session
+	Draining() bool
+	StoreFailed(err error)
+	WatchEvery() time.Duration
+}
+
+// Hooks are called when something has changed.
+type Hooks struct {
+	Recorded func(job string, state jobs.State) // an attempt has ended; the state is that of its task then
+	Outdated func()                             // another configuration governs a pool
+}
+
+// Take claims tasks and starts them, until ctx is done. It logs those that no live replica can run.
+func (s *Executor) Take(ctx context.Context) { wake.Loops(ctx, s.poll, s.unrunnable, s.feed) }
+
+// Keep records the results of what was started, and stops what must stop, until ctx is done. It reaps the tasks of expired
+// sessions.
+func (s *Executor) Keep(ctx context.Context) { wake.Loops(ctx, s.tend, s.expire, s.recorder.run) }
+
+// feed keeps the workers of all pools busy until ctx is done.
+func (s *Executor) feed(ctx context.Context) {
+	var feeders []func(context.Context)
+	for _, f := range s.feeders {
+		feeders = append(feeders, f.run)
+	}
+	wake.Loops(ctx, feeders...)
+}
+
+// Halt stops everything that runs at once.
+func (s *Executor) Halt() { s.halt.Do(func() { close(s.halted) }) }
+
+// Halted is closed once Halt was called.
+func (s *Executor) Halted() <-chan struct{} { return s.halted }
+
+// Hold keeps a drain from ending until release is called; false once this replica was told to drain.
+func (s *Executor) Hold() (release func(), ok bool) {
+	return s.attempts.leave, !s.member.Draining() && s.attempts.enter()
+}
+
+// Condition says which pools have no room; not short: all have room.
+func (s *Executor) Condition() (c wire.Condition, short bool) { return s.room.condition() }
+
+// Running counts the attempts of each pool.
+func (s *Executor) Running() map[string]int { return s.register.attemptsByPool() }
+
+// GoBy gives each pool's feeder the definition that governs: that in others, else this replica's own.
+func (s *Executor) GoBy(others []ledger.OtherPool) {
+	rows := map[string]ledger.OtherPool{}
+	for _, row := range others {
+		rows[row.Name] = row
+	}
+	for name, f := range s.feeders {
+		g := f.pool.Governs()
+		if row, differs := rows[name]; differs {
+			g = f.pool.Under(row)
+		}
+		f.goBy(g)
+	}
+}
+
+// Wake makes the loops look now, and not with the next poll: at pools in which tasks were enqueued. Without pools they look
+// at all of them, and at what runs.
+func (s *Executor) Wake(pools ...string) {
+	if len(pools) == 0 {
+		wake.Send(s.nudgeTend)
+		wake.Send(s.nudgePoll)
+	}
+	for _, name := range pools {
+		s.wakeFeeder(name)
+	}
+}
+
+func (s *Executor) wakeFeeder(pool string) {
+	if f, ok := s.feeders[pool]; ok {
+		wake.Send(f.wake)
+	}
+}

@@ -1,0 +1,251 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+const (
+	// busyLimit is how long work waits behind a busy pool lock: its holder may have ended or hang.
+	busyLimit = 250 * time.Millisecond
+	// claimBatch is how many tasks one claim takes at most.
+	claimBatch = 500
+	// aheadFor is how much work to claim beyond the free workers: what they do in this time. With longer attempts, work is
+	// left to other replicas until a worker is free.
+	aheadFor = 50 * time.Millisecond
+	// queuedFor is how long a claimed task may wait for a worker before it is handed back.
+	queuedFor = time.Second
+)
+
+// feeder keeps one pool's workers busy: it claims in batches, and the register queues what is claimed.
+type feeder struct {
+	s    *Executor
+	pool *plan.Pool
+	wake chan struct{}
+	last time.Duration // how long the last claim took
+
+	mu        sync.Mutex
+	governs   plan.Governing // as it was learned last
+	took      time.Duration  // an attempt, as a moving average; 0 = none has ended yet
+	more      bool           // the last claim left work behind
+	skipJobs  []string       // what this replica cannot run, as candidates showed
+	byKind    bool           // they showed a kind, too, that it does not know
+	unskips   int            // how often the jobs were forgotten
+	vain      int            // claims in a row that could get nothing, though the pool has work
+	notBefore time.Time      // the poll wakes the feeder again
+	seen      lookout
+}
+
+func newFeeder(s *Executor, pool *plan.Pool) *feeder {
+	return &feeder{s: s, pool: pool, wake: make(chan struct{}, 1), governs: pool.Governs()}
+}
+
+// run claims when it is woken, until ctx is done.
+func (f *feeder) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.wake:
+		}
+		for ctx.Err() == nil && f.claim(ctx) {
+		}
+	}
+}
+
+// claim claims one batch and starts it; false when there is nothing to do until the next wake.
+//
+//  1. start queued tasks on workers that became free
+//  2. if tasks are wanted and work may begin: find out which tasks to claim (look)
+//  3. try for the pool's lock, for at most busyLimit
+//  4. claim, and remember the tasks that this replica cannot run
+//  5. queue the tasks and start those that have a worker, then release the lock
+func (f *feeder) claim(ctx context.Context) bool {
+	s := f.s
+	if s.register.queued(f.pool.Name) > 0 {
+		f.startQueued(ctx) // a slot was freed elsewhere
+	}
+	ses := s.member.Session()
+	want := f.wanted()
+	if want == 0 || !s.MayBegin() || s.locks.Blocks() || f.governed().Hash == "" {
+		return false
+	}
+	scope, under, asked, ok := f.look(ctx)
+	if !ok {
+		return false
+	}
+	defer s.register.claim()()
+	began := time.Now()
+	tried := func(r ledger.ClaimResult, tasks int) {
+		s.metrics.Claimed(ledger.ClaimTry{Pool: f.pool.Name, LockBackend: s.locks.Name(), Result: r, Tasks: tasks, Took: time.Since(began)})
+	}
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		tried(ledger.ClaimFailed, 0)
+		return false
+	}
+	inTurn := !s.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
+	// A drain does not cancel it: the tasks of a claim with no answer would stay running.
+	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	name := f.pool.Name
+	got, err := s.store.Claim(cctx, ledger.Claim{
+		Admission: s.admission(ses, map[string]plan.Governing{name: under}, map[string]int{name: want}),
+		Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: s.clock.Check,
+	})
+	cancel()
+	f.last = time.Since(began)
+	tried(claimResult(got, err), len(got.Tasks))
+	if err != nil {
+		unlock()
+		outdated := errors.Is(err, ledger.ErrOutdated)
+		f.back(asked, outdated)
+		if outdated {
+			s.on.Outdated() // govern learns which definition holds
+		}
+		s.member.StoreFailed(err)
+		return false
+	}
+	learned := f.skip(asked, got.Foreign)
+	f.back(asked, !learned && len(got.Tasks) == 0 && len(got.Foreign) > 0)
+	f.push(ctx, ses, got) // before the lock is released: its service may hang
+	unlock()
+	if again := got.More && (learned || len(got.Tasks) > 0); again || scope.Within == nil {
+		return again
+	}
+	f.lookOn()
+	return len(got.Tasks) > 0
+}
+
+// wanted is how many tasks to claim: one for each free worker, and some ahead. It is 0 while the pool's work
+// is left to others: tasks claimed ahead would only wait here.
+func (f *feeder) wanted() int {
+	free := f.s.slots.room(f.pool.Name)
+	if f.s.room.shut(f.pool.Name) {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(0, min(free+f.ahead()-f.s.register.queued(f.pool.Name), claimBatch))
+}
+
+// lock tries for the pool's claim lock. It waits for a busy one at most busyLimit; then the row decides alone. The row
+// decides alone, too, while the lock service is away, unless the replica must wait for it.
+func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
+	s := f.s
+	nothing := func() {}
+	if s.locks.Replaced() {
+		return nothing, nil
+	}
+	for began, wait := time.Now(), time.Millisecond; ; wait *= 2 {
+		lctx, cancel := context.WithTimeout(ctx, busyLimit)
+		attempts, err := s.locks.Try(lctx, locks.Request{Key: "sys/pool/" + f.pool.Name, Meta: s.opt.ID})
+		slow := lctx.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil && attempts[0].Lease != nil { // also when it came late: nothing else would release it
+			s.locks.Failed(nil)
+			return func() { f.unlock(ctx, attempts[0].Lease) }, nil
+		}
+		if slow && !s.locks.Required {
+			return nothing, nil // balance finds out whether the service is down
+		}
+		if s.locks.Failed(err) {
+			if s.locks.Required || ctx.Err() != nil {
+				return nil, err
+			}
+			return nothing, nil
+		}
+		left := busyLimit - time.Since(began)
+		if left <= 0 {
+			return nothing, nil
+		}
+		if !wake.Wait(ctx, min(wait+rand.N(wait), left), nil) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_ = f.s.locks.Release(ctx, lease) // a lost lease ends by itself, and correctness does not depend on it
+}
+
+// push queues what was claimed and starts as many tasks of it as there are workers.
+func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.Claimed) {
+	f.mu.Lock()
+	f.more = got.More && len(got.Tasks) > 0
+	f.mu.Unlock()
+	for _, t := range got.Tasks {
+		f.s.register.queue(claimed{t.Task, ses.ID, t.Until, time.Now()})
+	}
+	f.startQueued(ctx)
+}
+
+// startQueued starts as many queued tasks as there are workers; for the rest, slots wakes the feeder when one is free. While
+// the pool's work is left to others all of them are handed back: they were claimed while a start found no room.
+func (f *feeder) startQueued(ctx context.Context) {
+	if f.s.room.shut(f.pool.Name) {
+		f.handBackQueue()
+		return
+	}
+	for f.s.slots.take(f.pool.Name, 1) == 1 {
+		c, ok := f.next()
+		if !ok {
+			f.s.slots.give(f.pool.Name, 1)
+			return
+		}
+		f.s.start(ctx, c)
+	}
+}
+
+// ahead is how many tasks to claim beyond the free workers. In limited pools it is 0: a claimed task takes a place from
+// other replicas. The caller holds f.mu.
+func (f *feeder) ahead() int {
+	if f.governs.MaxRunning > 0 || f.took == 0 {
+		return 0
+	}
+	return min(f.pool.Workers*int(aheadFor/f.took), claimBatch)
+}
+
+// ended adds the duration of an attempt to the average.
+func (f *feeder) ended(took time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	took = max(took, time.Microsecond)
+	if f.took == 0 {
+		f.took = took
+	}
+	f.took += (took - f.took) / 8
+}
+
+// next takes a claimed task from the queue, and wakes the feeder when it runs low.
+func (f *feeder) next() (claimed, bool) {
+	c, of, ok := f.s.register.next(f.pool.Name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.more && of <= f.ahead()/2 {
+		wake.Send(f.wake)
+	}
+	return c, ok
+}
+
+// handBackQueue hands back all that is claimed and not started.
+func (f *feeder) handBackQueue() { f.handBackOverdue(0) }
+
+// handBackOverdue hands back the tasks that have waited so long for a worker: the workers have become slower.
+func (f *feeder) handBackOverdue(waited time.Duration) {
+	for _, c := range f.s.register.unqueue(f.pool.Name, waited) {
+		f.s.handBack(c)
+	}
+}

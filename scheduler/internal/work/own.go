@@ -1,0 +1,85 @@
+package work
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+)
+
+// orphans are running rows of the own session that the register does not have: claims whose answer was lost. The value is
+// when the row was first read.
+type orphans map[claimKey]time.Time
+
+// ownRows reads which tasks the store says are running here, stops those that are cancelled, and hands back those that
+// the register does not have.
+func (s *Executor) ownRows(ctx context.Context, unknown orphans) {
+	ctx, cancel := context.WithTimeout(ctx, rowsCall)
+	defer cancel()
+	ses := s.member.Session()
+	rows, err := s.store.Own(ctx, ses.ID)
+	if err != nil {
+		s.member.StoreFailed(err)
+		return
+	}
+	read := time.Now()
+	orphaned := orphans{}
+	var back []ledger.Result
+	for _, row := range rows {
+		key := claimKey{row.TaskID, row.Token}
+		state, a := s.register.find(key)
+		if a != nil && row.Cancel != "" {
+			a.stopCancelled(row.Cancel)
+		}
+		if state != taskUnknown {
+			continue
+		}
+		since, seen := unknown[key]
+		if !seen {
+			since = read
+		}
+		orphaned[key] = since
+		// Every transaction that was under way when it was first seen has ended since.
+		if seen && !s.register.claimingSince(since) && read.Sub(since) >= s.opt.SessionTTL/3 {
+			back = append(back, unheard(row))
+		}
+	}
+	clear(unknown)
+	maps.Copy(unknown, orphaned)
+	s.finishUnheard(ctx, ses, back)
+}
+
+// Leave hands back the tasks that the store says are running here when nothing runs any more: claims whose answer was
+// lost. It returns how many attempts go on although they were told to stop.
+func (s *Executor) Leave(ctx context.Context) (running int) {
+	ses := s.member.Session()
+	rows, err := s.store.Own(ctx, ses.ID)
+	if err != nil {
+		rows = nil // the end of the session, or its expiry, hands them back
+	}
+	var back []ledger.Result
+	for _, row := range rows {
+		if state, _ := s.register.find(claimKey{row.TaskID, row.Token}); state == taskUnknown {
+			back = append(back, unheard(row))
+		}
+	}
+	s.finishUnheard(ctx, ses, back)
+	return len(s.register.attempts())
+}
+
+func (s *Executor) finishUnheard(ctx context.Context, ses *membership.Session, back []ledger.Result) {
+	if len(back) == 0 {
+		return
+	}
+	if _, err := s.store.Finish(ctx, ses.ID, back); err != nil {
+		s.member.StoreFailed(err)
+	}
+}
+
+// unheard hands back a task whose claim had no answer.
+func unheard(row ledger.Own) ledger.Result {
+	return ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost", Code: reason.ClaimLost}
+}

@@ -1,0 +1,47 @@
+package work
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+const (
+	rowsCall  = 5 * time.Second // for one call that reads rows of this replica; one slow call must not take the time of the others
+	reapBatch = 500
+	reapCall  = 3 * rowsCall // about twenty statements, each of which may take some hundred milliseconds
+)
+
+// tend looks after the tasks that run, each second or more often, until ctx is done: it reaps the tasks of expired sessions,
+// stops own tasks that are cancelled, and hands back claims whose answer was lost.
+func (s *Executor) tend(ctx context.Context) {
+	orphans := orphans{}
+	for wake.Wait(ctx, s.member.WatchEvery(), s.nudgeTend) {
+		s.reap(ctx)
+		s.ownRows(ctx, orphans)
+	}
+}
+
+// reap ends the attempts of expired sessions; a task may become pending again for another attempt.
+func (s *Executor) reap(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reapCall)
+	defer cancel()
+	reaped, err := s.store.Reap(ctx, reapBatch)
+	switch {
+	case err == nil:
+	case refusal(err): // of some of them; the others are written
+		s.log.Error("the store refuses what is to become of a dead replica's tasks; it is tried again", "refusal", err)
+	default:
+		s.member.StoreFailed(err)
+	}
+	for _, r := range reaped {
+		s.metrics.Reaped(r)
+		s.log.Warn("attempt lost with its replica", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
+			"replica", r.Replica, "state", r.Task.State, "reason", r.Task.Reason)
+		if r.Task.State == jobs.StatePending {
+			s.wakeFeeder(r.Task.Pool)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+const (
+	recordBatch   = 256
+	recordBytes   = 4 << 20 // of errors and outputs in a batch
+	recordCall    = 5 * time.Second
+	recordBacklog = 10_000 // with more than that, workers wait before they take more: the store is the bottleneck
+	recordRetry   = 250 * time.Millisecond
+)
+
+// recorder writes results in batches: results that come in while one batch is written make the next. A
+// result stays here until the store has acknowledged it, however long the store is away.
+type recorder struct {
+	s *Executor
+
+	// Of run alone:
+	refused int              // times in a row that the store refused something
+	aside   []outcome        // refused, to be tried again
+	again   <-chan time.Time // when; nil: never
+
+	mu      sync.Mutex
+	room    sync.Cond
+	endless bool // no caller waits for room any more
+	pending []outcome
+	ready   chan struct{}
+}
+
+type outcome struct {
+	session string
+	task    jobs.Task
+	result  ledger.Result
+}
+
+func newRecorder(s *Executor) *recorder {
+	r := &recorder{s: s, ready: make(chan struct{}, 1)}
+	r.room.L = &r.mu
+	return r
+}
+
+// add adds a result. It never waits: the caller may have other tasks to hand back.
+func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
+	r.s.register.record(t)
+	r.mu.Lock()
+	r.pending = append(r.pending, outcome{session, t, result})
+	r.mu.Unlock()
+	wake.Send(r.ready)
+}
+
+// waitForRoom waits while the backlog is full: for workers, before they take more.
+func (r *recorder) waitForRoom() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.pending) >= recordBacklog && !r.endless {
+		r.room.Wait()
+	}
+}
+
+// makeRoom ends all waits for room, now and later.
+func (r *recorder) makeRoom() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endless = true
+	r.room.Broadcast()
+}
+
+// errTooSlow: a batch was not written in time. A smaller one may be.
+var errTooSlow = errors.New("not recorded in time")
+
+// run writes results until ctx is done.
+func (r *recorder) run(ctx context.Context) {
+	defer r.makeRoom()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.ready:
+		case <-r.again:
+			r.putBack()
+		}
+		for batch := r.take(); len(batch) > 0; batch = r.take() {
+			if !r.record(ctx, batch) {
+				return
+			}
+		}
+	}
+}
+
+// take removes the next batch: results of one session, and not too much text.
+func (r *recorder) take() []outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, bytes := 0, 0
+	for n < min(len(r.pending), recordBatch) && r.pending[n].session == r.pending[0].session {
+		bytes += len(r.pending[n].result.Error) + len(r.pending[n].result.Output)
+		if n > 0 && bytes > recordBytes {
+			break
+		}
+		n++
+	}
+	batch := r.pending[:n:n]
+	r.pending = r.pending[n:]
+	r.room.Broadcast()
+	return batch
+}
+
+// write returns nil once the store has acknowledged the batch: while the store is away, it
+// asks again. Other errors: the store's refusal, which changes nothing; errTooSlow for several results
+// that were not written in time; or ctx is done.
+func (r *recorder) write(ctx context.Context, batch []outcome) error {
+	for {
+		finished, err := r.finish(ctx, batch)
+		if err == nil {
+			for i, f := range finished {
+				r.s.register.recorded(batch[i].task)
+				r.s.recorded(batch[i], f)
+			}
+			return nil
+		}
+		if refusal(err) {
+			return err
+		}
+		r.s.member.StoreFailed(err)
+		if errors.Is(err, context.DeadlineExceeded) && len(batch) > 1 {
+			return errTooSlow
+		}
+		if !wake.Wait(ctx, recordRetry, nil) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finished, error) {
+	results := make([]ledger.Result, len(batch))
+	for i, o := range batch {
+		results[i] = o.result
+		if o.result.Verdict == ledger.Again {
+			results[i].Now = r.s.clock.Now()
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordCall)
+	defer cancel()
+	finished, err := r.s.store.Finish(ctx, batch[0].session, results)
+	if err != nil && ctx.Err() != nil { // any error of a call whose time is over
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return finished, err
+}
+
+// recorded logs and counts a result, and wakes what waits for the slot that became free.
+func (s *Executor) recorded(o outcome, f ledger.Finished) {
+	s.metrics.Recorded(o.task, o.result, f)
+	if f.Finish == ledger.Fenced {
+		s.log.Warn("result refused: another replica owns the task now", "task", o.task.ID, "job", o.task.Job,
+			"token", o.task.Token, "state", o.result.State)
+		return
+	}
+	if o.result.Verdict == ledger.HandBack {
+		return
+	}
+	attrs := []any{"state", o.result.State, "pool", o.task.Pool}
+	if f.Finish == ledger.Late {
+		attrs = append(attrs, "late", true)
+	}
+	if o.task.Job != "" {
+		attrs = append(attrs, "job", o.task.Job, "at", o.task.ScheduledAt)
+	}
+	attrs = append(attrs, "task", o.task.ID, "attempt", o.task.Attempt)
+	if o.result.Reason != "" {
+		attrs = append(attrs, "reason", o.result.Reason)
+	}
+	if o.result.Error != "" {
+		attrs = append(attrs, "error", o.result.Error)
+	}
+	if o.result.Verdict == ledger.Again {
+		attrs = append(attrs, "retry_in", o.result.RetryIn.Round(time.Millisecond).String())
+	}
+	level := slog.LevelInfo
+	if f.Task.State == jobs.StateFailed {
+		level = slog.LevelWarn // no further attempt is due
+	}
+	s.log.Log(context.Background(), level, "attempt ended", attrs...)
+	if f.Task.State == jobs.StatePending {
+		wake.Send(s.nudgePoll)
+	}
+	s.on.Recorded(o.task.Job, f.Task.State)
+}

@@ -1,0 +1,77 @@
+package work
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
+)
+
+// Each attempt that has ended has a line in the log, and so has a result that is fenced; a task that was handed back has
+// none. Observer is told of all of them.
+func TestWhatIsSaidOfARecordedResult(t *testing.T) {
+	at := replicatest.Time("12:00:00")
+	ofJob := jobs.Task{ID: "1", Job: "j", Pool: "p", ScheduledAt: at, Attempt: 2, Token: 7}
+	ofPool := jobs.Task{ID: "2", Pool: "p", Attempt: 1, Token: 8}
+	failed := ledger.Result{Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "timeout", Error: "no luck"}
+	became := func(f ledger.Finish, s jobs.State) ledger.Finished {
+		return ledger.Finished{Finish: f, Task: jobs.Task{State: s}}
+	}
+	for what, c := range map[string]struct {
+		task  jobs.Task
+		r     ledger.Result
+		f     ledger.Finished
+		want  string
+		polls bool
+	}{
+		"of a job":            {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p job=j at=" + at.String() + " task=1 attempt=2", false},
+		"of another job":      {jobs.Task{ID: "3", Job: "k", Pool: "p"}, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p job=k at=" + time.Time{}.String() + " task=3 attempt=0", false},
+		"of a pool":           {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p task=2 attempt=1", false},
+		"failed":              {ofPool, failed, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 reason=timeout error=no luck", false},
+		"failed, no reason":   {ofPool, ledger.Result{State: jobs.StateFailed, Error: "no luck"}, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 error=no luck", false},
+		"failed, no error":    {ofPool, ledger.Result{State: jobs.StateFailed, Reason: "timeout"}, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 reason=timeout", false},
+		"lost":                {ofPool, ledger.Result{Verdict: ledger.Died, State: jobs.StateLost}, became(ledger.Recorded, jobs.StateLost), "attempt ended state=lost pool=p task=2 attempt=1", false},
+		"late":                {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Late, jobs.StateSucceeded), "attempt ended state=succeeded pool=p late=true task=2 attempt=1", false},
+		"again":               {ofPool, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute + time.Microsecond}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p task=2 attempt=1 retry_in=1m0s", true},
+		"of a job, again":     {ofJob, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p job=j at=" + at.String() + " task=1 attempt=2 retry_in=0s", true},
+		"refused":             {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Fenced, ""), "result refused: another replica owns the task now task=1 job=j token=7 state=succeeded", false},
+		"handed back":         {ofJob, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Recorded, jobs.StatePending), "", false},
+		"handed back, fenced": {ofPool, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Fenced, ""), "result refused: another replica owns the task now task=2 job= token=8 state=", false},
+	} {
+		log, m := &replicatest.Lines{}, &observed{}
+		s := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
+		s.work.log, s.work.metrics = slog.New(log), m
+		var recorded []string
+		s.work.on.Recorded = func(job string, state jobs.State) { recorded = append(recorded, fmt.Sprintf("%q %s", job, state)) }
+		s.work.recorded(outcome{"session", c.task, c.r}, c.f)
+		if got := strings.Join(log.Take(), "\n"); got != c.want {
+			t.Errorf("%s: said is %q, want %q", what, got, c.want)
+		}
+		warnings := &replicatest.Warnings{}
+		other := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
+		other.work.log = slog.New(warnings)
+		other.work.recorded(outcome{"session", c.task, c.r}, c.f)
+		if warned := len(warnings.Take()) > 0; warned != (strings.HasPrefix(what, "failed") || c.f.Finish == ledger.Fenced) {
+			t.Errorf("%s: it is a warning: %v", what, warned)
+		}
+		if want := []string{fmt.Sprintf("%s %s is %s", c.task.ID, c.r.Verdict, c.f.Finish)}; !slices.Equal(m.all, want) {
+			t.Errorf("%s: metrics are told %q", what, m.all)
+		}
+		if polls := len(s.work.nudgePoll) > 0; polls != c.polls {
+			t.Errorf("%s: the poll is woken: %t", what, polls)
+		}
+		var told []string
+		if c.f.Finish != ledger.Fenced && c.r.Verdict != ledger.HandBack {
+			told = []string{fmt.Sprintf("%q %s", c.task.Job, c.f.Task.State)}
+		}
+		if !slices.Equal(recorded, told) {
+			t.Errorf("%s: the other parts are told %q, want %q", what, recorded, told)
+		}
+	}
+}

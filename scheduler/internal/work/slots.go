@@ -1,0 +1,90 @@
+package work
+
+import (
+	"sync"
+
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+)
+
+// slots counts attempts: at most total in this replica, at most its workers in each pool.
+//
+// Those of notifications are not among the total: a receiver that does not answer keeps them long, and they
+// must delay nothing else.
+type slots struct {
+	mu     sync.Mutex
+	free   int
+	pools  map[string]int // free ones
+	starve map[string]bool
+	shut   func(pool string) bool // while true, none of the pool is free; nil: never
+	freed  func(pool string)      // called, without the lock, for a pool that got fewer than it asked for
+}
+
+func newSlots(total int, p *plan.Plan, freed func(pool string)) *slots {
+	s := &slots{free: total, pools: map[string]int{}, starve: map[string]bool{}, freed: freed}
+	for name, pool := range p.Pools {
+		s.pools[name] = pool.Workers
+	}
+	return s
+}
+
+// take takes up to n slots of pool and returns how many it got.
+func (s *slots) take(pool string, n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := min(n, s.left(pool))
+	s.pools[pool] -= got
+	if counts(pool) {
+		s.free -= got
+	}
+	if got < n {
+		s.starve[pool] = true
+	}
+	return got
+}
+
+// room is how many slots of pool are free now.
+func (s *slots) room(pool string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	room := s.left(pool)
+	if room == 0 {
+		s.starve[pool] = true
+	}
+	return room
+}
+
+// left is how many slots of pool are free. The caller holds s.mu.
+func (s *slots) left(pool string) int {
+	if s.shut != nil && s.shut(pool) {
+		return 0
+	}
+	if counts(pool) {
+		return max(0, min(s.free, s.pools[pool]))
+	}
+	return max(0, s.pools[pool])
+}
+
+// counts reports whether attempts of pool are among the total.
+func counts(pool string) bool { return pool != naming.NotificationsPool }
+
+// give returns n slots of pool.
+func (s *slots) give(pool string, n int) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.pools[pool] += n
+	if counts(pool) {
+		s.free += n
+	}
+	hungry := make([]string, 0, len(s.starve))
+	for name := range s.starve {
+		hungry = append(hungry, name)
+	}
+	clear(s.starve)
+	s.mu.Unlock()
+	for _, name := range hungry {
+		s.freed(name)
+	}
+}

@@ -1,0 +1,87 @@
+package work
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+const (
+	unrunnableEvery = time.Minute
+	// unrunnableAgain is the shortest time between two log lines about the same pool and kind.
+	unrunnableAgain = time.Hour
+	// unrunnableLines is how many kinds are logged after one look; the others are logged a minute later.
+	unrunnableLines = 50
+)
+
+// unrunnable logs tasks that are due and that no live replica has a handler for, until ctx is done. It looks as soon as
+// this replica meets the first task that it cannot run itself, and each minute from then on, until every task has a
+// replica that can run it: then it looks again when this replica meets the next one, at least a minute later.
+func (s *Executor) unrunnable(ctx context.Context) {
+	said := map[[2]string]time.Time{}
+	for again := s.nudgeUnrunnable; wake.Wait(ctx, unrunnableEvery, again); {
+		again = s.nudgeUnrunnable
+		if !s.metUnknown.Load() || !s.member.Session().Trusted() {
+			continue
+		}
+		cctx, cancel := context.WithTimeout(ctx, rowsCall)
+		pools, err := s.store.Pools(cctx)
+		cancel()
+		if err != nil {
+			s.member.StoreFailed(err)
+			continue
+		}
+		if !slices.ContainsFunc(pools, func(p ledger.PoolStatus) bool { return len(p.Unrunnable) > 0 }) {
+			s.forgetUnknown(pools)
+			again = nil
+		}
+		maps.DeleteFunc(said, func(_ [2]string, at time.Time) bool { return time.Since(at) >= unrunnableAgain })
+		lines := 0
+		for _, p := range pools {
+			for _, u := range p.Unrunnable {
+				key := [2]string{p.Name, u.Kind}
+				if _, before := said[key]; before || lines == unrunnableLines {
+					continue
+				}
+				lines++
+				said[key] = time.Now()
+				s.sayUnrunnable(p, u)
+			}
+		}
+	}
+}
+
+func (s *Executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
+	what := "tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them"
+	switch {
+	case p.Hash == "":
+		what = "tasks wait for nobody: no live configuration has their pool; start a replica that has it, or cancel them"
+	case p.Kinds != nil && len(p.Kinds) == 0:
+		what = "tasks wait for nobody: their pool has no handler in any live replica; " + ledger.GiveHandler + ", or cancel them"
+	case u.Kind == "":
+		what = "tasks wait for nobody: they have no kind, and no live replica has a handler for those; start one that has, or cancel them"
+	}
+	s.log.Warn(what, "pool", p.Name, "kind", u.Kind, "tasks", u.Tasks, "since", u.Since.Format(time.RFC3339))
+}
+
+// forgetUnknown is called when every task has a replica that can run it. Tasks that this replica has no handler for are met
+// again where they were forgotten; in pools in which others have work they are remembered.
+func (s *Executor) forgetUnknown(pools []ledger.PoolStatus) {
+	s.metUnknown.Store(false) // before the pools are asked for all kinds: what is met from then on counts
+	for _, p := range pools {
+		if f, ours := s.feeders[p.Name]; ours && f.askForAll(p.Pending == 0) {
+			s.metUnknown.Store(true)
+		}
+	}
+}
+
+// meetUnknown notes that there is a task that this replica has no handler for.
+func (s *Executor) meetUnknown() {
+	if s.metUnknown.CompareAndSwap(false, true) {
+		wake.Send(s.nudgeUnrunnable)
+	}
+}
