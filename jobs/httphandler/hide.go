@@ -76,17 +76,17 @@ func (h hidden) first(said string, n int) string {
 	if len(h.exact)+len(h.folded) == 0 {
 		return said[:n]
 	}
-	secret, found := make([]bool, len(said)), false
+	secret := make([]bool, len(said))
 	for l := range layers(said) {
 		for _, form := range h.exact {
-			found = l.mark(l.text, form, secret) || found
+			l.mark(l.text, form, secret)
 		}
 		folded := fold(l.text)
 		for _, form := range h.folded {
-			found = l.mark(folded, form, secret) || found
+			l.mark(folded, form, secret)
 		}
 	}
-	if !found {
+	if !slices.Contains(secret, true) {
 		return said[:n]
 	}
 	var shown strings.Builder
@@ -101,15 +101,7 @@ func (h hidden) first(said string, n int) string {
 	return shown.String()
 }
 
-// error is err with a text that may be shown.
-func (h hidden) error(err error) error {
-	if shown := h.text(err.Error()); shown != err.Error() {
-		return retold{err, shown}
-	}
-	return err
-}
-
-// retold is an error with another text.
+// retold is an error with a text that may be shown.
 type retold struct {
 	error
 	text string

@@ -88,7 +88,7 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	case errors.Is(context.Cause(limited), errTimeout):
 		return fmt.Errorf("%s: no complete answer within %v", h, h.request.Timeout)
 	}
-	return fmt.Errorf("%s: %w", h, h.hidden.error(err))
+	return fmt.Errorf("%s: %w", h, retold{err, h.hidden.text(err.Error())})
 }
 
 var (

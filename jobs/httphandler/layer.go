@@ -143,13 +143,13 @@ func fold(text string) string {
 
 // mark marks the part of the original that stands for form, which is looked up in text: the layer's, perhaps
 // folded.
-func (l layer) mark(text, form string, secret []bool) (found bool) {
+func (l layer) mark(text, form string, secret []bool) {
 	for at := 0; ; {
 		i := strings.Index(text[at:], form)
 		if i < 0 {
-			return found
+			return
 		}
-		at, found = at+i+len(form), true
+		at += i + len(form)
 		end := at
 		for l.from[end] == l.from[at-1] { // an escape that stands for more bytes is marked as a whole
 			end++

@@ -33,7 +33,7 @@ type dialer struct {
 }
 
 func newDialer(timeout time.Duration, settings *tls.Config) *dialer {
-	return &dialer{timeout: timeout, tls: settings, hopeless: make(chan struct{})}
+	return &dialer{timeout: timeout, tls: settings, hosts: newHosts(), hopeless: make(chan struct{})}
 }
 
 // dial is the library's Dialer.

@@ -134,7 +134,6 @@ func TestDialWithTLS(t *testing.T) {
 		settings := a.TLS()
 		settings.ServerName = c.set
 		g := newDialer(ttl, settings)
-		g.hosts = newHosts()
 		if err := g.hosts.Init([]string{net.JoinHostPort(c.listed, port)}); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +151,6 @@ func TestDialWithTLS(t *testing.T) {
 
 	// The session ends while a connection is being made.
 	g := newDialer(ttl, a.TLS())
-	g.hosts = newHosts()
 	if err := g.hosts.Init([]string{addr}); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +180,6 @@ func TestHopeless(t *testing.T) {
 		"one has accepted before": {[]string{open, shut, shut, shut}, false},
 	} {
 		g := newDialer(ttl, nil)
-		g.hosts = newHosts()
 		if err := g.hosts.Init([]string{open, shut}); err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +249,7 @@ func TestTheLastAnswer(t *testing.T) {
 }
 
 // Bytes shorter than a request are passed on as they are. A closed dialer closes its connection, if it has one.
-func TestAGateIsClosed(t *testing.T) {
+func TestADialerIsClosed(t *testing.T) {
 	t.Parallel()
 	g := newDialer(time.Second, nil)
 	if g.closed() {

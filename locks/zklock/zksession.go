@@ -51,9 +51,7 @@ func newZKSession(timeout time.Duration, settings *tls.Config) *zkSession {
 
 // connect starts the library's connection and the goroutine that ends it.
 func (t *zkSession) connect(servers []string, timeout time.Duration) error {
-	hosts := newHosts()
-	t.dialer.hosts = hosts
-	conn, events, err := zk.Connect(servers, timeout, zk.WithHostProvider(hosts), zk.WithDialer(t.dialer.dial),
+	conn, events, err := zk.Connect(servers, timeout, zk.WithHostProvider(t.dialer.hosts), zk.WithDialer(t.dialer.dial),
 		zk.WithEventCallback(t.event), zk.WithLogger(t.dialer), zk.WithLogInfo(false))
 	if err != nil {
 		close(t.done)

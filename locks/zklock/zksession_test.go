@@ -89,7 +89,6 @@ func TestNoDialAfterExpiry(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
 	tn := newZKSession(ttl, nil)
-	tn.dialer.hosts = newHosts()
 	conn, err := tn.dialer.dial("tcp", addr, time.Second)
 	if err != nil {
 		t.Fatal(err)

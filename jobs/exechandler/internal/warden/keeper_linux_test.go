@@ -212,6 +212,11 @@ func TestBelow(t *testing.T) {
 	if diff := cmp.Diff(want, all.below(10)); diff != "" {
 		t.Errorf("below 10 (−want +got):\n%s", diff)
 	}
+	// The number of the parent was used again, for a descendant.
+	around := table{10: {pid: 10, parent: 21}, 20: {pid: 20, parent: 10}, 21: {pid: 21, parent: 20}}
+	if diff := cmp.Diff(map[int]int{20: 20, 21: 20}, around.below(10)); diff != "" {
+		t.Errorf("below 10, whose parent is below it (−want +got):\n%s", diff)
+	}
 	self := listProcesses()[os.Getpid()]
 	if self.parent != os.Getppid() || self.group != unix.Getpgrp() {
 		t.Errorf("this process is %+v", self)

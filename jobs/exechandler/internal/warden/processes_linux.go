@@ -55,31 +55,23 @@ func readProcess(pid int) (entry, bool) {
 // below returns the processes that descend from the given one, each with the child of it that it
 // descends from.
 func (all table) below(ancestor int) map[int]int {
+	children := map[int][]int{}
+	for pid, p := range all {
+		children[p.parent] = append(children[p.parent], pid)
+	}
 	branch := map[int]int{}
-	for pid := range all {
-		var path []int
-		top := 0
-		for at := pid; at > 1 && len(path) <= len(all); {
-			if known, ok := branch[at]; ok {
-				top = known
-				break
-			}
-			path = append(path, at)
-			p, ok := all[at]
-			if !ok {
-				break
-			}
-			if p.parent == ancestor {
-				top = at
-				break
-			}
-			at = p.parent
+	var walk func(pid, top int)
+	walk = func(pid, top int) {
+		if pid == ancestor || branch[pid] != 0 { // a number may be used again while processes are listed
+			return
 		}
-		if top != 0 {
-			for _, at := range path {
-				branch[at] = top
-			}
+		branch[pid] = top
+		for _, child := range children[pid] {
+			walk(child, top)
 		}
+	}
+	for _, child := range children[ancestor] {
+		walk(child, child)
 	}
 	return branch
 }
