@@ -29,9 +29,7 @@ func newPoolsListCommand(a *app) *cobra.Command {
 	})
 }
 
-type setPool = func(*client.Client, context.Context, string) (wire.Pool, error)
-
-func newPoolsOverrideCommand(a *app, verb, short string, set setPool) *cobra.Command {
+func newPoolsOverrideCommand(a *app, verb, short string, set request[wire.Pool]) *cobra.Command {
 	return newOverrideCommand(a, setting[wire.Pool]{
 		use: verb + " POOL", short: short, set: set, reset: (*client.Client).ResetPool,
 		long:    ", on all replicas. Running tasks go on. This overrides the configuration until --reset.",
@@ -50,12 +48,10 @@ func poolState(p wire.Pool) string {
 }
 
 func newReplicasCommand(a *app) *cobra.Command {
-	return group("replicas", "Show the replicas", newReplicasListCommand(a))
-}
-
-func newReplicasListCommand(a *app) *cobra.Command {
-	cmd := newListCommand(a, listing[wire.Replica]{
-		short:   "List the replicas, and expired ones whose tasks are not reaped yet",
+	return group("replicas", "Show the replicas", newListCommand(a, listing[wire.Replica]{
+		short: "List the replicas, and expired ones whose tasks are not reaped yet",
+		more: ".\n\nLOAD is the number of the replica's load of a configuration; each start is a load. The live replica with the highest\n" +
+			"number governs. A replica with a lower number may have the same file; if its jobs differ, its /readyz and log say so.",
 		heading: "REPLICA STATE PROCESS ADDRESS WORKERS VERSION LOAD JOINED SEEN LABELS",
 		fetch:   (*client.Client).Replicas,
 		row: func(r wire.Replica) []string {
@@ -64,20 +60,14 @@ func newReplicasListCommand(a *app) *cobra.Command {
 				number(int(r.Config)), a.ago(r.JoinedAt), a.ago(r.SeenAt), pairs(r.Labels),
 			}
 		},
-	})
-	cmd.Long = cmd.Short + ".\n\nLOAD is the number of the replica's load of a configuration; each start is a load. The live replica with the highest\n" +
-		"number governs. A replica with a lower number may have the same file; if its jobs differ, its /readyz and log say so."
-	return cmd
+	}))
 }
 
 func newLocksCommand(a *app) *cobra.Command {
-	return group("locks", "Show the locks and their holders", newLocksListCommand(a))
-}
-
-func newLocksListCommand(a *app) *cobra.Command {
 	var prefix string
-	cmd := newListCommand(a, listing[wire.Lock]{
+	list := newListCommand(a, listing[wire.Lock]{
 		short:   "List the locks that are held",
+		more:    ": those of the scheduler itself below sys/, those of jobs and programs below user/.",
 		heading: "LOCK OWNER TOKEN HELD NOTE",
 		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[wire.Lock], error) {
 			return c.Locks(ctx, prefix, p)
@@ -86,9 +76,8 @@ func newLocksListCommand(a *app) *cobra.Command {
 			return []string{l.Key, l.Owner, fmt.Sprint(l.Token), a.ago(l.Since), l.Meta}
 		},
 	})
-	cmd.Long = "List the locks that are held: those of the scheduler itself below sys/, those of jobs and programs below user/."
-	cmd.Flags().StringVar(&prefix, "prefix", "", "only keys that begin with `PREFIX`")
-	return cmd
+	list.Flags().StringVar(&prefix, "prefix", "", "only keys that begin with `PREFIX`")
+	return group("locks", "Show the locks and their holders", list)
 }
 
 func newAuditCommand(a *app) *cobra.Command {

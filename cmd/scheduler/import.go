@@ -18,10 +18,6 @@ import (
 const maxCrontab = 1 << 20
 
 func newImportCommand(a *app) *cobra.Command {
-	return group("import", "Convert another scheduler's configuration", newImportCrontabCommand(a))
-}
-
-func newImportCrontabCommand(a *app) *cobra.Command {
 	var user, system bool
 	var timezone string
 	cmd := &cobra.Command{
@@ -67,7 +63,7 @@ func newImportCrontabCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&user, "user", false, "lines are schedule and command, as in crontab -l")
 	cmd.Flags().BoolVar(&system, "system", false, "lines are schedule, user and command, as in /etc/crontab")
 	cmd.Flags().StringVar(&timezone, "timezone", "", "IANA `ZONE` that cron ran in (default this machine's)")
-	return cmd
+	return group("import", "Convert another scheduler's configuration", cmd)
 }
 
 func (a *app) readCrontab(path string) (string, error) {

@@ -76,9 +76,7 @@ func forceFlag(cmd *cobra.Command, force *string, usage string) {
 	cmd.Flags().Lookup("force").NoOptDefVal = "true"
 }
 
-type setJob = func(*client.Client, context.Context, string) (wire.Job, error)
-
-func newJobsOverrideCommand(a *app, verb, short string, set setJob) *cobra.Command {
+func newJobsOverrideCommand(a *app, verb, short string, set request[wire.Job]) *cobra.Command {
 	return newOverrideCommand(a, setting[wire.Job]{
 		use: verb + " JOB", short: short, set: set, reset: (*client.Client).ResetJob,
 		long:    ". This overrides the configuration, survives its reloads, and holds until --reset.",
@@ -169,10 +167,6 @@ func (a *app) showJob(w io.Writer, j wire.Job) error {
 }
 
 func newTriggersCommand(a *app) *cobra.Command {
-	return group("triggers", "Show due times and their outcomes", newTriggersListCommand(a))
-}
-
-func newTriggersListCommand(a *app) *cobra.Command {
 	var (
 		filter          wire.TriggerFilter
 		outcome, result string
@@ -201,7 +195,7 @@ func newTriggersListCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&outcome, "outcome", "", "only `OUTCOME`: ran, skipped, missed or lost")
 	cmd.Flags().StringVar(&result, "result", "", "only `RESULT`: succeeded, failed, lost or cancelled")
 	cmd.Flags().StringVar(&since, "since", "", "only those due since `TIME`, or within the last duration, such as 2h or 7d")
-	return cmd
+	return group("triggers", "Show due times and their outcomes", cmd)
 }
 
 // several is the number of due times of a row that covers more than one.

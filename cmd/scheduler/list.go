@@ -14,6 +14,7 @@ import (
 // listing is a command that fetches a list page by page, and shows one row per item.
 type listing[T any] struct {
 	short   string
+	more    string // after short, in the help
 	heading string // one word per column
 	fetch   func(*client.Client, context.Context, wire.Page) (wire.List[T], error)
 	row     func(T) []string
@@ -25,6 +26,7 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: l.short,
+		Long:  l.short + l.more,
 		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
 			if limit < 0 {
 				return usagef("--limit %d: must be 0 or more", limit)
@@ -69,8 +71,11 @@ func collect[T any](limit int, fetch func(wire.Page) (wire.List[T], error)) (row
 	}
 }
 
-// newOneCommand fetches or changes one thing by its name or id, and shows it.
-func newOneCommand[T any](a *app, use, short string, ask func(*client.Client, context.Context, string) (T, error), show func(io.Writer, T) error) *cobra.Command {
+// request fetches or changes one thing by its name or id.
+type request[T any] = func(*client.Client, context.Context, string) (T, error)
+
+// newOneCommand sends a request, and shows its answer.
+func newOneCommand[T any](a *app, use, short string, ask request[T], show func(io.Writer, T) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   use,
 		Short: short,
@@ -87,7 +92,7 @@ func newOneCommand[T any](a *app, use, short string, ask func(*client.Client, co
 // setting is a command that overrides the configuration of one job or pool, or removes the override.
 type setting[T any] struct {
 	use, short, long string
-	set, reset       func(*client.Client, context.Context, string) (T, error)
+	set, reset       request[T]
 	message          func(T) string // the new state
 }
 

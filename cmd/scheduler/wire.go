@@ -243,7 +243,11 @@ func (p *parts) close(ctx context.Context) error {
 
 // replica returns the scheduler that c describes.
 func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*scheduler.Scheduler, error) {
-	return scheduler.New(p.store, p.locks(), c.Set, scheduler.Options{
+	var lk scheduler.Locks // nil, unless there is a locker
+	if p.locker != nil {
+		lk = p.locker
+	}
+	return scheduler.New(p.store, lk, c.Set, scheduler.Options{
 		ID: c.Replica.ID, Workers: c.Replica.Workers, Labels: c.Replica.Labels,
 		SessionTTL: c.Replica.SessionTTL, DrainTimeout: c.Replica.DrainTimeout, MaxClockSkew: c.Replica.MaxClockSkew,
 		WhenDown: scheduler.WhenDown(c.Lock.WhenDown), LockService: p.service,
@@ -251,11 +255,4 @@ func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*sc
 		Version:   version(), Address: address, Logger: log,
 		Observer: p.metrics,
 	})
-}
-
-func (p *parts) locks() scheduler.Locks {
-	if p.locker == nil {
-		return nil
-	}
-	return p.locker
 }
