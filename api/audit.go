@@ -88,11 +88,10 @@ func made(w http.ResponseWriter, first string, n int) {
 }
 
 // listAudit lists the audit, the latest entry first.
-func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
+func (s *server) listAudit(w http.ResponseWriter, r *http.Request, q *query) error {
 	if s.audit == nil {
 		return notFound("this server keeps no audit")
 	}
-	q := readQuery(r, "limit", "cursor")
 	page := q.page()
 	if q.err != nil {
 		return q.err

@@ -16,8 +16,7 @@ import (
 
 // listPools lists the pools by name; those that no live configuration has with ?retired=true only, or while they have
 // tasks.
-func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r, "limit", "cursor", "retired")
+func (s *server) listPools(w http.ResponseWriter, r *http.Request, q *query) error {
 	page, retired := q.page(), q.truth("retired")
 	if q.err != nil {
 		return q.err
@@ -38,8 +37,8 @@ func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
 }
 
 func overridePool(paused bool) handler {
-	return func(s *server, w http.ResponseWriter, r *http.Request) error {
-		override, err := readOverride(w, r, paused)
+	return func(s *server, w http.ResponseWriter, r *http.Request, q *query) error {
+		override, err := readOverride(w, r, q, paused)
 		if err != nil {
 			return err
 		}
@@ -78,8 +77,7 @@ func viewPool(set jobs.Set, row ledger.PoolStatus) wire.Pool {
 	return v
 }
 
-func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r, "limit", "cursor")
+func (s *server) listReplicas(w http.ResponseWriter, r *http.Request, q *query) error {
 	page := q.page()
 	if q.err != nil {
 		return q.err
@@ -104,11 +102,10 @@ var keyPrefix = regexp.MustCompile(`^[!-~]{0,200}$`)
 const inspectTimeout = 5 * time.Second
 
 // listLocks lists the held keys and their holders, in order; ?prefix= narrows it.
-func (s *server) listLocks(w http.ResponseWriter, r *http.Request) error {
+func (s *server) listLocks(w http.ResponseWriter, r *http.Request, q *query) error {
 	if s.Locks == nil {
 		return notFound("this server has no lock service")
 	}
-	q := readQuery(r, "prefix", "limit", "cursor")
 	prefix, page := q.values.Get("prefix"), q.page()
 	if !keyPrefix.MatchString(prefix) {
 		q.refuse("prefix", "must be at most 200 printable ASCII characters without blanks")

@@ -20,10 +20,7 @@ const (
 
 // enqueue enqueues one task or a list, all or none, and returns the tasks in order: 201, or 200 if all idempotency keys
 // existed.
-func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
-	if q := readQuery(r); q.err != nil {
-		return q.err
-	}
+func (s *server) enqueue(w http.ResponseWriter, r *http.Request, _ *query) error {
 	body, err := readBody(w, r, maxListBody)
 	if err != nil {
 		return err

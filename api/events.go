@@ -22,10 +22,7 @@ const (
 // events sends a stream of server-sent events: "overview" with a wire.Overview at once and after each change, with
 // comments between them. It ends after some minutes, when the server stops, and when the client does not keep up;
 // clients reconnect. Without write deadlines, which detect a slow client, it ends after the first event.
-func (s *server) events(w http.ResponseWriter, r *http.Request) error {
-	if q := readQuery(r); q.err != nil {
-		return q.err
-	}
+func (s *server) events(w http.ResponseWriter, r *http.Request, _ *query) error {
 	leave, all, ok := s.streams.take(r.Context(), s.party(r), 1, 0)
 	if !ok {
 		return busy(w, streamWait, all, "streams", maxStreams, maxStreamsEach)

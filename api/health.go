@@ -9,13 +9,13 @@ import (
 )
 
 // live answers while the process can.
-func (s *server) live(w http.ResponseWriter, _ *http.Request) error {
+func (s *server) live(w http.ResponseWriter, _ *http.Request, _ *query) error {
 	return reply(w, http.StatusOK, map[string]bool{"live": true})
 }
 
 // ready answers 200 while this replica starts new work, else 503, with all conditions for the role Viewer. It calls no
 // server: it reports what the replica saw last.
-func (s *server) ready(w http.ResponseWriter, r *http.Request) error {
+func (s *server) ready(w http.ResponseWriter, r *http.Request, _ *query) error {
 	view := s.readiness()
 	status := http.StatusOK
 	if !view.Ready {
@@ -52,7 +52,7 @@ func (s *server) storeUp() bool {
 
 // scrape sends the metrics of the replica. They are gathered before they are sent, so that a slow client does not block
 // other scrapes.
-func (s *server) scrape(w http.ResponseWriter, r *http.Request) error {
+func (s *server) scrape(w http.ResponseWriter, r *http.Request, _ *query) error {
 	if s.metrics == nil {
 		return errNothing
 	}

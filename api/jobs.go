@@ -16,8 +16,7 @@ import (
 
 // listJobs lists the jobs by name, those that begin with ?prefix=; those that no live configuration has with
 // ?retired=true only.
-func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r, "prefix", "limit", "cursor", "retired")
+func (s *server) listJobs(w http.ResponseWriter, r *http.Request, q *query) error {
 	prefix, page, retired := q.name("prefix"), q.page(), q.truth("retired")
 	if q.err != nil {
 		return q.err
@@ -50,10 +49,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 	return replyList(w, http.StatusOK, views, next, func(v wire.Job) string { return paging.Cursor("jobs", v.Name) })
 }
 
-func (s *server) getJob(w http.ResponseWriter, r *http.Request) error {
-	if q := readQuery(r); q.err != nil {
-		return q.err
-	}
+func (s *server) getJob(w http.ResponseWriter, r *http.Request, _ *query) error {
 	return s.replyJob(r.Context(), w, r.PathValue("name"))
 }
 
@@ -82,8 +78,7 @@ const maxNext = 100
 
 // nextOfJob returns the next ?n= due times (1 … 100, default 10) of a job of this replica's configuration, suspended or
 // not.
-func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r, "n")
+func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request, q *query) error {
 	n := q.number("n", 10, 1, maxNext)
 	if q.err != nil {
 		return q.err
@@ -118,8 +113,8 @@ func nextDue(job jobs.Job, after time.Time, n int) ([]wire.Due, error) {
 // runJob opens a manual trigger. A run that the job's policies forbid is recorded as skipped, and is a conflict. While
 // a lost attempt may still run, the refusal has "force", which starts the run as a parameter or in the body, unless
 // another attempt was lost meanwhile.
-func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
-	force, err := readForce(w, r)
+func (s *server) runJob(w http.ResponseWriter, r *http.Request, q *query) error {
+	force, err := readForce(w, r, q)
 	if err != nil {
 		return err
 	}
@@ -150,8 +145,8 @@ func (s *server) unknownJob(ctx context.Context, name string, otherwise error) e
 }
 
 func overrideJob(suspended bool) handler {
-	return func(s *server, w http.ResponseWriter, r *http.Request) error {
-		override, err := readOverride(w, r, suspended)
+	return func(s *server, w http.ResponseWriter, r *http.Request, q *query) error {
+		override, err := readOverride(w, r, q, suspended)
 		if err != nil {
 			return err
 		}
@@ -206,18 +201,14 @@ var (
 )
 
 // listTriggers lists rows of the ledger, the latest first.
-func (s *server) listTriggers(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r, "job", "outcome", "result", "since", "limit", "cursor")
+func (s *server) listTriggers(w http.ResponseWriter, r *http.Request, q *query) error {
 	return s.replyTriggers(w, r, q, q.name("job"))
 }
 
-func (s *server) triggersOfJob(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r, "outcome", "result", "since", "limit", "cursor")
+func (s *server) triggersOfJob(w http.ResponseWriter, r *http.Request, q *query) error {
 	name := r.PathValue("name")
-	if q.err == nil {
-		if _, err := s.jobRow(r.Context(), name); err != nil {
-			return err
-		}
+	if _, err := s.jobRow(r.Context(), name); err != nil {
+		return err
 	}
 	return s.replyTriggers(w, r, q, name)
 }

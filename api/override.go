@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
 	"regexp"
-	"slices"
 )
 
-// readWrite reads a request whose values may be given as parameters, which inQuery reads, or in the body.
-func readWrite(w http.ResponseWriter, r *http.Request, inBody map[string]any, inQuery func(*query)) error {
-	q := readQuery(r, slices.Collect(maps.Keys(inBody))...)
-	inQuery(q)
+// readKeys reads the body of a write that may have none. q has the same keys as parameters.
+func readKeys(w http.ResponseWriter, r *http.Request, q *query, keys map[string]any) error {
 	if q.err != nil {
 		return q.err
 	}
@@ -21,19 +17,14 @@ func readWrite(w http.ResponseWriter, r *http.Request, inBody map[string]any, in
 	if err != nil || body == nil {
 		return err
 	}
-	return readObject(body, "", inBody)
-}
-
-// readNothing reads a request without parameters and with no body or {}.
-func readNothing(w http.ResponseWriter, r *http.Request) error {
-	return readWrite(w, r, nil, func(*query) {})
+	return readObject(body, "", keys)
 }
 
 // readOverride reads suspend, resume and pause: nothing sets the override to value; "reset": true, as a parameter or in
 // the body, clears it.
-func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, error) {
-	var reset, too bool
-	err := readWrite(w, r, map[string]any{"reset": &too}, func(q *query) { reset = q.truth("reset") })
+func readOverride(w http.ResponseWriter, r *http.Request, q *query, value bool) (*bool, error) {
+	reset, too := q.truth("reset"), false
+	err := readKeys(w, r, q, map[string]any{"reset": &too})
 	if err != nil || reset || too {
 		return nil, err
 	}
@@ -42,10 +33,9 @@ func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, er
 
 // readForce reads "force" of run and retry, as a parameter or in the body, and notes it in the audit. It is the "force"
 // of the refusal, or true if no attempt was lost.
-func readForce(w http.ResponseWriter, r *http.Request) (force string, err error) {
-	var too forcing
-	err = readWrite(w, r, map[string]any{"force": &too}, func(q *query) { force = q.force("force") })
-	if err != nil {
+func readForce(w http.ResponseWriter, r *http.Request, q *query) (string, error) {
+	force, too := q.force("force"), forcing("")
+	if err := readKeys(w, r, q, map[string]any{"force": &too}); err != nil {
 		return "", err
 	}
 	force = cmp.Or(string(too), force)

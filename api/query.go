@@ -19,8 +19,12 @@ type query struct {
 	err    error
 }
 
-// readQuery refuses unknown and repeated parameters.
-func readQuery(r *http.Request, names ...string) *query {
+// readQuery refuses repeated parameters, and those that are not among the names; * allows all.
+func readQuery(r *http.Request, names string) *query {
+	if names == "*" {
+		return &query{}
+	}
+	known := strings.Fields(names)
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	q := &query{values: values}
 	if err != nil {
@@ -29,7 +33,7 @@ func readQuery(r *http.Request, names ...string) *query {
 	}
 	for name, given := range values {
 		switch {
-		case !slices.Contains(names, name):
+		case !slices.Contains(known, name):
 			q.refuse(name, "unknown parameter %s", quote(name))
 		case len(given) > 1:
 			q.refuse(name, "the parameter is given %d times", len(given))

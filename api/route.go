@@ -13,48 +13,52 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
-type handler func(*server, http.ResponseWriter, *http.Request) error
-
-// routes are all routes, each with its role. HEAD is allowed wherever GET is. Routes for anyone hold no data.
-var routes = []struct {
+type route struct {
 	method, path string
 	role         Role
+	parameters   string
 	handle       handler
-}{
-	{"GET", "/healthz", anyone, (*server).live},
-	{"GET", "/readyz", anyone, (*server).ready},
-	{"GET", "/metrics", Viewer, (*server).scrape},
+}
 
-	{"GET", "/", anyone, (*server).servePage},
-	{"GET", "/jobs/{name}", anyone, (*server).servePage},
-	{"GET", "/static/{file}", anyone, (*server).servePage},
+type handler func(*server, http.ResponseWriter, *http.Request, *query) error
 
-	{"GET", "/api/v1/jobs", Viewer, (*server).listJobs},
-	{"GET", "/api/v1/jobs/{name}", Viewer, (*server).getJob},
-	{"GET", "/api/v1/jobs/{name}/next", Viewer, (*server).nextOfJob},
-	{"GET", "/api/v1/jobs/{name}/triggers", Viewer, (*server).triggersOfJob},
-	{"POST", "/api/v1/jobs/{name}/run", Operator, (*server).runJob},
-	{"POST", "/api/v1/jobs/{name}/suspend", Operator, overrideJob(true)},
-	{"POST", "/api/v1/jobs/{name}/resume", Operator, overrideJob(false)},
+// routes are all routes, each with its role and its parameters, * for any. HEAD is allowed wherever GET is. Routes for
+// anyone hold no data.
+var routes = []route{
+	{"GET", "/healthz", anyone, "*", (*server).live},
+	{"GET", "/readyz", anyone, "*", (*server).ready},
+	{"GET", "/metrics", Viewer, "*", (*server).scrape},
 
-	{"GET", "/api/v1/triggers", Viewer, (*server).listTriggers},
+	{"GET", "/", anyone, "*", (*server).servePage},
+	{"GET", "/jobs/{name}", anyone, "*", (*server).servePage},
+	{"GET", "/static/{file}", anyone, "*", (*server).servePage},
 
-	{"GET", "/api/v1/pools", Viewer, (*server).listPools},
-	{"POST", "/api/v1/pools/{name}/tasks", Operator, (*server).enqueue},
-	{"POST", "/api/v1/pools/{name}/pause", Operator, overridePool(true)},
-	{"POST", "/api/v1/pools/{name}/resume", Operator, overridePool(false)},
+	{"GET", "/api/v1/jobs", Viewer, "prefix limit cursor retired", (*server).listJobs},
+	{"GET", "/api/v1/jobs/{name}", Viewer, "", (*server).getJob},
+	{"GET", "/api/v1/jobs/{name}/next", Viewer, "n", (*server).nextOfJob},
+	{"GET", "/api/v1/jobs/{name}/triggers", Viewer, "outcome result since limit cursor", (*server).triggersOfJob},
+	{"POST", "/api/v1/jobs/{name}/run", Operator, "force", (*server).runJob},
+	{"POST", "/api/v1/jobs/{name}/suspend", Operator, "reset", overrideJob(true)},
+	{"POST", "/api/v1/jobs/{name}/resume", Operator, "reset", overrideJob(false)},
 
-	{"GET", "/api/v1/tasks", Viewer, (*server).listTasks},
-	{"GET", "/api/v1/tasks/{id}", Viewer, (*server).getTask},
-	{"GET", "/api/v1/tasks/{id}/logs", Viewer, (*server).logsOfTask},
-	{"POST", "/api/v1/tasks/{id}/cancel", Operator, (*server).cancelTask},
-	{"POST", "/api/v1/tasks/{id}/retry", Operator, (*server).retryTask},
+	{"GET", "/api/v1/triggers", Viewer, "job outcome result since limit cursor", (*server).listTriggers},
 
-	{"GET", "/api/v1/replicas", Viewer, (*server).listReplicas},
-	{"GET", "/api/v1/locks", Viewer, (*server).listLocks},
-	{"GET", "/api/v1/audit", Admin, (*server).listAudit},
+	{"GET", "/api/v1/pools", Viewer, "limit cursor retired", (*server).listPools},
+	{"POST", "/api/v1/pools/{name}/tasks", Operator, "", (*server).enqueue},
+	{"POST", "/api/v1/pools/{name}/pause", Operator, "reset", overridePool(true)},
+	{"POST", "/api/v1/pools/{name}/resume", Operator, "reset", overridePool(false)},
 
-	{"GET", "/api/v1/events", Viewer, (*server).events},
+	{"GET", "/api/v1/tasks", Viewer, "pool job state limit cursor", (*server).listTasks},
+	{"GET", "/api/v1/tasks/{id}", Viewer, "", (*server).getTask},
+	{"GET", "/api/v1/tasks/{id}/logs", Viewer, "attempt", (*server).logsOfTask},
+	{"POST", "/api/v1/tasks/{id}/cancel", Operator, "", (*server).cancelTask},
+	{"POST", "/api/v1/tasks/{id}/retry", Operator, "force", (*server).retryTask},
+
+	{"GET", "/api/v1/replicas", Viewer, "limit cursor", (*server).listReplicas},
+	{"GET", "/api/v1/locks", Viewer, "prefix limit cursor", (*server).listLocks},
+	{"GET", "/api/v1/audit", Admin, "limit cursor", (*server).listAudit},
+
+	{"GET", "/api/v1/events", Viewer, "", (*server).events},
 }
 
 // values are the patterns of placeholders. What cannot be a name or an id is not found.
@@ -67,7 +71,7 @@ var values = map[string]*regexp.Regexp{
 // errNothing has its own code: a wrong path must not look like a missing task.
 var errNothing = newProblem(http.StatusNotFound, "no_path", "no such path")
 
-func (s *server) servePage(w http.ResponseWriter, r *http.Request) error {
+func (s *server) servePage(w http.ResponseWriter, r *http.Request, _ *query) error {
 	if s.page == nil {
 		return errNothing
 	}
@@ -97,7 +101,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 			allowed = append(allowed, route.method)
 			continue
 		}
-		s.run(w, r, route.path, route.role, route.handle)
+		s.run(w, r, route)
 		return
 	}
 	if _, err := s.identify(w, r); err != nil {
@@ -122,9 +126,9 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.fail(w, r, err)
 }
 
-// run calls handle for callers with the role.
-func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed Role, handle handler) {
-	if needed == anyone {
+// run handles a request of a caller with the role.
+func (s *server) run(w http.ResponseWriter, r *http.Request, to route) {
+	if to.role == anyone {
 		soon(w, r)
 	} else {
 		who, err := s.identify(w, r)
@@ -133,19 +137,19 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed
 			return
 		}
 		r = withCaller(r, who)
-		if s.starting(path) {
+		if s.starting(to.path) {
 			w.Header().Set("Retry-After", "1")
 			s.refuse(w, r, errStarting)
 			return
 		}
 		if r.Method == http.MethodPost && s.audit != nil {
-			w = s.auditing(w, r, path)
+			w = s.auditing(w, r, to.path)
 		}
-		if !who.Role.covers(needed) {
-			s.refuse(w, r, forbidden(who.Role, needed))
+		if !who.Role.covers(to.role) {
+			s.refuse(w, r, forbidden(who.Role, to.role))
 			return
 		}
-		give, err := s.room(w, r, path)
+		give, err := s.room(w, r, to.path)
 		if err != nil {
 			s.refuse(w, r, err)
 			return
@@ -153,7 +157,12 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed
 		defer give()
 	}
 	defer s.recover(w, r) // within the audit
-	if err := handle(s, w, r); err != nil {
+	q := readQuery(r, to.parameters)
+	err := q.err
+	if err == nil {
+		err = to.handle(s, w, r, q)
+	}
+	if err != nil {
 		s.fail(w, r, err)
 	}
 	taken(w, r)
@@ -198,16 +207,11 @@ func (s *server) recover(w http.ResponseWriter, r *http.Request) {
 // Nothing was done, so the request can be repeated.
 var errStarting = newProblem(http.StatusServiceUnavailable, "starting", "this replica is starting and has not loaded its definitions; retry in a moment")
 
-// starting reports whether a route must wait for the definitions.
+// starting reports whether a route must wait for the definitions: those that name a job or a pool.
 func (s *server) starting(path string) bool {
-	return dependsOnDefinitions(path) && !s.Replica.Loaded()
-}
-
-// dependsOnDefinitions is true for routes that name a job or a pool.
-func dependsOnDefinitions(path string) bool {
 	switch path {
 	case "/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry":
-		return true
+		return !s.Replica.Loaded()
 	}
-	return strings.HasPrefix(path, "/api/v1/jobs") || strings.HasPrefix(path, "/api/v1/pools")
+	return (strings.HasPrefix(path, "/api/v1/jobs") || strings.HasPrefix(path, "/api/v1/pools")) && !s.Replica.Loaded()
 }

@@ -15,8 +15,7 @@ import (
 )
 
 // listTasks lists tasks, the latest first. An unknown pool or job is an error, not an empty list.
-func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r, "pool", "job", "state", "limit", "cursor")
+func (s *server) listTasks(w http.ResponseWriter, r *http.Request, q *query) error {
 	filter := wire.TaskFilter{Pool: q.name("pool"), Job: q.name("job"), State: oneOf(q, "state", states...), Page: q.page()}
 	if q.err != nil {
 		return q.err
@@ -112,10 +111,7 @@ func (w *waiting) why(ctx context.Context, t jobs.Task) (code reason.Code, why s
 }
 
 // getTask returns a task with its earlier attempts; the last one is the task's own fields.
-func (s *server) getTask(w http.ResponseWriter, r *http.Request) error {
-	if q := readQuery(r); q.err != nil {
-		return q.err
-	}
+func (s *server) getTask(w http.ResponseWriter, r *http.Request, _ *query) error {
 	task, attempts, err := s.store.Task(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
@@ -126,8 +122,7 @@ func (s *server) getTask(w http.ResponseWriter, r *http.Request) error {
 
 // logsOfTask returns the stored output of an attempt, always as text: ?attempt= from 1, default the latest with output.
 // Output is stored when its attempt ends.
-func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r, "attempt")
+func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request, q *query) error {
 	attempt := q.number("attempt", 0, 1, 1<<30)
 	if q.err != nil {
 		return q.err
@@ -149,8 +144,8 @@ func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
-	if err := readNothing(w, r); err != nil {
+func (s *server) cancelTask(w http.ResponseWriter, r *http.Request, q *query) error {
+	if err := readKeys(w, r, q, nil); err != nil {
 		return err
 	}
 	task, err := s.store.Cancel(r.Context(), r.PathValue("id"), by(r))
@@ -163,8 +158,8 @@ func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
 
 // retryTask enqueues an ended task again. One that no live replica can run needs "force": true in the parameters or the
 // body; one whose job may have a running lost attempt, the force of runJob.
-func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
-	force, err := readForce(w, r)
+func (s *server) retryTask(w http.ResponseWriter, r *http.Request, q *query) error {
+	force, err := readForce(w, r, q)
 	if err != nil {
 		return err
 	}
