@@ -48,8 +48,6 @@ func (q *query) refuse(name, format string, args ...any) {
 	}
 }
 
-func (q *query) has(name string) bool { return q.values.Get(name) != "" }
-
 // name returns the name of a job or a pool, "" if the parameter is absent.
 func (q *query) name(param string) string {
 	s := q.values.Get(param)
@@ -61,7 +59,7 @@ func (q *query) name(param string) string {
 
 // number returns a whole number in low … high, or def if the parameter is absent.
 func (q *query) number(param string, def, low, high int) int {
-	if !q.has(param) {
+	if q.values.Get(param) == "" {
 		return def
 	}
 	n, err := strconv.Atoi(q.values.Get(param))
@@ -95,7 +93,7 @@ func (q *query) force(param string) string {
 }
 
 func (q *query) time(param string) time.Time {
-	if !q.has(param) {
+	if q.values.Get(param) == "" {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339, q.values.Get(param))

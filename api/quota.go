@@ -141,17 +141,15 @@ type body struct {
 	party       string
 	most        int64 // that it may take
 	taken, come int64
-	gives       []func()
 }
 
 // grow takes room for n bytes more.
 func (b *body) grow(n int64) error {
-	give, all, ok := b.server.bodies.take(b.request.Context(), b.party, n, quotaPatience)
+	_, all, ok := b.server.bodies.take(b.request.Context(), b.party, n, quotaPatience)
 	if !ok {
 		return busy(b.w, quotaPatience, all, "bytes of bodies", maxBodies, maxBodiesEach)
 	}
 	b.taken += n
-	b.gives = append(b.gives, give)
 	return nil
 }
 
@@ -170,11 +168,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *body) give() {
-	for _, give := range b.gives {
-		give()
-	}
-}
+func (b *body) give() { b.server.bodies.give(b.party, b.taken) }
 
 // bodyOf is the size reserved for a body, at least 4 KiB: its declared length, or the maximum of its path.
 func bodyOf(r *http.Request, path string) int64 {

@@ -98,16 +98,20 @@ func (w *waiting) why(ctx context.Context, t jobs.Task) (code reason.Code, why s
 			code, why = whyUnrunnable(w.pools[i], t.Kind)
 		}
 	case len(runsOn) > 0:
-		if w.peers == nil {
-			if w.peers, err = w.s.store.Replicas(ctx); err != nil {
-				return "", "", err
-			}
-		}
-		if why = whyNoLabels(runsOn, w.peers); why != "" {
-			code = reason.NoReplica
+		code = reason.NoReplica
+		why, err = w.noLabels(ctx, runsOn)
+	}
+	return code, why, err
+}
+
+// noLabels is whyNoLabels of the live replicas.
+func (w *waiting) noLabels(ctx context.Context, runsOn map[string]string) (why string, err error) {
+	if w.peers == nil {
+		if w.peers, err = w.s.store.Replicas(ctx); err != nil {
+			return "", err
 		}
 	}
-	return code, why, nil
+	return whyNoLabels(runsOn, w.peers), nil
 }
 
 // getTask returns a task with its earlier attempts; the last one is the task's own fields.

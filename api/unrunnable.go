@@ -58,19 +58,16 @@ func whyNoLabels(runsOn map[string]string, peers []ledger.Peer) string {
 
 // addLabelReasons adds the reason to jobs that no live replica runs.
 func (s *server) addLabelReasons(ctx context.Context, views []wire.Job) {
-	var peers []ledger.Peer
-	for i := range views {
-		v := &views[i]
+	asked := waiting{s: s}
+	for i, v := range views {
 		if len(v.RunsOn) == 0 || v.Retired {
 			continue
 		}
-		if peers == nil {
-			var err error
-			if peers, err = s.store.Replicas(ctx); err != nil {
-				return // what was asked for has an answer
-			}
+		why, err := asked.noLabels(ctx, v.RunsOn)
+		if err != nil {
+			return // what was asked for has an answer
 		}
-		v.Unrunnable = whyNoLabels(v.RunsOn, peers)
+		views[i].Unrunnable = why
 	}
 }
 

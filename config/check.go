@@ -72,7 +72,9 @@ func (r *reader) checkSettings() {
 		r.checkDSN("store", c.Store.DSN, &c.Store.TLS, c.Store.Insecure)
 	}
 	r.checkLock()
-	r.checkServer()
+	if path, problem, hint := c.Server.problem(); problem != "" {
+		r.refuse(path, problem, hint)
+	}
 	if c.LockInStore() {
 		r.adviseIdle()
 	} else if c.Lock.TTL > time.Minute {
@@ -189,16 +191,13 @@ func (r *reader) checkZooKeeper() {
 // adviseIdle warns about settings that have no effect when the locks are the store's rows. Default values are accepted.
 func (r *reader) adviseIdle() {
 	lock, usual := r.c.Lock, Default().Lock
-	for _, setting := range []struct {
-		path    string
-		changed bool
-	}{
-		{"lock.ttl", lock.TTL != usual.TTL},
-		{"lock.when_down", lock.WhenDown != usual.WhenDown},
-		{"lock.mysql.mode", lock.MySQL.Mode != usual.MySQL.Mode},
+	for path, changed := range map[string]bool{
+		"lock.ttl":        lock.TTL != usual.TTL,
+		"lock.when_down":  lock.WhenDown != usual.WhenDown,
+		"lock.mysql.mode": lock.MySQL.Mode != usual.MySQL.Mode,
 	} {
-		if setting.changed {
-			r.advise(setting.path, "has no effect: the lock is rows of the store's own database", "remove it, or lock in another service")
+		if changed {
+			r.advise(path, "has no effect: the lock is rows of the store's own database", "remove it, or lock in another service")
 		}
 	}
 }

@@ -76,20 +76,15 @@ func decode(dec *yaml.Decoder, into *yaml.Node) (err error) {
 
 // legible reports invalid UTF-8 and control characters.
 func legible(s *source, data []byte, r *report) bool {
-	for i := 0; i < len(data); {
-		c, size := rune(data[i]), 1
-		if c >= utf8.RuneSelf {
-			c, size = utf8.DecodeRune(data[i:])
-		}
+	for i, c := range string(data) {
 		switch {
-		case c == utf8.RuneError && size == 1:
+		case c == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte("\ufffd")):
 			r.add(positionOf(s, data, i), "", "not UTF-8", "save the file as UTF-8")
 			return false
 		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c >= 0x7f && c < 0xa0 && c != 0x85:
 			r.add(positionOf(s, data, i), "", fmt.Sprintf("a control character (%#U)", c), "")
 			return false
 		}
-		i += size
 	}
 	return true
 }

@@ -33,25 +33,23 @@ func (r *reader) writeJSON(b *bytes.Buffer, n *yaml.Node) (ok bool) {
 	}
 	n = deref(n)
 	ok = true
-	separate := func(first *bool) {
-		if !*first {
+	separate := func() {
+		if last := b.Bytes()[b.Len()-1]; last != '[' && last != '{' {
 			b.WriteByte(',')
 		}
-		*first = false
 	}
-	first := true
 	switch n.Kind {
 	case yaml.SequenceNode:
 		b.WriteByte('[')
 		r.items(n, func(item *yaml.Node) {
-			separate(&first)
+			separate()
 			ok = r.writeJSON(b, item) && ok
 		})
 		b.WriteByte(']')
 	case yaml.MappingNode:
 		b.WriteByte('{')
 		r.each(n, func(key, value *yaml.Node) {
-			separate(&first)
+			separate()
 			writeText(b, key.Value)
 			b.WriteByte(':')
 			ok = r.writeJSON(b, value) && ok

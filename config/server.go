@@ -87,12 +87,6 @@ func (s Server) Check() error {
 	return nil
 }
 
-func (r *reader) checkServer() {
-	if path, problem, hint := r.c.Server.problem(); problem != "" {
-		r.refuse(path, problem, hint)
-	}
-}
-
 // problem refuses an API that other machines can reach without authentication or without TLS.
 func (s Server) problem() (path, problem, hint string) {
 	host, port, err := net.SplitHostPort(s.Listen)

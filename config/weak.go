@@ -52,14 +52,13 @@ func (r *reader) refuseWeak(section, path string, d *mysql.Config, settings *tls
 
 // Weak describes connections to the store and to the lock service that a key insecure weakens.
 func (c *Config) Weak() (all []string) {
-	add := func(where string, weak ...string) {
-		for _, w := range weak {
-			all = append(all, where+": "+w)
-		}
-	}
 	dsn := func(where, text string, settings *tls.Config) {
-		if d, err := mysql.ParseDSN(text); err == nil {
-			add(where, weakDSN(d, settings)...)
+		d, err := mysql.ParseDSN(text)
+		if err != nil {
+			return
+		}
+		for _, weak := range weakDSN(d, settings) {
+			all = append(all, where+": "+weak)
 		}
 	}
 	if c.Store.Driver == MySQL {
@@ -67,14 +66,14 @@ func (c *Config) Weak() (all []string) {
 	}
 	settings := map[string]*tls.Config{Redis: c.Lock.Redis.TLS, ZooKeeper: c.Lock.ZooKeeper.TLS}[c.Lock.Driver]
 	if c.Lock.Driver == ZooKeeper && c.Lock.ZooKeeper.unguarded() != "" {
-		add("lock", "every client that reaches the servers can take, free and change the locks (zookeeper.insecure, without auth_file)")
+		all = append(all, "lock: every client that reaches the servers can take, free and change the locks (zookeeper.insecure, without auth_file)")
 	}
 	switch {
 	case c.LockInStore():
 	case c.Lock.Driver == MySQL:
 		dsn("lock", c.Lock.MySQL.DSN, c.Lock.MySQL.TLS)
 	case settings != nil && settings.InsecureSkipVerify:
-		add("lock", unchecked)
+		all = append(all, "lock: "+unchecked)
 	}
 	return all
 }

@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+)
 
 const namespace = "lockstep_"
 
@@ -18,8 +22,9 @@ type family struct {
 	kind    kind
 	help    string // in one sentence
 	labels  []string
-	buckets []float64 // of a histogram
-	cluster bool      // every replica reads the same from the store: aggregate by max; else each has its own: sum
+	buckets []float64                   // of a histogram
+	cluster bool                        // every replica reads the same from the store: aggregate by max; else each has its own: sum
+	value   func(ledger.Vitals) float64 // of a replica; nil: elsewhere
 	desc    *prometheus.Desc
 }
 
@@ -66,6 +71,11 @@ func (p *part) gauge(name, help string, labels ...string) *family {
 // shared is a gauge that every replica reads from the store.
 func (p *part) shared(name, help string, labels ...string) *family {
 	return p.add(family{name: name, kind: gauge, help: help, labels: labels, cluster: true})
+}
+
+// vital is a metric of a replica without labels.
+func (p *part) vital(k kind, name, help string, value func(ledger.Vitals) float64) *family {
+	return p.add(family{name: name, kind: k, help: help, value: value})
 }
 
 func (p *part) histogram(buckets []float64, name, help string, labels ...string) *family {
@@ -130,34 +140,34 @@ var (
 var (
 	buildInfo = stands.gauge("build_info",
 		"Always 1.", "version", "goversion")
-	ready = stands.gauge("replica_ready",
-		"1 while this replica starts new work.")
-	draining = stands.gauge("replica_draining",
-		"1 while this replica drains.")
-	storeUp = stands.gauge("store_up",
-		"1 while the store answers this replica.")
+	_ = stands.vital(gauge, "replica_ready", "1 while this replica starts new work.",
+		func(v ledger.Vitals) float64 { return bit(v.Ready) })
+	_ = stands.vital(gauge, "replica_draining", "1 while this replica drains.",
+		func(v ledger.Vitals) float64 { return bit(v.Draining) })
+	_ = stands.vital(gauge, "store_up", "1 while the store answers this replica.",
+		func(v ledger.Vitals) float64 { return bit(v.StoreUp) })
 	lockUp = stands.gauge("lock_up",
 		"1 while the lock service answers this replica; backend store: the store's own rows.", "backend")
-	renewalAge = stands.gauge("session_renewal_age_seconds",
-		"Time since the store last acknowledged a heartbeat; beyond replica.session_ttl the session expires.")
-	sessionsLost = stands.counter("sessions_lost_total",
-		"Expired sessions of this replica.")
-	declaredDead = stands.counter("replicas_declared_dead_total",
-		"Sessions of other replicas that this one expired.")
-	clockSkew = stands.gauge("clock_skew_seconds",
-		"The database's clock minus this machine's, at the last heartbeat.")
-	clockRefused = stands.counter("clock_refused_total",
-		"Heartbeats at which the database's clock was off by more than replica.max_clock_skew: nothing was decided then.")
-	configNumber = stands.gauge("configuration_number",
-		"Number of this replica's configuration; of live ones the highest governs.")
-	configDrift = stands.gauge("configuration_drift_jobs",
-		"Jobs that this replica does not decide: a newer configuration governs and defines them differently, or only one of the two has them.")
-	configDriftPools = stands.gauge("configuration_drift_pools",
-		"Pools of which this replica does not claim all tasks: a newer configuration governs, with other handlers or without the pool.")
-	stripes = stands.gauge("stripes",
-		"Stripes that this replica owns, of 64.")
-	workers = stands.gauge("workers",
-		"Maximum of attempts at once in this replica.")
+	_ = stands.vital(gauge, "session_renewal_age_seconds", "Time since the store last acknowledged a heartbeat; beyond replica.session_ttl the session expires.",
+		func(v ledger.Vitals) float64 { return v.RenewalAge.Seconds() })
+	_ = stands.vital(counter, "sessions_lost_total", "Expired sessions of this replica.",
+		func(v ledger.Vitals) float64 { return float64(v.SessionsExpired) })
+	_ = stands.vital(counter, "replicas_declared_dead_total", "Sessions of other replicas that this one expired.",
+		func(v ledger.Vitals) float64 { return float64(v.PeersExpired) })
+	_ = stands.vital(gauge, "clock_skew_seconds", "The database's clock minus this machine's, at the last heartbeat.",
+		func(v ledger.Vitals) float64 { return v.ClockSkew.Seconds() })
+	_ = stands.vital(counter, "clock_refused_total", "Heartbeats at which the database's clock was off by more than replica.max_clock_skew: nothing was decided then.",
+		func(v ledger.Vitals) float64 { return float64(v.ClockRefused) })
+	_ = stands.vital(gauge, "configuration_number", "Number of this replica's configuration; of live ones the highest governs.",
+		func(v ledger.Vitals) float64 { return float64(v.Config) })
+	_ = stands.vital(gauge, "configuration_drift_jobs", "Jobs that this replica does not decide: a newer configuration governs and defines them differently, or only one of the two has them.",
+		func(v ledger.Vitals) float64 { return float64(v.Foreign) })
+	_ = stands.vital(gauge, "configuration_drift_pools", "Pools of which this replica does not claim all tasks: a newer configuration governs, with other handlers or without the pool.",
+		func(v ledger.Vitals) float64 { return float64(v.ForeignPools) })
+	_ = stands.vital(gauge, "stripes", "Stripes that this replica owns, of 64.",
+		func(v ledger.Vitals) float64 { return float64(v.Stripes) })
+	_ = stands.vital(gauge, "workers", "Maximum of attempts at once in this replica.",
+		func(v ledger.Vitals) float64 { return float64(v.Workers) })
 	running = stands.gauge("attempts_running",
 		"Running attempts in this replica.", "pool")
 	certificateExpiry = stands.gauge("certificate_expiry_timestamp_seconds",

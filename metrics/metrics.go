@@ -110,34 +110,21 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	now := time.Now()
 	if r := m.watched.Load(); r != nil {
 		v := r.Vitals()
-		vitals(to, v, r.pools)
+		for _, f := range stands {
+			if f.value != nil {
+				to <- f.of(f.value(v))
+			}
+		}
+		to <- lockUp.of(bit(v.LockUp), v.Backend)
+		for _, pool := range r.pools {
+			to <- running.of(float64(v.Running[pool]), pool)
+		}
 		if !v.Now.IsZero() {
 			now = v.Now
 		}
 	}
 	if p := m.page.Load(); p != nil {
 		p.collect(to, now)
-	}
-}
-
-// vitals is how the replica stands, and what runs in each of its pools.
-func vitals(to chan<- prometheus.Metric, v ledger.Vitals, pools []string) {
-	to <- ready.of(bit(v.Ready))
-	to <- draining.of(bit(v.Draining))
-	to <- storeUp.of(bit(v.StoreUp))
-	to <- lockUp.of(bit(v.LockUp), v.Backend)
-	to <- renewalAge.of(v.RenewalAge.Seconds())
-	to <- sessionsLost.of(float64(v.SessionsExpired))
-	to <- declaredDead.of(float64(v.PeersExpired))
-	to <- clockSkew.of(v.ClockSkew.Seconds())
-	to <- clockRefused.of(float64(v.ClockRefused))
-	to <- configNumber.of(float64(v.Config))
-	to <- configDrift.of(float64(v.Foreign))
-	to <- configDriftPools.of(float64(v.ForeignPools))
-	to <- stripes.of(float64(v.Stripes))
-	to <- workers.of(float64(v.Workers))
-	for _, pool := range pools {
-		to <- running.of(float64(v.Running[pool]), pool)
 	}
 }
 

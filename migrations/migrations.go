@@ -9,7 +9,6 @@ import (
 	"embed"
 	"fmt"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -73,19 +72,13 @@ func parse(file, text string) (Migration, error) {
 
 // Statements returns the statements, for tables with the given prefix. A statement ends with a line that ends with a
 // semicolon.
-func (m Migration) Statements(prefix string) []string {
-	var statements []string
-	var lines []string
-	for line := range strings.Lines(strings.ReplaceAll(m.SQL, "{p}", prefix)) {
-		line = strings.TrimRight(line, "\n")
-		if len(lines) == 0 && (line == "" || strings.HasPrefix(line, "--")) {
-			continue
+func (m Migration) Statements(prefix string) (statements []string) {
+	for statement := range strings.SplitSeq(strings.ReplaceAll(m.SQL, "{p}", prefix), ";\n") {
+		for strings.HasPrefix(statement, "--") || strings.HasPrefix(statement, "\n") {
+			_, statement, _ = strings.Cut(statement, "\n")
 		}
-		lines = append(lines, line)
-		if last, ok := strings.CutSuffix(line, ";"); ok {
-			lines[len(lines)-1] = last
-			statements = append(statements, strings.Join(lines, "\n"))
-			lines = slices.Delete(lines, 0, len(lines))
+		if statement != "" {
+			statements = append(statements, statement)
 		}
 	}
 	return statements

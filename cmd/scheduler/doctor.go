@@ -118,7 +118,9 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 	}
 	e.listen(c.Server.Listen)
 	e.descriptors(newDescriptors(c.Replica.Workers))
-	if p := e.store(ctx, c); p != nil {
+	if p, again := e.store(ctx, c); p == nil {
+		e.reach(ctx, c, again)
+	} else {
 		e.lock(ctx, c, p)
 		e.otherStores(ctx, p)
 		e.replicas(ctx, p)
@@ -144,23 +146,22 @@ func (e *examination) listen(address string) {
 	}
 }
 
-// store checks the database, and returns it if the lock service can be checked with it.
-func (e *examination) store(ctx context.Context, c *config.Config) *parts {
+// store checks the database, and returns it if the lock service can be checked with it; else the advice for what cannot
+// be checked.
+func (e *examination) store(ctx context.Context, c *config.Config) (p *parts, again string) {
 	if c.Store.Driver == config.SQLite && c.Store.DSN != ":memory:" {
 		if _, err := os.Stat(c.Store.DSN); errors.Is(err, fs.ErrNotExist) {
 			// Opening it would create it.
 			if err := sqlite.Check(c.Store.DSN); err != nil {
 				e.add("store", levelProblem, "", "%v", err)
-				e.reach(ctx, c, withStore)
-				return nil
+				return nil, withStore
 			}
 			level, advice := levelWarning, "the first replica creates it"
 			if c.Store.Migrate != "auto" {
 				level, advice = levelProblem, `run "scheduler migrate up", or set store.migrate: auto`
 			}
 			e.add("store", level, advice, "%s does not exist yet, so its tables were not checked", c.Store.DSN)
-			e.reach(ctx, c, withTables)
-			return nil
+			return nil, withTables
 		}
 	}
 	if exposed, remedy, write := exposedStore(c.Store, -1); exposed != "" { // a replica may run as another user than the doctor
@@ -177,19 +178,17 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 			advice = correctAccount
 		}
 		e.add("store", levelProblem, advice, "%v", err)
-		e.reach(ctx, c, withStore)
-		return nil
+		return nil, withStore
 	}
 	e.add("store", levelOK, "", "%s answers after %v", c.Store.Driver, time.Since(began).Round(time.Millisecond))
-	p := &parts{store: st, metrics: metrics.New(st, metrics.Options{Version: version()})}
+	p = &parts{store: st, metrics: metrics.New(st, metrics.Options{Version: version()})}
 	p.closers = append(p.closers, func(context.Context) error { return st.Close() })
 	e.clock(ctx, c, st)
 	if !e.schema(ctx, c, st) && c.Set.Name == "" && !c.LockInStore() {
-		e.reach(ctx, c, withTables)
 		_ = p.close(ctx)
-		return nil
+		return nil, withTables
 	}
-	return p
+	return p, ""
 }
 
 // look opens the store; a SQLite file read-only, since a replica may be using it.

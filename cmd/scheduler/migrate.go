@@ -16,13 +16,7 @@ import (
 )
 
 func newMigrateCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "migrate",
-		Short: "Create or update the tables of the store",
-		Long: "Create or update the tables of the store that the configuration names. With store.migrate: auto, serve does it at\n" +
-			"start; with manual, serve refuses to start until \"migrate up\" was run.",
-	}
-	cmd.AddCommand(
+	cmd := group("migrate", "Create or update the tables of the store",
 		&cobra.Command{
 			Use:   "up",
 			Short: "Update the tables to this program's version",
@@ -59,6 +53,8 @@ func newMigrateCommand(a *app) *cobra.Command {
 			},
 		},
 	)
+	cmd.Long = "Create or update the tables of the store that the configuration names. With store.migrate: auto, serve does it at\n" +
+		"start; with manual, serve refuses to start until \"migrate up\" was run."
 	return cmd
 }
 

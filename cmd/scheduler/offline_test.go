@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/config"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -144,7 +146,9 @@ func TestBadConfigurationsExitWithTwo(t *testing.T) {
 				t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, r.code, r.stdout, r.stderr)
 			}
 		}
-		var got refusal
+		var got struct {
+			Errors config.Errors `json:"errors"`
+		}
 		r := call(t, nil, "validate", file, "-o", "json")
 		if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != exitUsage || len(got.Errors) == 0 || got.Errors[0].File == "" || got.Errors[0].Problem == "" {
 			t.Errorf("%s for programs: %v, exit code %d, stdout %q", file, err, r.code, r.stdout)

@@ -108,8 +108,12 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 		s.Lock += " (" + c.Lock.MySQL.Mode + ")"
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Pools)) {
-		pool, _ := c.Set.Pool(name)
-		s.Pools = append(s.Pools, summarizePool(name, pool))
+		p, _ := c.Set.Pool(name)
+		pool := poolSummary{Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Kinds: slices.Sorted(maps.Keys(p.Kinds))}
+		if d, ok := unwrap.As[jobs.Described](p.Handler); ok {
+			pool.Handler = d.Describe()
+		}
+		s.Pools = append(s.Pools, pool)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Jobs)) {
 		j, err := summarizeJob(name, c.Set.Jobs[name], now)
@@ -122,14 +126,6 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 		s.Warnings = append(s.Warnings, w.Error())
 	}
 	return s, nil
-}
-
-func summarizePool(name string, p jobs.Pool) poolSummary {
-	s := poolSummary{Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Kinds: slices.Sorted(maps.Keys(p.Kinds))}
-	if d, ok := unwrap.As[jobs.Described](p.Handler); ok {
-		s.Handler = d.Describe()
-	}
-	return s
 }
 
 func summarizeJob(name string, j jobs.Job, now time.Time) (jobSummary, error) {

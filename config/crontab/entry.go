@@ -28,11 +28,8 @@ func split(row string, system bool) (entry, error) {
 	}
 	next := func() (word string) {
 		row = strings.TrimLeft(row, " \t")
-		if i := strings.IndexAny(row, " \t"); i >= 0 {
-			word, row = row[:i], row[i:]
-			return word
-		}
-		word, row = row, ""
+		end := strings.IndexAny(row+" ", " \t")
+		word, row = row[:end], row[end:]
 		return word
 	}
 	for range fields {
@@ -56,26 +53,14 @@ func split(row string, system bool) (entry, error) {
 // percent handles % as cron does: the first one without a backslash ends the command and begins its standard input, in
 // which further ones are line breaks.
 func percent(command string) (script string, input *string) {
-	var parts []string
-	var b strings.Builder
-	for i := 0; i < len(command); i++ {
-		switch {
-		case command[i] == '\\' && i+1 < len(command) && command[i+1] == '%':
-			b.WriteByte('%')
-			i++
-		case command[i] == '%':
-			parts = append(parts, b.String())
-			b.Reset()
-		default:
-			b.WriteByte(command[i])
-		}
+	const literal = "\x00" // in place of \%; a line has none of its own
+	script, text, found := strings.Cut(strings.ReplaceAll(command, `\%`, literal), "%")
+	script = strings.ReplaceAll(script, literal, "%")
+	if !found {
+		return script, nil
 	}
-	parts = append(parts, b.String())
-	if len(parts) == 1 {
-		return parts[0], nil
-	}
-	text := strings.Join(parts[1:], "\n")
-	return parts[0], &text
+	text = strings.NewReplacer("%", "\n", literal, "%").Replace(text)
+	return script, &text
 }
 
 // withInput adds standard input to a command as a here-document.
