@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ func TestHostileText(t *testing.T) {
 	set := jobs.Set{
 		Jobs: map[string]jobs.Job{"backup": {
 			Description: evil("description"), Handler: bad, Concurrency: jobs.Allow, Labels: map[string]string{"team": evil("label")},
-			Payload: []byte(`{"payload":` + quote(evil("job-payload")) + `}`),
+			Payload: json.RawMessage(`{"payload":` + quote(evil("job-payload")) + `}`),
 		}},
 		Pools: map[string]jobs.Pool{"mail": {Description: evil("pool"), Handler: bad, Retries: jobs.Retries{Limit: jobs.NoRetries}}},
 	}
