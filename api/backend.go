@@ -14,7 +14,7 @@ import (
 // Backend is what the API serves. Store is required.
 //
 // The methods of a Replica return jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable, wrapped with
-// what people should read, or are [Explained]; any other error answers 500.
+// a message for the user, or are [Explained]; any other error answers 500.
 type Backend struct {
 	Store   Store
 	Replica Replica // nil: this process has none, and answers 501 where one is needed

@@ -88,7 +88,7 @@ func eventOf(name string, v ledger.Overview) []byte {
 const (
 	watchPause = time.Second
 	watchShare = 10          // of the time, at most one part in so many is spent reading
-	watchAway  = time.Second // for a store to answer that the replica finds away: people wait for the news
+	watchAway  = time.Second // for the store to answer while the replica finds it away: the page waits
 )
 
 // watch reads the overview for all streams together: the first stream after the pause reads, and the others get the
@@ -113,7 +113,7 @@ type snapshot struct {
 
 func newWatch(read func(context.Context) (ledger.Overview, error), explain func(error) string, up func() bool) *watch {
 	w := &watch{read: read, explain: explain, up: up, turn: make(chan struct{}, 1)}
-	listAll(&w.view) // what is told if the store has never answered
+	listAll(&w.view) // what is sent if the store has never answered
 	return w
 }
 

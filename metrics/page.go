@@ -13,7 +13,7 @@ import (
 type page struct {
 	fixed    []prometheus.Metric  // the same until the next refresh
 	oldest   map[string]time.Time // pending task of each pool; zero: none
-	expires  time.Time            // what is older would be a lie
+	expires  time.Time            // older values are left out
 	at       time.Time
 	took     time.Duration
 	failures int

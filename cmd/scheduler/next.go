@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// people formats a due time: "Mon 2026-03-30 01:30:00 BST".
-func people(d wire.Due, zone *time.Location) string {
+// dueText formats a due time: "Mon 2026-03-30 01:30:00 BST".
+func dueText(d wire.Due, zone *time.Location) string {
 	return d.At.In(zone).Format("Mon 2006-01-02 15:04:05 MST")
 }
 
@@ -68,7 +68,7 @@ func newNextCommand(a *app) *cobra.Command {
 			}
 			return a.print(due, func(w io.Writer) error {
 				return table(w, "UTC LOCAL", due, func(d wire.Due) []string {
-					return []string{d.At.Format(time.RFC3339), people(d, zone)}
+					return []string{d.At.Format(time.RFC3339), dueText(d, zone)}
 				})
 			})
 		},

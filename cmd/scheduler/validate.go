@@ -173,7 +173,7 @@ func (s summary) write(w io.Writer) error {
 					rows = append(rows, row)
 					row = []string{" ", " ", " ", ""}
 				}
-				row[3] = people(due, j.zone)
+				row[3] = dueText(due, j.zone)
 			}
 			rows = append(rows, row)
 		}

@@ -25,13 +25,13 @@ INSERT IGNORE INTO {p}stripes (stripe) VALUES
 CREATE TABLE IF NOT EXISTS {p}sessions (
   id           VARBINARY(36)  NOT NULL PRIMARY KEY,
   replica      VARBINARY(128) NOT NULL,
-  live         TINYINT        NULL,     -- 1 while alive, NULL once dead: one live session per replica id
+  live         TINYINT        NULL,     -- 1 until it expires, then NULL: one live session per replica id
   dead         TINYINT        NOT NULL DEFAULT 0,
   beat         BIGINT         NOT NULL DEFAULT 0,
   draining     TINYINT        NOT NULL DEFAULT 0,
   config       BIGINT         NOT NULL DEFAULT 0,
   lock_service VARBINARY(255) NOT NULL,
-  ttl          BIGINT  NOT NULL DEFAULT 0, -- µs without a beat, and it may be declared dead
+  ttl          BIGINT  NOT NULL DEFAULT 0, -- µs without a heartbeat after which it expires
   host         VARBINARY(255) NOT NULL,
   boot_id      VARBINARY(64)  NOT NULL,
   pid          BIGINT         NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS {p}sessions (
   workers      INT            NOT NULL,
   labels       BLOB           NOT NULL, -- JSON
   joined_at    BIGINT         NOT NULL,
-  seen_at      BIGINT         NOT NULL, -- for people; no clock decides who lives
+  seen_at      BIGINT         NOT NULL, -- for display; no clock decides which session expires
   UNIQUE KEY {p}sessions_live (replica, live),
   KEY {p}sessions_dead (dead)
 ) ENGINE=InnoDB;

@@ -1,8 +1,8 @@
 -- min_compatible: 1
--- New columns, each with a default, and a new table: a program that knows 0002 alone goes on working, leaves the columns as
--- they are born, moves tasks to {p}done without made_by, and writes no kinds. A column that is there already is left as it is.
+-- New columns, each with a default, and a new table: a program that knows 0002 alone goes on working, leaves the columns at
+-- their defaults, moves tasks to {p}done without made_by, and writes no kinds. A column that is there already is left as it is.
 
--- made_by: who enqueued the task, or asked for the run; empty: a schedule, or not said.
+-- made_by: the caller that enqueued the task, or requested the run; empty: a schedule, or unknown.
 ALTER TABLE {p}tasks
   ADD COLUMN made_by VARBINARY(255) NOT NULL DEFAULT '';
 

@@ -25,13 +25,13 @@ INSERT OR IGNORE INTO {p}stripes (stripe) VALUES
 CREATE TABLE IF NOT EXISTS {p}sessions (
   id           TEXT    NOT NULL PRIMARY KEY,
   replica      TEXT    NOT NULL,
-  live         INTEGER NULL,     -- 1 while alive, NULL once dead: one live session per replica id
+  live         INTEGER NULL,     -- 1 until it expires, then NULL: one live session per replica id
   dead         INTEGER NOT NULL DEFAULT 0,
   beat         INTEGER NOT NULL DEFAULT 0,
   draining     INTEGER NOT NULL DEFAULT 0,
   config       INTEGER NOT NULL DEFAULT 0,
   lock_service TEXT    NOT NULL,
-  ttl          INTEGER  NOT NULL DEFAULT 0, -- µs without a beat, and it may be declared dead
+  ttl          INTEGER  NOT NULL DEFAULT 0, -- µs without a heartbeat after which it expires
   host         TEXT    NOT NULL,
   boot_id      TEXT    NOT NULL,
   pid          INTEGER NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS {p}sessions (
   workers      INTEGER NOT NULL,
   labels       BLOB    NOT NULL, -- JSON
   joined_at    INTEGER NOT NULL,
-  seen_at      INTEGER NOT NULL -- for people; no clock decides who lives
+  seen_at      INTEGER NOT NULL -- for display; no clock decides which session expires
 );
 CREATE UNIQUE INDEX IF NOT EXISTS {p}sessions_live ON {p}sessions (replica, live);
 CREATE INDEX IF NOT EXISTS {p}sessions_dead ON {p}sessions (dead);
