@@ -39,16 +39,7 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 	began := time.Now()
 	calling, cancel := l.calling(ctx)
 	defer cancel()
-	// A second time if the session turns out to be over: then nothing was granted.
-	for range 2 {
-		var s *session
-		if s, err = l.current(calling); err != nil {
-			break
-		}
-		if err = l.ask(calling, s, reqs, rest, attempts); !errors.Is(err, driver.ErrSessionEnded) {
-			break
-		}
-	}
+	err = l.onSession(calling, func(s *session) error { return l.ask(calling, s, reqs, rest, attempts) })
 	l.opt.Observer.Asked(l.backend, asked(attempts, rest, err, time.Since(began)))
 	if err == nil {
 		return attempts, nil
@@ -105,6 +96,23 @@ func (l *Locker) join(r Request) *Lease {
 	return l.share(h)
 }
 
+// onSession runs one call on the session, and once more on a new one if that turns out to have ended: then the call has
+// done nothing.
+func (l *Locker) onSession(ctx context.Context, do func(s *session) error) error {
+	var err error
+	for range 2 {
+		s, down := l.current(ctx)
+		if down != nil {
+			return down
+		}
+		if err = do(s); !errors.Is(err, driver.ErrSessionEnded) {
+			break
+		}
+		l.lose(s, err)
+	}
+	return err
+}
+
 // current returns the session, and opens it if there is none.
 func (l *Locker) current(ctx context.Context) (*session, error) {
 	for range 2 {
@@ -144,7 +152,6 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 		l.landed(w.Key)
 	}
 	if errors.Is(err, driver.ErrSessionEnded) {
-		l.end(s, fmt.Errorf("%w: %w", ErrLost, err))
 		return err
 	}
 	if err == nil || !l.givenUp(ctx) {

@@ -2,7 +2,6 @@ package locks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -17,7 +16,11 @@ const page = 200
 func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for after := ""; ; {
-			infos, err := l.list(ctx, prefix, after)
+			var infos []Info
+			err := l.call(ctx, func(calling context.Context, s driver.Session) (err error) {
+				infos, err = s.List(calling, prefix, after, page)
+				return err
+			})
 			if err != nil {
 				yield(Info{}, fmt.Errorf("locks: inspect: %w", err))
 				return
@@ -33,14 +36,6 @@ func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, err
 			}
 		}
 	}
-}
-
-func (l *Locker) list(ctx context.Context, prefix, after string) (infos []Info, err error) {
-	err = l.call(ctx, func(calling context.Context, s driver.Session) error {
-		infos, err = s.List(calling, prefix, after, page)
-		return err
-	})
-	return infos, err
 }
 
 // ForceRelease evicts the holder of the key under the token, in any process, and returns false if there
@@ -73,16 +68,5 @@ func (l *Locker) call(ctx context.Context, do func(context.Context, driver.Sessi
 	}
 	calling, cancel := l.calling(ctx)
 	defer cancel()
-	var err error
-	for range 2 {
-		s, openErr := l.current(calling)
-		if openErr != nil {
-			return openErr
-		}
-		if err = do(calling, s.drv); !errors.Is(err, driver.ErrSessionEnded) {
-			break
-		}
-		l.lose(s, err)
-	}
-	return err
+	return l.onSession(calling, func(s *session) error { return do(calling, s.drv) })
 }

@@ -37,7 +37,11 @@ func (l *Locker) keep(ctx context.Context) {
 		l.mu.Unlock()
 		switch {
 		case wait > 0:
-			l.pause(ctx, wait)
+			select {
+			case <-ctx.Done():
+			case <-l.wakeup:
+			case <-time.After(wait):
+			}
 		case s == nil:
 			calling, cancel := l.calling(ctx)
 			_ = l.open(calling) // its error is in health
@@ -60,16 +64,6 @@ func (l *Locker) due() time.Duration {
 		return min(backoff(h.fails), s.ttl/10) - h.tried.Elapsed()
 	}
 	return min(s.ttl/3, s.window/2) - s.renewed.Elapsed()
-}
-
-func (l *Locker) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-l.wakeup:
-	case <-timer.C:
-	}
 }
 
 // cleanUp closes ended sessions and starts sweep, in the background. With mu held.
@@ -102,38 +96,29 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	defer cancel()
 	asked := boottime.Now()
 	err := s.drv.Renew(calling)
-	l.opt.Observer.Renewed(l.backend, asked.Elapsed(), over(err))
 	if errors.Is(err, driver.ErrSessionEnded) {
-		l.lose(s, err)
-		return
+		err = lost(err)
 	}
+	l.opt.Observer.Renewed(l.backend, asked.Elapsed(), err)
+	var held []driver.Held
 	l.mu.Lock()
-	if l.left(s) <= 0 {
-		l.mu.Unlock()
-		return
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrLost):
+		l.end(s, err)
+	case l.left(s) <= 0:
+	case err != nil:
 		l.note(fmt.Errorf("renew: %w", err))
-		l.mu.Unlock()
-		return
+	default:
+		s.renewed = asked
+		if !errors.Is(l.health.err, ErrRecovering) { // only a grant ends that
+			l.note(nil)
+		}
+		held = l.held()
 	}
-	s.renewed = asked
-	if !errors.Is(l.health.err, ErrRecovering) { // only a grant ends that
-		l.note(nil)
-	}
-	held := l.held()
 	l.mu.Unlock()
 	if len(held) > 0 {
 		l.verify(ctx, s, held, limit)
 	}
-}
-
-// over adds ErrLost to the driver's ErrSessionEnded.
-func over(err error) error {
-	if errors.Is(err, driver.ErrSessionEnded) {
-		return fmt.Errorf("%w: %w", ErrLost, err)
-	}
-	return err
 }
 
 // held lists the held keys. With mu held.

@@ -73,7 +73,7 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error
 	case err == nil, s.ended:
 		return nil
 	case errors.Is(err, driver.ErrSessionEnded):
-		l.end(s, fmt.Errorf("%w: %w", ErrLost, err))
+		l.end(s, lost(err))
 		return nil
 	}
 	s.unfreed = append(s.unfreed, held...)

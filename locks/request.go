@@ -17,25 +17,11 @@ type Info = driver.Info
 // Caps says what a backend guarantees.
 type Caps = driver.Caps
 
-// Mode says which holders a key may have at the same time.
-type Mode uint8
-
-const (
-	// Exclusive is one holder.
-	Exclusive Mode = iota
-	// Shared is any number of shared holders and no exclusive one. It is not offered yet.
-	Shared
-)
-
-// Request asks for one key.
+// Request asks for one key, which has one holder at a time.
 type Request struct {
 	// Key is 1 to 200 printable ASCII characters without blanks. By convention the scheduler's own
 	// keys start with "sys/", all others with "user/".
 	Key string
-	// Mode must be Exclusive.
-	Mode Mode
-	// Limit is the number of holders at a time; it must be 0 or 1.
-	Limit int
 	// Join, if not empty, makes the hold reentrant: a request with the same Join shares a hold of the same key in the
 	// same Locker: the same token, counted, without a call; the last release frees it.
 	Join string
@@ -63,10 +49,6 @@ func (r Request) check() error {
 	switch {
 	case !printable(r.Key, maxKey):
 		return fmt.Errorf("key %.210q: must be 1 to %d printable ASCII characters without blanks", r.Key, maxKey)
-	case r.Mode != Exclusive:
-		return fmt.Errorf("key %s: only exclusive locks are offered, not yet others", r.Key)
-	case r.Limit < 0 || r.Limit > 1:
-		return fmt.Errorf("key %s: limit %d: more than one holder is not offered yet", r.Key, r.Limit)
 	case len(r.Meta) > maxMeta:
 		return fmt.Errorf("key %s: meta has %d bytes, at most %d are allowed", r.Key, len(r.Meta), maxMeta)
 	}

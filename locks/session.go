@@ -131,8 +131,10 @@ func (l *Locker) left(s *session) time.Duration {
 func (l *Locker) lose(s *session, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.end(s, fmt.Errorf("%w: %w", ErrLost, cause))
+	l.end(s, lost(cause))
 }
+
+func lost(cause error) error { return fmt.Errorf("%w: %w", ErrLost, cause) }
 
 // end ends the session and all leases under it. With mu held.
 func (l *Locker) end(s *session, cause error) {

@@ -84,8 +84,13 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 		s.limit()
 		idle := len(s.unresolvedCalls)+len(s.unfreed) == 0
 		l.mu.Unlock()
-		if !idle {
-			s.pause(ctx, wait)
+		if idle {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.over:
+		case <-time.After(wait):
 		}
 	}
 }
@@ -141,15 +146,4 @@ func (l *Locker) freeUnexpected(s *session, key string, holder *Info) {
 	}
 	s.unfreed = append(s.unfreed, driver.Held{Key: key, Token: holder.Token})
 	l.wake()
-}
-
-// pause waits for d, or until the session or ctx ends.
-func (s *session) pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-s.over:
-	case <-timer.C:
-	}
 }
