@@ -82,7 +82,7 @@ func TestOneMissedDueTimeIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := replicatest.Time("11:00:00")
-	route := p.Route(replicatest.Time("12:00:00"), ledger.Event{Event: jobs.EventMissed, Job: "a", At: at, Count: 1, Hash: p.Jobs["a"].Hash, HappenedAt: at})
+	route := p.Route(replicatest.Time("12:00:00"), ledger.Event{Notification: jobs.Notification{Event: jobs.EventMissed, Job: "a", ScheduledAt: at, Count: 1, At: at}, Hash: p.Jobs["a"].Hash})
 	if route.Task == nil {
 		t.Fatal("nobody is told")
 	}
@@ -91,7 +91,7 @@ func TestOneMissedDueTimeIsTold(t *testing.T) {
 	}
 	// Events whose definition no configuration has any more are dropped after RetiredFor, and not before.
 	for ago, keep := range map[time.Duration]bool{plan.RetiredFor - 1: true, plan.RetiredFor: false} {
-		if route := p.Route(at, ledger.Event{Event: jobs.EventFailed, Job: "gone", HappenedAt: at.Add(-ago)}); route.Keep != keep || route.Task != nil {
+		if route := p.Route(at, ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "gone", At: at.Add(-ago)}}); route.Keep != keep || route.Task != nil {
 			t.Errorf("%v old: %+v", ago, route)
 		}
 	}

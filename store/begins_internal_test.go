@@ -157,7 +157,7 @@ func TestWhatAnotherWasToldOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := s.sure(t.Context(), "test", func(t *tx) error {
-				return t.keepEvents(time.Now(), []ledger.Event{{Pool: "p", Event: jobs.EventFailed}, {Pool: "p", Event: jobs.EventLost}})
+				return t.keepEvents(time.Now(), []ledger.Event{{Notification: jobs.Notification{Pool: "p", Event: jobs.EventFailed}}, {Notification: jobs.Notification{Pool: "p", Event: jobs.EventLost}}})
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -224,7 +224,7 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = s.sure(t.Context(), "test", func(t *tx) error {
-		return t.keepEvents(time.Now(), []ledger.Event{{Pool: "p", Event: jobs.EventFailed}})
+		return t.keepEvents(time.Now(), []ledger.Event{{Notification: jobs.Notification{Pool: "p", Event: jobs.EventFailed}}})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -267,10 +267,10 @@ func missed(triggers []jobs.Trigger) []ledger.Event {
 	var all []ledger.Event
 	for _, g := range triggers {
 		if g.Outcome == jobs.Missed {
-			all = append(all, ledger.Event{
-				Event: jobs.EventMissed, Job: g.Job, At: g.At, Seq: g.Seq, Until: g.Until, Count: g.Count,
+			all = append(all, ledger.Event{Seq: g.Seq, Notification: jobs.Notification{
+				Event: jobs.EventMissed, Job: g.Job, ScheduledAt: g.At, Until: g.Until, Count: g.Count,
 				Replica: g.Replica, Reason: g.Reason, ReasonCode: g.ReasonCode,
-			})
+			}})
 		}
 	}
 	return all

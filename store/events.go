@@ -17,7 +17,7 @@ func (t *tx) keepEvents(now time.Time, events []ledger.Event) error {
 	rows := make([][]any, len(events))
 	for i, e := range events {
 		rows[i] = []any{
-			newID(), string(e.Event), e.Job, e.Pool, micros(e.At), e.Seq, micros(e.Until), e.Count, e.TaskID, e.Attempt,
+			newID(), string(e.Event), e.Job, e.Pool, micros(e.ScheduledAt), e.Seq, micros(e.Until), e.Count, e.TaskID, e.Attempt,
 			e.Replica, clip.Text(e.Reason, 512), string(e.ReasonCode), clip.Text(e.Error, eventError), micros(now),
 		}
 	}

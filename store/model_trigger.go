@@ -51,9 +51,9 @@ type eventModel struct {
 }
 
 func (m *eventModel) event() ledger.Event {
-	return ledger.Event{
-		ID: m.ID, Event: m.Event, Job: m.Job, Pool: m.Pool, At: fromMicros(m.TriggerAt), Seq: m.TriggerSeq, Until: fromMicros(m.UntilAt), Count: m.DueCount,
+	return ledger.Event{Seq: m.TriggerSeq, Notification: jobs.Notification{
+		ID: m.ID, Event: m.Event, Job: m.Job, Pool: m.Pool, ScheduledAt: fromMicros(m.TriggerAt), Until: fromMicros(m.UntilAt), Count: m.DueCount,
 		TaskID: m.TaskID, Attempt: m.Attempt, Replica: m.Replica, Reason: m.Reason, ReasonCode: m.ReasonCode, Error: string(m.Error),
-		HappenedAt: fromMicros(m.HappenedAt),
-	}
+		At: fromMicros(m.HappenedAt),
+	}}
 }

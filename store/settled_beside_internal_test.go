@@ -252,7 +252,7 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 		}
 
 		d.check(d.late.sure(d.t.Context(), "test", func(t *tx) error {
-			return t.keepEvents(time.Now(), []ledger.Event{{Pool: "p", Event: jobs.EventFailed}, {Pool: "q", Event: jobs.EventFailed}})
+			return t.keepEvents(time.Now(), []ledger.Event{{Notification: jobs.Notification{Pool: "p", Event: jobs.EventFailed}}, {Notification: jobs.Notification{Pool: "q", Event: jobs.EventFailed}}})
 		}))
 		d.loses(false, func() {})
 		got, err := d.late.Sides().Replica.Notify(d.t.Context(), ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) ledger.Route {

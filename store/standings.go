@@ -30,10 +30,10 @@ func ends(moves []move) []ledger.Event {
 			continue
 		}
 		event := map[jobs.State]jobs.Event{jobs.StateFailed: jobs.EventFailed, jobs.StateLost: jobs.EventLost, jobs.StateSucceeded: jobs.EventRecovered}[m.end]
-		all = append(all, ledger.Event{
-			Event: event, Job: m.Job, Pool: m.Pool, At: m.ScheduledAt, Seq: m.Seq, Count: 1, TaskID: m.ID,
+		all = append(all, ledger.Event{Seq: m.Seq, Notification: jobs.Notification{
+			Event: event, Job: m.Job, Pool: m.Pool, ScheduledAt: m.ScheduledAt, Count: 1, TaskID: m.ID,
 			Attempt: m.Attempt, Replica: m.Replica, Reason: m.reason, ReasonCode: m.code, Error: m.failure,
-		})
+		}})
 	}
 	return all
 }

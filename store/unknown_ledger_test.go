@@ -232,7 +232,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		if err != nil {
 			return err
 		}
-		return t.keepEvents(time.Now(), []ledger.Event{{Pool: "p", Event: jobs.EventFailed}, {Pool: "p", Event: jobs.EventLost}})
+		return t.keepEvents(time.Now(), []ledger.Event{{Notification: jobs.Notification{Pool: "p", Event: jobs.EventFailed}}, {Notification: jobs.Notification{Pool: "p", Event: jobs.EventLost}}})
 	}))
 	losing("notify", func() error {
 		done, err := s.Sides().Replica.Notify(ctx, ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) (r ledger.Route) {

@@ -4,28 +4,14 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Event is something that happened to a job or pool, written in the transaction that made it
 // happen, until its notification is enqueued, or none is wanted.
 type Event struct {
-	ID         string // ids sort by time
-	Event      jobs.Event
-	Job        string // empty: of a task without a job
-	Pool       string // of the task; empty: missed
-	At         time.Time
-	Seq        int
-	Until      time.Time
-	Count      int
-	TaskID     string // empty: missed
-	Attempt    int
-	Replica    string
-	Reason     string
-	ReasonCode reason.Code
-	Error      string
-	HappenedAt time.Time
-	Hash       string // of the job's row, or without a job the pool's; "" = retired, or no row
+	jobs.Notification        // without Text and Name, and with an ID of its own; ids sort by time
+	Seq               int    // of the trigger at ScheduledAt
+	Hash              string // of the job's row, or without a job the pool's; "" = retired, or no row
 }
 
 // Route is what becomes of an event.

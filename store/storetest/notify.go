@@ -67,21 +67,21 @@ func notifyRows(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {pools} SET hash='newer' WHERE name='default'") // where the tasks of jobs run
 	var events []ledger.Event
 	s.notify(ledger.Notify{Limit: 10, Route: func(now time.Time, e ledger.Event) ledger.Route {
-		if age := now.Sub(e.HappenedAt); age < 0 || age > time.Minute {
+		if age := now.Sub(e.At); age < 0 || age > time.Minute {
 			t.Errorf("the event is %v old", age)
 		}
 		events = append(events, e)
 		return ledger.Route{Keep: true}
 	}})
 	want := []ledger.Event{
-		{Event: jobs.EventFailed, Job: "a", Pool: "default", At: due(1), Count: 1, TaskID: task.ID, Attempt: 1, Replica: "one", Reason: "exit status 3", Error: "boom", Hash: hash},
-		{Event: jobs.EventMissed, Job: "b", At: due(1), Until: due(3), Count: 3, Replica: "one"},
-		{Event: jobs.EventFailed, Pool: "work", Count: 1, Attempt: 1, Replica: "one", Hash: hash},
-		{Event: jobs.EventFailed, Job: "c", Pool: "default", At: due(1), Count: 1, Attempt: 1, Replica: "one"},
+		{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "a", Pool: "default", ScheduledAt: due(1), Count: 1, TaskID: task.ID, Attempt: 1, Replica: "one", Reason: "exit status 3", Error: "boom"}, Hash: hash},
+		{Notification: jobs.Notification{Event: jobs.EventMissed, Job: "b", ScheduledAt: due(1), Until: due(3), Count: 3, Replica: "one"}},
+		{Notification: jobs.Notification{Event: jobs.EventFailed, Pool: "work", Count: 1, Attempt: 1, Replica: "one"}, Hash: hash},
+		{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "c", Pool: "default", ScheduledAt: due(1), Count: 1, Attempt: 1, Replica: "one"}},
 	}
 	if d := cmp.Diff(want, events, cmp.FilterPath(func(p cmp.Path) bool {
 		name := p.Last().String()
-		return name == ".ID" || name == ".HappenedAt" || name == ".TaskID" && p.Index(1).String() != "[0]"
+		return name == ".ID" || name == ".At" || name == ".TaskID" && p.Index(1).String() != "[0]"
 	}, cmp.Ignore())); d != "" {
 		t.Error(d)
 	}

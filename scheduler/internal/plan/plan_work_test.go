@@ -76,8 +76,8 @@ func TestANotificationGoesToTheNotifier(t *testing.T) {
 		event ledger.Event
 		kind  string
 	}{
-		"of a job":  {ledger.Event{Event: jobs.EventFailed, Job: "own", TaskID: "7", Hash: p.Jobs["own"].Hash}, (jobs.Notify{}).Kind("job own")},
-		"of a pool": {ledger.Event{Event: jobs.EventFailed, Pool: "p", TaskID: "7", Hash: p.Pools["p"].Hash}, (jobs.Notify{}).Kind("pool p")},
+		"of a job":  {ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "own", TaskID: "7"}, Hash: p.Jobs["own"].Hash}, (jobs.Notify{}).Kind("job own")},
+		"of a pool": {ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Pool: "p", TaskID: "7"}, Hash: p.Pools["p"].Hash}, (jobs.Notify{}).Kind("pool p")},
 	} {
 		if route := p.Route(time.Now(), c.event); route.Task == nil || route.Task.Kind != c.kind {
 			t.Errorf("%s: %+v", what, route)

@@ -21,28 +21,28 @@ const RetiredFor = 10 * time.Minute
 // Route decides by the definition that holds now. If this replica does not have it, the event is left to a replica that
 // has it, and dropped when no live configuration has had it for RetiredFor.
 func (p *Plan) Route(now time.Time, e ledger.Event) ledger.Route {
-	n, kind, hash := p.notifies(e)
+	n, kind, hash := p.notifies(e.Notification)
 	switch {
 	case e.Hash == "":
-		return ledger.Route{Keep: now.Sub(e.HappenedAt) < RetiredFor}
+		return ledger.Route{Keep: now.Sub(e.At) < RetiredFor}
 	case hash != e.Hash:
 		return ledger.Route{Keep: true}
 	case !n.Wants(e.Event):
 		return ledger.Route{}
 	}
-	told := jobs.Notification{
-		ID: eventKey(e), Event: e.Event, Name: p.Set.Name, Job: e.Job, Pool: e.Pool, ScheduledAt: e.At, TaskID: e.TaskID,
-		Attempt: e.Attempt, Replica: e.Replica, Reason: e.Reason, ReasonCode: e.ReasonCode, Error: e.Error, At: e.HappenedAt,
-	}
+	told := e.Notification
+	told.ID, told.Name = eventKey(e), p.Set.Name
 	if e.Event == jobs.EventMissed {
-		told.Until, told.Count = cmp.Or(e.Until, e.At), e.Count
+		told.Until = cmp.Or(e.Until, e.ScheduledAt)
+	} else {
+		told.Count = 0
 	}
 	told.Text = told.Sentence()
 	return ledger.Route{Task: &jobs.NewTask{Pool: naming.NotificationsPool, Kind: kind, Payload: told, IdempotencyKey: told.ID}}
 }
 
 // notifies is the notification of an event's job or pool; with an empty hash this replica does not know the definition.
-func (p *Plan) notifies(e ledger.Event) (n jobs.Notify, kind, hash string) {
+func (p *Plan) notifies(e jobs.Notification) (n jobs.Notify, kind, hash string) {
 	if e.Job != "" {
 		if j, known := p.Jobs[e.Job]; known {
 			return j.Notify, j.notifier, j.Hash
@@ -62,7 +62,7 @@ func (f forward) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if err := json.Unmarshal(t.Payload, &told); err != nil {
 		return jobs.Permanent(err)
 	}
-	n, _, _ := f.plan.notifies(ledger.Event{Job: told.Job, Pool: told.Pool})
+	n, _, _ := f.plan.notifies(told)
 	if n.Handler == nil {
 		return jobs.Cancel(errors.New("nobody is told of this any more"))
 	}
@@ -75,7 +75,7 @@ func eventKey(e ledger.Event) string {
 	if e.TaskID != "" {
 		return fmt.Sprintf("%s/%s", e.Event, e.TaskID)
 	}
-	key := fmt.Sprintf("%s/%s@%s", e.Event, e.Job, e.At.UTC().Format(time.RFC3339Nano))
+	key := fmt.Sprintf("%s/%s@%s", e.Event, e.Job, e.ScheduledAt.UTC().Format(time.RFC3339Nano))
 	if e.Seq > 0 {
 		key += "/" + strconv.Itoa(e.Seq)
 	}

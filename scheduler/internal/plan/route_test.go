@@ -35,18 +35,18 @@ func TestRoutesOfEvents(t *testing.T) {
 		event ledger.Event
 		want  string
 	}{
-		{"missed", ledger.Event{Event: jobs.EventMissed, Job: "a", At: at, Hash: a, HappenedAt: old}, "missed/a@" + at.Format(time.RFC3339Nano)},
-		{"of a backfill", ledger.Event{Event: jobs.EventMissed, Job: "a", At: at, Seq: 2, Hash: a, HappenedAt: old}, "missed/a@" + at.Format(time.RFC3339Nano) + "/2"},
-		{"not asked for", ledger.Event{Event: jobs.EventFailed, Job: "a", Hash: a, HappenedAt: recent}, "drop"},
-		{"nobody to tell", ledger.Event{Event: jobs.EventFailed, Job: "b", Hash: b, HappenedAt: recent}, "drop"},
-		{"of the pool", ledger.Event{Event: jobs.EventLost, Pool: "p", TaskID: "7", Hash: pool, HappenedAt: old}, "lost/7"},
-		{"in a pool, of a job", ledger.Event{Event: jobs.EventLost, Pool: "p", Job: "b", TaskID: "7", Hash: b, HappenedAt: old}, "drop"},
-		{"defined otherwise", ledger.Event{Event: jobs.EventMissed, Job: "a", Hash: b, HappenedAt: old}, "keep"},
-		{"unknown here", ledger.Event{Event: jobs.EventFailed, Job: "c", Hash: "x", HappenedAt: old}, "keep"},
-		{"just retired", ledger.Event{Event: jobs.EventFailed, Job: "c", HappenedAt: recent}, "keep"},
-		{"known here and just retired", ledger.Event{Event: jobs.EventMissed, Job: "a", HappenedAt: recent}, "keep"},
-		{"retired long ago", ledger.Event{Event: jobs.EventFailed, Job: "c", HappenedAt: old}, "drop"},
-		{"pool retired long ago", ledger.Event{Event: jobs.EventFailed, Pool: "q", HappenedAt: old}, "drop"},
+		{"missed", ledger.Event{Notification: jobs.Notification{Event: jobs.EventMissed, Job: "a", ScheduledAt: at, At: old}, Hash: a}, "missed/a@" + at.Format(time.RFC3339Nano)},
+		{"of a backfill", ledger.Event{Notification: jobs.Notification{Event: jobs.EventMissed, Job: "a", ScheduledAt: at, At: old}, Seq: 2, Hash: a}, "missed/a@" + at.Format(time.RFC3339Nano) + "/2"},
+		{"not asked for", ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "a", At: recent}, Hash: a}, "drop"},
+		{"nobody to tell", ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "b", At: recent}, Hash: b}, "drop"},
+		{"of the pool", ledger.Event{Notification: jobs.Notification{Event: jobs.EventLost, Pool: "p", TaskID: "7", At: old}, Hash: pool}, "lost/7"},
+		{"in a pool, of a job", ledger.Event{Notification: jobs.Notification{Event: jobs.EventLost, Pool: "p", Job: "b", TaskID: "7", At: old}, Hash: b}, "drop"},
+		{"defined otherwise", ledger.Event{Notification: jobs.Notification{Event: jobs.EventMissed, Job: "a", At: old}, Hash: b}, "keep"},
+		{"unknown here", ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "c", At: old}, Hash: "x"}, "keep"},
+		{"just retired", ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "c", At: recent}}, "keep"},
+		{"known here and just retired", ledger.Event{Notification: jobs.Notification{Event: jobs.EventMissed, Job: "a", At: recent}}, "keep"},
+		{"retired long ago", ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "c", At: old}}, "drop"},
+		{"pool retired long ago", ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Pool: "q", At: old}}, "drop"},
 	} {
 		route, got := p.Route(now, c.event), "drop"
 		switch {
@@ -79,13 +79,12 @@ func TestWhatANotificationSays(t *testing.T) {
 	}
 	at, until, happened := replicatest.Time("11:00:00"), replicatest.Time("11:30:00"), replicatest.Time("11:59:00")
 	of := func(e jobs.Event) ledger.Event {
-		return ledger.Event{
-			ID: "5", Event: e, Job: "j", Pool: "p", At: at, Seq: 6, TaskID: "7", Attempt: 2, Replica: "a", Reason: "timeout", Error: "no luck",
-			HappenedAt: happened, Hash: p.Jobs["j"].Hash,
-		}
+		return ledger.Event{Seq: 6, Hash: p.Jobs["j"].Hash, Notification: jobs.Notification{
+			ID: "5", Event: e, Job: "j", Pool: "p", ScheduledAt: at, TaskID: "7", Attempt: 2, Replica: "a", Reason: "timeout", Error: "no luck", At: happened, Count: 1,
+		}}
 	}
 	ofPool, missed := of(jobs.EventFailed), of(jobs.EventMissed)
-	ofPool.Job, ofPool.At, ofPool.Hash = "", time.Time{}, p.Pools["p"].Hash
+	ofPool.Job, ofPool.ScheduledAt, ofPool.Hash = "", time.Time{}, p.Pools["p"].Hash
 	missed.TaskID, missed.Pool, missed.Attempt, missed.Error, missed.Until, missed.Count = "", "", 0, "", until, 3
 	told := func(change func(n *jobs.Notification)) jobs.Notification {
 		n := jobs.Notification{

@@ -60,9 +60,9 @@ func (t *tx) shown(e event) ledger.Event {
 	if e.Job != "" {
 		hash = t.jobs.rows[e.Job].Hash
 	}
-	return ledger.Event{
-		ID: e.ID, Event: jobs.Event(e.Event), Job: e.Job, Pool: e.Pool, At: fromMicros(e.TriggerAt), Seq: e.TriggerSeq,
+	return ledger.Event{Seq: e.TriggerSeq, Hash: hash, Notification: jobs.Notification{
+		ID: e.ID, Event: jobs.Event(e.Event), Job: e.Job, Pool: e.Pool, ScheduledAt: fromMicros(e.TriggerAt),
 		Until: fromMicros(e.Until), Count: e.Count, TaskID: e.TaskID, Attempt: e.Attempt, Replica: e.Replica, Reason: e.Reason, ReasonCode: e.ReasonCode,
-		Error: e.Error, HappenedAt: fromMicros(e.HappenedAt), Hash: hash,
-	}
+		Error: e.Error, At: fromMicros(e.HappenedAt),
+	}}
 }
