@@ -14,17 +14,17 @@ func (c *Client) Pools(ctx context.Context, p wire.Page) (wire.List[wire.Pool], 
 
 // PausePool stops claims of the pool's tasks on all replicas until it is resumed.
 func (c *Client) PausePool(ctx context.Context, name string) (wire.Pool, error) {
-	return post[wire.Pool](ctx, c, wire.Reset{}, "pools", name, "pause")
+	return post[wire.Pool](ctx, c, override{}, "pools", name, "pause")
 }
 
 // ResumePool resumes claims of the pool's tasks.
 func (c *Client) ResumePool(ctx context.Context, name string) (wire.Pool, error) {
-	return post[wire.Pool](ctx, c, wire.Reset{}, "pools", name, "resume")
+	return post[wire.Pool](ctx, c, override{}, "pools", name, "resume")
 }
 
 // ResetPool clears the override.
 func (c *Client) ResetPool(ctx context.Context, name string) (wire.Pool, error) {
-	return post[wire.Pool](ctx, c, wire.Reset{Reset: true}, "pools", name, "resume")
+	return post[wire.Pool](ctx, c, override{Reset: true}, "pools", name, "resume")
 }
 
 // Replicas returns the replicas by id.

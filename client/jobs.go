@@ -48,19 +48,24 @@ func forcing(force string) any {
 	return map[string]string{"force": force}
 }
 
+// override is the body of suspend, resume and pause.
+type override struct {
+	Reset bool `json:"reset,omitempty"` // removes the override
+}
+
 // SuspendJob overrides the configuration: due times of the job are skipped until it is resumed.
 func (c *Client) SuspendJob(ctx context.Context, name string) (wire.Job, error) {
-	return post[wire.Job](ctx, c, wire.Reset{}, "jobs", name, "suspend")
+	return post[wire.Job](ctx, c, override{}, "jobs", name, "suspend")
 }
 
 // ResumeJob overrides the configuration: due times of the job run again, from now on.
 func (c *Client) ResumeJob(ctx context.Context, name string) (wire.Job, error) {
-	return post[wire.Job](ctx, c, wire.Reset{}, "jobs", name, "resume")
+	return post[wire.Job](ctx, c, override{}, "jobs", name, "resume")
 }
 
 // ResetJob removes the override: the configuration applies again.
 func (c *Client) ResetJob(ctx context.Context, name string) (wire.Job, error) {
-	return post[wire.Job](ctx, c, wire.Reset{Reset: true}, "jobs", name, "resume")
+	return post[wire.Job](ctx, c, override{Reset: true}, "jobs", name, "resume")
 }
 
 // Triggers returns a page of the ledger, the latest first.

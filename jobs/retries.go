@@ -23,12 +23,11 @@ func (r Retries) Delay(n int, rnd func() float64) time.Duration {
 	}
 	r = r.withDefaults()
 	delay := min(r.Backoff, r.MaxBackoff)
-	for ; n > 1; n-- {
-		if delay > r.MaxBackoff/2 {
-			delay = r.MaxBackoff
-			break
-		}
+	for ; n > 1 && delay <= r.MaxBackoff/2; n-- {
 		delay *= 2
+	}
+	if n > 1 {
+		delay = r.MaxBackoff
 	}
 	return time.Duration(float64(delay) * (1 - jitter + 2*jitter*rnd()))
 }

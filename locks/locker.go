@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,15 +53,9 @@ type Locker struct {
 // New makes a Locker on drv, which it owns from now on. It makes no call: the session is opened
 // at the first use.
 func New(drv driver.Driver, o Options) (*Locker, error) {
-	if o.TTL == 0 {
-		o.TTL = 10 * time.Second
-	}
-	if o.Namespace == "" {
-		o.Namespace = "lockstep"
-	}
-	if o.CallTimeout == 0 {
-		o.CallTimeout = 2 * time.Second
-	}
+	o.TTL = cmp.Or(o.TTL, 10*time.Second)
+	o.Namespace = cmp.Or(o.Namespace, "lockstep")
+	o.CallTimeout = cmp.Or(o.CallTimeout, 2*time.Second)
 	if nilcheck.IsNil(o.Observer) { // a nil *metrics.Metrics is a non-nil interface
 		o.Observer = unobserved{}
 	}

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
@@ -56,10 +57,5 @@ func (r Request) check() error {
 }
 
 func printable(s string, most int) bool {
-	for _, c := range []byte(s) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= most
+	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }

@@ -94,6 +94,9 @@ func (t *tx) ours(namespace string) error {
 	return err
 }
 
+// pooled is what a *sql.DB and a *sqlx.DB are, and no transaction.
+type pooled interface{ SetMaxOpenConns(n int) }
+
 // inTransaction returns the part of the caller's value that runs statements in its transaction, and refuses a value that would
 // run each statement in a transaction of its own.
 func inTransaction(handle any) (sqlkit.Conn, error) {
@@ -109,7 +112,7 @@ func inTransaction(handle any) (sqlkit.Conn, error) {
 			return nil, fmt.Errorf("%w: this *gorm.DB is not in a transaction", jobs.ErrInvalid)
 		}
 		return h.Statement.ConnPool, nil
-	case interface{ SetMaxOpenConns(int) }: // *sql.DB, *sqlx.DB
+	case pooled:
 		return nil, fmt.Errorf("%w: a %T is not a transaction; begin one", jobs.ErrInvalid, handle)
 	case sqlkit.Conn:
 		return h, nil

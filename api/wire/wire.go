@@ -29,11 +29,6 @@ type Refusal struct {
 	Error Problem `json:"error"`
 }
 
-// Reset is the body of suspend, resume and pause. True removes the override: the configuration applies again.
-type Reset struct {
-	Reset bool `json:"reset,omitempty"`
-}
-
 // TriggerFilter selects ledger rows, latest first. Zero fields select everything.
 type TriggerFilter struct {
 	Job     string
