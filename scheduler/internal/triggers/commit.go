@@ -51,7 +51,7 @@ func (s *Triggers) decideFree(ctx context.Context, names []string, overdue bool)
 	// A drain does not cancel it: what was decided must be started or released.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	defer s.upcoming.deciding(names)()
+	defer s.upcoming.begin()()
 	may, start := s.work.Reserve(names)
 	asked := s.foreign.asked()
 	ids := taskIDs{}

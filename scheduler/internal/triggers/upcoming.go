@@ -5,8 +5,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // upcoming is when this replica looks at which job next: a heap by nominal UTC time.
@@ -14,9 +12,15 @@ type upcoming struct {
 	mu    sync.Mutex
 	queue dueQueue
 	index map[string]*due
-	freed map[string]time.Time // jobs that are being decided; the time is when the slot was freed meanwhile
-	reads int                  // how many read rows at the moment
-	ended map[string]time.Time // jobs whose slot was freed meanwhile, and when
+	open  int                // decisions, and reads of rows, that are under way
+	frees int                // how many slots were freed
+	freed map[string]freeing // the jobs whose slot was freed since open was 0
+}
+
+// freeing is the last time that the slot of a job was freed.
+type freeing struct {
+	at time.Time
+	n  int // of frees
 }
 
 type due struct {
@@ -27,13 +31,28 @@ type due struct {
 }
 
 func newUpcoming() *upcoming {
-	return &upcoming{index: map[string]*due{}, freed: map[string]time.Time{}, ended: map[string]time.Time{}}
+	return &upcoming{index: map[string]*due{}, freed: map[string]freeing{}}
 }
 
 // set makes at the job's next time; a zero at forgets the job. With waits the job is looked at when its slot is free, too.
 func (u *upcoming) set(job string, at time.Time, waits bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.put(job, at, waits)
+}
+
+// learn is set with what a row says. The row may be older than what is known: a job that is looked at sooner stays so.
+func (u *upcoming) learn(job string, at time.Time, waits bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if d, known := u.index[job]; known && !at.IsZero() {
+		at = earlier(at, d.at)
+	}
+	u.put(job, at, waits)
+}
+
+// put is set for a caller that holds u.mu.
+func (u *upcoming) put(job string, at time.Time, waits bool) {
 	d, known := u.index[job]
 	switch {
 	case at.IsZero() && known:
@@ -50,17 +69,14 @@ func (u *upcoming) set(job string, at time.Time, waits bool) {
 	}
 }
 
-// free makes now the time to look at a job with a due time that waits for the slot, and reports whether there is one. If
-// the job is just being decided, decided does so: before that it is not known whether a due time waits.
+// free makes now the time to look at a job with a due time that waits for the slot, and reports whether there is one. What is
+// under way may find one that it does not know yet: see begin.
 func (u *upcoming) free(job string, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.reads > 0 {
-		u.ended[job] = now
-	}
-	if _, deciding := u.freed[job]; deciding {
-		u.freed[job] = now
-		return false
+	u.frees++
+	if u.open > 0 {
+		u.freed[job] = freeing{now, u.frees}
 	}
 	return u.hasten(job, now)
 }
@@ -76,39 +92,23 @@ func (u *upcoming) hasten(job string, at time.Time) bool {
 	return true
 }
 
-// deciding notes that these jobs are about to be decided; call decided when it is known what waits.
-func (u *upcoming) deciding(names []string) (decided func()) {
+// begin notes that jobs are about to be decided, or their rows to be read; call end when the outcome is set. A slot that was
+// freed in between may be taken in it: what waits for that slot is looked at when it was freed, and not when the outcome says.
+func (u *upcoming) begin() (end func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, name := range names {
-		u.freed[name] = time.Time{}
-	}
+	u.open++
+	before := u.frees
 	return func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		for _, name := range names {
-			if at := u.freed[name]; !at.IsZero() {
-				u.hasten(name, at)
+		for job, f := range u.freed {
+			if f.n > before {
+				u.hasten(job, f.at)
 			}
-			delete(u.freed, name)
 		}
-	}
-}
-
-// reading notes that rows are about to be read; call the answer when what they say is set. A row may have been read before a slot
-// was freed: what waits for that slot is looked at then, and not when the row says.
-func (u *upcoming) reading() (read func()) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.reads++
-	return func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		for job, at := range u.ended {
-			u.hasten(job, at)
-		}
-		if u.reads--; u.reads == 0 {
-			clear(u.ended)
+		if u.open--; u.open == 0 {
+			clear(u.freed)
 		}
 	}
 }
@@ -167,7 +167,8 @@ func (q *dueQueue) Pop() any {
 func (s *Triggers) look(ctx context.Context, stripes []int) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	defer s.upcoming.reading()()
+	defer s.Wake() // after the end
+	defer s.upcoming.begin()()
 	rows, err := s.store.Upcoming(ctx, stripes)
 	if err != nil {
 		s.stripes.forget(stripes...)
@@ -176,8 +177,7 @@ func (s *Triggers) look(ctx context.Context, stripes []int) {
 	}
 	for _, u := range rows {
 		if _, known := s.plan.Jobs[u.Job]; known {
-			s.upcoming.set(u.Job, u.NextAt, u.Waits)
+			s.upcoming.learn(u.Job, u.NextAt, u.Waits)
 		}
 	}
-	wake.Send(s.nudgeFire)
 }

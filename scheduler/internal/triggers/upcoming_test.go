@@ -108,7 +108,7 @@ func TestASlotThatIsFreedMeanwhile(t *testing.T) {
 		"a due time waits, and still has to": {false, start.Add(2 * second), true, start.Add(2 * second)},
 	} {
 		u := newUpcoming()
-		decided := u.deciding([]string{"i", "j"})
+		decided := u.begin()
 		if c.freed && u.free("j", start.Add(second)) {
 			t.Errorf("%s: there is something to look at before it is known", what)
 		}
@@ -118,7 +118,7 @@ func TestASlotThatIsFreedMeanwhile(t *testing.T) {
 			t.Errorf("%s: the next look is at %v, want %v", what, at, c.next)
 		}
 		u.set("j", start.Add(9*second), true) // that was for one look
-		u.deciding([]string{"j"})()
+		u.begin()()
 		if at, _ := u.next(); !at.Equal(start.Add(9 * second)) {
 			t.Errorf("%s: the look after it is at %v", what, at)
 		}
@@ -135,9 +135,9 @@ func TestASlotThatIsFreedWhileRowsAreRead(t *testing.T) {
 	for others := range 2 {
 		u := newUpcoming()
 		u.set("j", start.Add(time.Second), true)
-		read := u.reading()
+		read := u.begin()
 		for range others {
-			u.reading()()
+			u.begin()()
 		}
 		u.free("j", start)
 		u.set("j", start.Add(time.Second), true) // as the row was
@@ -146,10 +146,57 @@ func TestASlotThatIsFreedWhileRowsAreRead(t *testing.T) {
 			t.Errorf("beside %d others: the next look is at %v", others, at)
 		}
 		u.set("j", start.Add(time.Second), true)
-		u.reading()()
+		u.begin()()
 		if at, _ := u.next(); !at.Equal(start.Add(time.Second)) {
 			t.Errorf("what was freed before is looked at once more, at %v", at)
 		}
+	}
+}
+
+// A slot that was freed before rows are read, and that no decision has looked at since, is not forgotten for what a row says.
+func TestASlotThatIsFreedBeforeRowsAreRead(t *testing.T) {
+	start := replicatest.Time("12:00:05")
+	for what, c := range map[string]struct {
+		freed bool
+		row   time.Time
+		next  time.Time
+	}{
+		"freed":                   {true, start.Add(time.Second), start},
+		"not freed":               {false, start.Add(time.Second), start.Add(time.Second)},
+		"the row says sooner":     {true, start.Add(-time.Second), start.Add(-time.Second)},
+		"nothing is due any more": {true, time.Time{}, time.Time{}},
+	} {
+		u := newUpcoming()
+		u.set("j", start.Add(time.Second), true)
+		if c.freed {
+			u.free("j", start)
+		}
+		read := u.begin()
+		u.learn("j", c.row, true)
+		read()
+		if at, _ := u.next(); !at.Equal(c.next) {
+			t.Errorf("%s: the next look is at %v, want %v", what, at, c.next)
+		}
+	}
+}
+
+// What is freed in one of two decisions that go on side by side is looked at after each of them that began before.
+func TestASlotThatIsFreedInTwoDecisions(t *testing.T) {
+	start := replicatest.Time("12:00:05")
+	u := newUpcoming()
+	first, second := u.begin(), u.begin()
+	u.free("j", start)
+	third := u.begin()
+	u.set("j", start.Add(time.Second), false)
+	first()
+	u.set("j", start.Add(time.Second), true)
+	third()
+	if at, _ := u.next(); !at.Equal(start.Add(time.Second)) {
+		t.Errorf("a decision that began later knows of it: the next look is at %v", at)
+	}
+	second()
+	if at, _ := u.next(); !at.Equal(start) {
+		t.Errorf("the next look is at %v", at)
 	}
 }
 
