@@ -11,6 +11,8 @@ import (
 type owned struct {
 	path    string
 	handler Handler
+	isNamed bool
+	name    string // by Named
 }
 
 // apart checks that handlers with one identity are one handler. Otherwise replicas that have the one
@@ -20,8 +22,7 @@ func (p *problems) apart(s Set) {
 	groups := map[string][]owned{} // by identity: the first, and those that are not seen to be the same
 	var order []string
 	for _, h := range s.code() {
-		explicit, _ := unwrap.As[Identified](h.handler)
-		if name, is := explicit.(named); is && name.name == "" {
+		if h.isNamed && h.name == "" {
 			p.add(h.path, "has a handler with an empty name; say what it does, as in jobs.Named(\"send mail\", handler)")
 			continue
 		}
@@ -50,9 +51,8 @@ func (p *problems) alike(identity string, group []owned) {
 		paths = append(paths, h.path)
 	}
 	others := some(paths)
-	explicit, _ := unwrap.As[Identified](group[0].handler)
-	if name, is := explicit.(named); is {
-		p.add(group[1].path, "has another handler than %s, and all are named %.80q; give each a name of its own", others, name.name)
+	if first := group[0]; first.isNamed {
+		p.add(group[1].path, "has another handler than %s, and all are named %.80q; give each a name of its own", others, first.name)
 		return
 	}
 	p.add(group[1].path, "has a handler that cannot be told from that of %s: all are %.200s, and may do different things; "+
@@ -68,8 +68,8 @@ func (s Set) code() []owned {
 			return
 		}
 		explicit, is := unwrap.As[Identified](h)
-		if _, isNamed := explicit.(named); !is || isNamed {
-			all = append(all, owned{section + name + part, h})
+		if given, isNamed := explicit.(named); !is || isNamed {
+			all = append(all, owned{section + name + part, h, isNamed, given.name})
 		}
 	}
 	for name, pool := range s.Pools {
