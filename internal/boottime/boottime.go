@@ -25,7 +25,7 @@ func Now() Instant {
 	if simulated.Load() {
 		return Instant{mono: time.Now()}
 	}
-	return Instant{mono: time.Now(), boot: sinceBoot()}
+	return Instant{mono: time.Now(), boot: Clock(false)}
 }
 
 // Awake returns the present moment of a clock that stops while the machine sleeps.
@@ -41,7 +41,7 @@ func (i Instant) Elapsed() time.Duration {
 	if i.boot == 0 {
 		return elapsed
 	}
-	return max(elapsed, sinceBoot()-i.boot)
+	return max(elapsed, Clock(false)-i.boot)
 }
 
 // Add returns the moment d after i.

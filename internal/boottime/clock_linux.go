@@ -6,8 +6,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func sinceBoot() time.Duration { return Clock(false) }
-
 // Clock is the time since boot, without the time that the machine slept if awake is true; 0 if the system has
 // no such clock.
 func Clock(awake bool) time.Duration {

@@ -4,8 +4,5 @@ package boottime
 
 import "time"
 
-// There is the monotonic clock alone.
-func sinceBoot() time.Duration { return 0 }
-
 // Clock is the time since boot; 0 here, where the system has no clock that processes share.
 func Clock(bool) time.Duration { return 0 }

@@ -89,7 +89,12 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
 	killed := false
 	for round := 0; ; round++ { // KILL returns before the transaction has ended
-		connections, err := s.connections(ctx, key, token)
+		var connections map[string]bool // one, or none
+		err := s.view(ctx, func(t *sqlkit.Tx) (err error) {
+			connections, err = names(t, `SELECT CAST(connection AS CHAR) FROM {rows} WHERE namespace = ? AND name = ? AND token = ?`,
+				s.namespace, key, int64(token))
+			return err
+		})
 		if err != nil {
 			return killed, s.failed("evict", err)
 		}
@@ -111,14 +116,4 @@ func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) 
 		_ = s.sweep(ctx) // rows that remain do no harm
 	}
 	return killed, nil
-}
-
-// connections is the one that holds key under token, or none.
-func (s *rowSession) connections(ctx context.Context, key string, token driver.Token) (ids map[string]bool, err error) {
-	err = s.view(ctx, func(t *sqlkit.Tx) (err error) {
-		ids, err = names(t, `SELECT CAST(connection AS CHAR) FROM {rows} WHERE namespace = ? AND name = ? AND token = ?`,
-			s.namespace, key, int64(token))
-		return err
-	})
-	return ids, err
 }

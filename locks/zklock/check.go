@@ -36,5 +36,5 @@ func (s *session) look() error {
 	if _, _, err := s.conn.Children(root); err != nil { // nodes of another user cannot be read
 		return err
 	}
-	return s.login.guarded(s.conn, root)
+	return s.driver.login.guarded(s.conn, root)
 }

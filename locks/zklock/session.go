@@ -3,7 +3,6 @@ package zklock
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,22 +21,17 @@ const inFlight = 64
 // session is one session of a namespace.
 type session struct {
 	*zkSession
-	servers []string
-	names   names
-	owner   string
-	login   login
-	acl     []zk.ACL
-	tls     *tls.Config
-	id      int64
-	ttl     time.Duration
-	calls   calls.Group // the library has no contexts: a call ends at the latest with its connection
+	driver *Driver
+	names  names
+	owner  string
+	acl    []zk.ACL
+	id     int64
+	ttl    time.Duration
+	calls  calls.Group // the library has no contexts: a call ends at the latest with its connection
 }
 
 func newSession(d *Driver, o driver.Open) *session {
-	return &session{
-		servers: d.servers, names: namesOf(d.options.Root, o.Namespace), owner: line(o.Owner),
-		login: d.login, acl: d.login.acl(), tls: d.options.TLS,
-	}
+	return &session{driver: d, names: namesOf(d.options.Root, o.Namespace), owner: line(o.Owner), acl: d.login.acl()}
 }
 
 func (s *session) ID() string             { return sessionID(s.id) }
@@ -46,14 +40,14 @@ func (s *session) Ended() <-chan struct{} { return s.over }
 
 // begin connects, logs in and calls first. If one of them fails, it closes the connection.
 func (s *session) begin(ctx context.Context, timeout time.Duration, first func() error) (err error) {
-	s.zkSession = newZKSession(timeout, s.tls)
+	s.zkSession = newZKSession(timeout, s.driver.options.TLS)
 	defer func() {
 		if err != nil {
 			s.leave()
 		}
 	}()
 	asked := time.Now()
-	if err := calls.Do(ctx, &s.calls, func() error { return s.connect(s.servers, timeout) }); err != nil {
+	if err := calls.Do(ctx, &s.calls, func() error { return s.connect(s.driver.servers, timeout) }); err != nil {
 		return err
 	}
 	if err := s.established(ctx); err != nil {
@@ -62,7 +56,7 @@ func (s *session) begin(ctx context.Context, timeout time.Duration, first func()
 	s.id = s.conn.SessionID()
 	s.ttl, _ = s.dialer.state()
 	err = calls.Do(ctx, &s.calls, func() error {
-		if err := s.login.introduce(s.conn); err != nil {
+		if err := s.driver.login.introduce(s.conn); err != nil {
 			return err
 		}
 		return first()
@@ -78,7 +72,7 @@ func (s *session) settle() error {
 	if err := s.enter(); err != nil {
 		return err
 	}
-	return s.login.guarded(s.conn, s.names.guarded()...)
+	return s.driver.login.guarded(s.conn, s.names.guarded()...)
 }
 
 // enter makes the session's own node, and the parents of all.
@@ -245,7 +239,7 @@ func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bo
 
 func (s *session) Close(ctx context.Context) error {
 	if err := cmp.Or(s.close(ctx), s.calls.Join(ctx)); err != nil {
-		return fmt.Errorf("zklock: close at %s: %w", addresses(s.servers), err)
+		return fmt.Errorf("zklock: close at %s: %w", addresses(s.driver.servers), err)
 	}
 	return nil
 }
@@ -256,7 +250,7 @@ func (s *session) Close(ctx context.Context) error {
 func (s *session) ungranted(over bool, err error) error {
 	failed := s.failed("acquire", err)
 	if errors.Is(failed, driver.ErrSessionEnded) && !over && !s.confirmed.Load() {
-		return fmt.Errorf("zklock: acquire at %s: no answer before the session was given up: %w", addresses(s.servers), err)
+		return fmt.Errorf("zklock: acquire at %s: no answer before the session was given up: %w", addresses(s.driver.servers), err)
 	}
 	return failed
 }
@@ -267,7 +261,7 @@ func (s *session) failed(op string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, zk.ErrAuthFailed):
-		err = s.login.refused(s.names, err)
+		err = s.driver.login.refused(s.names, err)
 	case errors.Is(err, zk.ErrSessionExpired):
 		s.confirmed.Store(true)
 		s.end()
@@ -275,9 +269,9 @@ func (s *session) failed(op string, err error) error {
 	case s.isOver() && s.id != 0: // before there is one, it cannot be lost
 		err = driver.ErrSessionEnded
 	case errors.Is(err, zk.ErrNoAuth):
-		err = s.login.refused(s.names, err)
+		err = s.driver.login.refused(s.names, err)
 	case errors.Is(err, zk.ErrNoServer): // given to what is still in the queue when all servers refuse
 		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
-	return fmt.Errorf("zklock: %s at %s: %w", op, addresses(s.servers), err)
+	return fmt.Errorf("zklock: %s at %s: %w", op, addresses(s.driver.servers), err)
 }
