@@ -179,11 +179,7 @@ func (w *claim) take(t *tx) error {
 
 // read are the tasks that are claimed, as they were.
 func (w *claim) read() []openTask {
-	was := make([]openTask, len(w.taken))
-	for i, m := range w.taken {
-		was[i] = m.was
-	}
-	return was
+	return mapped(w.taken, func(m taken) openTask { return m.was })
 }
 
 // ours returns which of the tasks carry this claim.

@@ -140,11 +140,7 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	if err := w.findLost(t); err != nil {
 		return nil, err
 	}
-	states := make([]ledger.JobState, len(w.rows))
-	for i, r := range w.rows {
-		states[i] = r.JobState
-	}
-	return states, nil
+	return mapped(w.rows, func(r *jobRow) ledger.JobState { return r.JobState }), nil
 }
 
 // pools are those of the tasks that are opened.
@@ -247,17 +243,16 @@ func (w *decision) insertTriggers(t *tx) error {
 // insertTriggers adds rows to the ledger but for those whose due time has one, and returns how many
 // it added.
 func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
-	rows := make([][]any, len(triggers))
-	for i, g := range triggers {
+	rows := sqlkit.Rows(triggers, func(g jobs.Trigger) []any {
 		room := 512
 		if strings.HasPrefix(g.Reason, ledger.Forced) {
 			room = forcedBytes
 		}
-		rows[i] = []any{
+		return []any{
 			g.Job, micros(g.At), g.Seq, micros(g.Until), g.Count, string(g.Cause), clip.Text(g.By, 255), string(g.Outcome),
 			clip.Text(g.Reason, room), string(g.ReasonCode), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
 		}
-	}
+	})
 	return t.InsertNew(`{triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at)`, rows)
 }
@@ -281,24 +276,16 @@ func missed(triggers []jobs.Trigger) []ledger.Event {
 //
 // Index: primary keys.
 func (w *decision) committed(t *tx) (found bool, err error) {
-	var names []string
-	for _, r := range w.rows {
-		names = append(names, r.Name)
-	}
-	if _, err := t.lockJobs(names); err != nil {
+	if _, err := t.lockJobs(mapped(w.rows, (*jobRow).name)); err != nil {
 		return false, err
 	}
-	var task string
 	if len(w.triggers) > 0 {
 		g := w.triggers[0]
-		found, err = t.One("SELECT task_id FROM {triggers} WHERE job=? AND at=? AND seq=? AND task_id=? AND decided_at=? AND replica=?{for_update}",
-			[]any{g.Job, micros(g.At), g.Seq, g.TaskID, micros(g.DecidedAt), g.Replica}, &task)
-		return found, err
+		return t.One("SELECT task_id FROM {triggers} WHERE job=? AND at=? AND seq=? AND task_id=? AND decided_at=? AND replica=?{for_update}",
+			[]any{g.Job, micros(g.At), g.Seq, g.TaskID, micros(g.DecidedAt), g.Replica}, new(string))
 	}
-	for _, table := range []string{"{tasks}", "{done}"} {
-		if len(w.tasks) > 0 && !found && err == nil {
-			found, err = t.One("SELECT id FROM "+table+" WHERE id=?{for_update}", []any{w.tasks[0].ID}, &task)
-		}
+	if len(w.tasks) == 0 {
+		return false, nil
 	}
-	return found, err
+	return t.kept(w.tasks[0].ID)
 }

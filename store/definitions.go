@@ -169,7 +169,10 @@ func (s replica) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming
 	if len(stripes) == 0 {
 		return nil, nil
 	}
-	return s.upcoming(ctx, "upcoming", func(t *tx) *gorm.DB { return t.upcoming().Where("stripe IN ?", sqlkit.Padded(stripes)) })
+	return s.upcoming(ctx, "upcoming", func(t *tx) *gorm.DB {
+		list, args := sqlkit.List(stripes)
+		return t.upcoming().Where("stripe IN "+list, args...)
+	})
 }
 
 // Overdue returns jobs of any stripe whose next due time is at or before until, earliest first, at

@@ -14,13 +14,12 @@ const eventError = 4096
 
 // keepEvents writes events in the transaction that made them. Their ids sort by time.
 func (t *tx) keepEvents(now time.Time, events []ledger.Event) error {
-	rows := make([][]any, len(events))
-	for i, e := range events {
-		rows[i] = []any{
+	rows := sqlkit.Rows(events, func(e ledger.Event) []any {
+		return []any{
 			newID(), string(e.Event), e.Job, e.Pool, micros(e.ScheduledAt), e.Seq, micros(e.Until), e.Count, e.TaskID, e.Attempt,
 			e.Replica, clip.Text(e.Reason, 512), string(e.ReasonCode), clip.Text(e.Error, eventError), micros(now),
 		}
-	}
+	})
 	_, err := t.Insert(`{events} (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at)`, rows)
 	return err
 }

@@ -47,13 +47,11 @@ func (t *tx) tryLockFreeJobs(names []string) (rows []*jobRow, busy []string, err
 	return rows, without(names, rows), err
 }
 
-func without(names []string, rows []*jobRow) (rest []string) {
-	for _, name := range names {
-		if _, found := findJob(rows, name); !found {
-			rest = append(rest, name)
-		}
-	}
-	return rest
+func without(names []string, rows []*jobRow) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, found := findJob(rows, name)
+		return found
+	})
 }
 
 // lockFreeStripes locks the free ones of the jobs' stripes, and returns the jobs in them, and the others.

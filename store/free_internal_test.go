@@ -69,7 +69,8 @@ func (q contest) hold(query string, args ...any) (release func()) {
 
 func (q contest) holdJobs(names ...string) (release func()) {
 	q.t.Helper()
-	return q.hold("SELECT name FROM {jobs} WHERE name IN ("+sqlkit.Marks(len(names))+") ORDER BY name", sqlkit.Texts(names)...)
+	list, args := sqlkit.List(names)
+	return q.hold("SELECT name FROM {jobs} WHERE name IN "+list+" ORDER BY name", args...)
 }
 
 // waits returns when a transaction waits for a row.

@@ -17,6 +17,8 @@ type jobRow struct {
 	changed bool // saveJobs writes it
 }
 
+func (r *jobRow) name() string { return r.Name }
+
 // lockJobs locks the rows of those jobs that exist, sorted by name.
 //
 // Index: primary key.

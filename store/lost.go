@@ -89,11 +89,7 @@ func (t *tx) freeJobs(now time.Time, late []move) error {
 			return m.Token == r.Fence || m.mayRunUntil.Equal(r.BusyUntil)
 		})
 	})
-	names = names[:0]
-	for _, r := range locked {
-		names = append(names, r.Name)
-	}
-	lost, err := t.lostTasks(now, names)
+	lost, err := t.lostTasks(now, mapped(locked, (*jobRow).name))
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (b bound) QueryContext(_ context.Context, text string, args ...any) (*sql.R
 // table is a query of the table of M.
 func table[M any](t *tx) *gorm.DB { return t.gorm().Model(new(M)) }
 
-// found are the rows of a query, for each, list and column. All of them close it.
+// found are the rows of a query, for each, list, column and keys. All of them close it.
 type found struct {
 	*sql.Rows // nil: of a statement for many rows, and there are none
 	err       error
@@ -108,6 +108,15 @@ func each[M any](f found, fn func(m *M)) error {
 func list[M, R any](f found, of func(m *M) R) (all []R, err error) {
 	err = each(f, func(m *M) { all = append(all, of(m)) })
 	return all, err
+}
+
+// mapped is all of a list, each converted.
+func mapped[V, R any](list []V, of func(V) R) []R {
+	all := make([]R, len(list))
+	for i, v := range list {
+		all[i] = of(v)
+	}
+	return all
 }
 
 // column is all rows of a query with one column.

@@ -16,7 +16,7 @@ func (s replica) Peers(ctx context.Context) ([]ledger.Peer, error) {
 // Replicas returns the live replicas, and the dead ones that still have running tasks, sorted by id.
 func (s *Store) Replicas(ctx context.Context) ([]wire.Replica, error) {
 	all, err := views{s}.Replicas(ctx)
-	return viewed(all, ledger.Peer.View), err
+	return mapped(all, ledger.Peer.View), err
 }
 
 // Replicas is Peers as a view, for which no replica waits.

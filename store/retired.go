@@ -29,9 +29,8 @@ func cancelRetired(t *tx, limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	moves := make([]move, len(rows))
-	for i, r := range rows {
-		moves[i] = move{openTask: r, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, code: reason.JobRemoved, failure: r.Error, exit: r.ExitCode}
-	}
+	moves := mapped(rows, func(r openTask) move {
+		return move{openTask: r, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, code: reason.JobRemoved, failure: r.Error, exit: r.ExitCode}
+	})
 	return len(rows), t.move(now, isPending, moves)
 }

@@ -2,26 +2,16 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // written are the tables that replicas write, each with a column of its own.
-var written = [][2]string{
-	{"meta", "name"},
-	{"sessions", "id"},
-	{"pools", "name"},
-	{"jobs", "name"},
-	{"triggers", "job"},
-	{"tasks", "id"},
-	{"done", "id"},
-	{"attempts", "task_id"},
-	{"outputs", "task_id"},
-	{"idempotency", "pool"},
-	{"events", "id"},
-	{"standings", "kind"},
-	{"audit", "id"},
-	{"kinds", "pool"},
+var written = map[string]string{
+	"meta": "name", "sessions": "id", "pools": "name", "jobs": "name", "triggers": "job", "tasks": "id", "done": "id", "attempts": "task_id",
+	"outputs": "task_id", "idempotency": "pool", "events": "id", "standings": "kind", "audit": "id", "kinds": "pool",
 }
 
 // CheckRights fails when the account may not do what a replica does, and with migrate what Migrate
@@ -43,8 +33,8 @@ func (s admin) CheckRights(ctx context.Context, migrate bool) error {
 			`CREATE TABLE `+s.db.Prefix+`rights_new LIKE `+s.db.Prefix+`rights_none`,
 			`ALTER TABLE `+s.db.Prefix+`rights_none ADD COLUMN rights INT`)
 	}
-	for _, w := range written {
-		table, column := "{"+w[0]+"}", w[1]
+	for _, name := range slices.Sorted(maps.Keys(written)) {
+		table, column := "{"+name+"}", written[name]
 		statements = append(statements,
 			`INSERT INTO `+table+` SELECT * FROM `+table+` WHERE 1 = 0`,
 			`UPDATE `+table+` SET `+column+` = `+column+` WHERE 1 = 0`,

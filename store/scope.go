@@ -20,17 +20,17 @@ func inScope(s ledger.Scope) (where string, args []any) {
 			args = append(args, micros(w.UpTo))
 		}
 	}
-	if names := sqlkit.Padded(s.SkipJobs); len(names) > 0 {
-		where += " AND job NOT IN (" + sqlkit.Marks(len(names)) + ")"
-		args = append(args, sqlkit.Texts(names)...)
+	if len(s.SkipJobs) > 0 {
+		list, names := sqlkit.List(s.SkipJobs)
+		where, args = where+" AND job NOT IN "+list, append(args, names...)
 	}
-	switch kinds := sqlkit.Padded(s.Kinds); {
+	switch {
 	case s.Kinds == nil:
-	case len(kinds) == 0:
+	case len(s.Kinds) == 0:
 		where += " AND job<>''"
 	default:
-		where += " AND (job<>'' OR kind IN (" + sqlkit.Marks(len(kinds)) + "))"
-		args = append(args, sqlkit.Texts(kinds)...)
+		list, kinds := sqlkit.List(s.Kinds)
+		where, args = where+" AND (job<>'' OR kind IN "+list+")", append(args, kinds...)
 	}
 	return where, args
 }

@@ -139,13 +139,11 @@ type server interface {
 }
 
 func serverOf(d Dialect) (server, error) {
-	switch d {
-	case SQLite:
-		return sqliteServer{}, nil
-	case MySQL:
-		return mysqlServer{}, nil
+	server := map[Dialect]server{SQLite: sqliteServer{}, MySQL: mysqlServer{}}[d]
+	if server == nil {
+		return nil, fmt.Errorf("store: unknown dialect %q: sqlite or mysql", d)
 	}
-	return nil, fmt.Errorf("store: unknown dialect %q: sqlite or mysql", d)
+	return server, nil
 }
 
 // poolOf is the pool of a caller's handle.

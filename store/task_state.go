@@ -17,14 +17,13 @@ import (
 
 // insertPending adds enqueued tasks.
 func (t *tx) insertPending(now time.Time, batch []*newTask) error {
-	rows := make([][]any, len(batch))
-	for i, p := range batch {
+	rows := sqlkit.Rows(batch, func(p *newTask) []any {
 		k := &p.task
-		rows[i] = []any{
+		return []any{
 			k.ID, k.Pool, k.Kind, pendingRow(k.RunAt, now), -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
 			p.key, []byte(k.Payload), encodeTags(k.Tags), []byte{}, micros(now), k.By,
 		}
-	}
+	})
 	_, err := t.Insert(`{tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by)`, rows)
 	return err
 }
@@ -39,16 +38,15 @@ func pendingRow(runAt, now time.Time) int {
 
 // insertOpened adds tasks of jobs, in the states that the admission gave them.
 func (t *tx) insertOpened(tasks []openTask) error {
-	rows := make([][]any, len(tasks))
-	for i, r := range tasks {
-		rows[i] = []any{
+	rows := sqlkit.Rows(tasks, func(r openTask) []any {
+		return []any{
 			r.ID, r.Pool, r.Kind, r.Job, micros(r.ScheduledAt), r.Seq, r.row, -r.Priority, micros(r.RunAt), r.Attempt,
 			r.MaxAttempts, string(r.OnLost), r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
 			encodeTags(r.Tags), r.RetryOf, clip.Text(r.Reason, 512), string(r.ReasonCode),
 			[]byte{},
 			micros(r.CreatedAt), micros(r.StartedAt), clip.Text(r.By, limits.By),
 		}
-	}
+	})
 	_, err := t.Insert(`{tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
 		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
 		created_at, started_at, made_by)`, rows)

@@ -15,16 +15,7 @@ import (
 // had are left out. Fields that only the configuration of a replica has are empty.
 func (s *Store) Jobs(ctx context.Context, names ...string) ([]wire.Job, error) {
 	all, err := views{s}.Jobs(ctx, names...)
-	return viewed(all, func(j ledger.JobStatus) wire.Job { return j.Job }), err
-}
-
-// viewed converts rows for display.
-func viewed[R, V any](rows []R, view func(R) V) []V {
-	all := make([]V, len(rows))
-	for i, row := range rows {
-		all[i] = view(row)
-	}
-	return all
+	return mapped(all, func(j ledger.JobStatus) wire.Job { return j.Job }), err
 }
 
 // Jobs returns the rows of the named jobs, or of all.

@@ -11,7 +11,7 @@ import (
 // replica has are empty.
 func (s *Store) Pools(ctx context.Context) ([]wire.Pool, error) {
 	all, err := views{s}.Pools(ctx)
-	return viewed(all, ledger.PoolStatus.View), err
+	return mapped(all, ledger.PoolStatus.View), err
 }
 
 // Pools returns the rows of all pools that were ever configured with their counts, and their tasks that

@@ -18,15 +18,6 @@ const (
 // Marks is n placeholders: "?,?,?".
 func Marks(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
 
-// Texts are the parameters of Marks.
-func Texts(list []string) []any {
-	all := make([]any, len(list))
-	for i, v := range list {
-		all[i] = v
-	}
-	return all
-}
-
 // Distinct has each element once, in order, which is that of the locks in every batch.
 func Distinct[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }
 

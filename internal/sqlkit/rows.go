@@ -51,12 +51,13 @@ func Rows[T any](list []T, row func(T) []any) Many {
 // Keys are rows that are strings.
 func Keys(list []string) Many { return Rows(list, func(s string) []any { return []any{s} }) }
 
-// Padded is a list of one value or more, filled up with its last: for one that {in} is not for.
-func Padded[T any](list []T) []T {
-	if len(list) == 0 {
-		return list
+// List is the list of an IN that {in} is not for, and its parameters: one value or more, filled up with the last.
+func List[T any](values []T) (text string, args []any) {
+	args = make([]any, padded(len(values)))
+	for i := range args {
+		args[i] = values[min(i, len(values)-1)]
 	}
-	return append(slices.Clip(list), slices.Repeat(list[len(list)-1:], padded(len(list))-len(list))...)
+	return "(" + Marks(len(args)) + ")", args
 }
 
 // padded is how many elements a list of n is filled up to: a power of two, and many are a multiple of maxPad.

@@ -120,27 +120,26 @@ func (c *preparingConn) take(ctx context.Context, text string) (sqliteStatement,
 
 // keep takes a statement back, and closes another one if there are too many.
 func (c *preparingConn) keep(text string, s sqliteStatement) {
-	other, crowded := "", false
 	switch {
 	case c.kept[text] != nil:
 		_ = s.Close()
 		return
 	case len(text) > keptText:
-		other, crowded = c.large, c.large != ""
+		c.drop(c.large)
+		c.large = text
 	case len(c.kept) >= keptStatements:
-		for other = range c.kept {
-			crowded = true
+		for other := range c.kept {
+			c.drop(other)
 			break
 		}
 	}
-	if crowded {
-		gone := c.kept[other]
-		c.forget(other)
-		_ = gone.Close()
-	}
 	c.kept[text] = s
-	if len(text) > keptText {
-		c.large = text
+}
+
+func (c *preparingConn) drop(text string) {
+	if s := c.kept[text]; s != nil {
+		c.forget(text)
+		_ = s.Close()
 	}
 }
 
