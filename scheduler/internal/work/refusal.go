@@ -33,21 +33,22 @@ func refusal(err error) bool {
 // record writes the batch; false once ctx is done. Of a batch that is refused, or takes too long, each
 // half is tried alone, and so on: one result that the store refuses delays no other.
 func (r *recorder) record(ctx context.Context, batch []outcome) bool {
-	err := r.write(ctx, batch)
-	switch {
-	case err == nil:
-		r.refused = 0
-		return true
-	case ctx.Err() != nil:
-		return false
-	case errors.Is(err, errTooSlow):
-	case !r.countRefusal(ctx, err):
-		return false
-	case len(batch) == 1:
-		return r.recordBare(ctx, batch[0], err)
-	}
-	half := len(batch) / 2
-	return r.record(ctx, batch[:half]) && r.record(ctx, batch[half:])
+	return ledger.Halve(batch, func(batch []outcome) (refused, goOn bool) {
+		err := r.write(ctx, batch)
+		switch {
+		case err == nil:
+			r.refused = 0
+			return false, true
+		case ctx.Err() != nil:
+			return false, false
+		case errors.Is(err, errTooSlow): // of several
+		case !r.countRefusal(ctx, err):
+			return false, false
+		case len(batch) == 1:
+			return false, r.recordBare(ctx, batch[0], err)
+		}
+		return true, true
+	})
 }
 
 // countRefusal counts a refusal. While the store refuses every call, as without the rights to its tables, the calls
