@@ -1,7 +1,10 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -9,7 +12,9 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // reply sends v as JSON.
@@ -67,30 +72,103 @@ func send(w http.ResponseWriter, status int, body []byte) {
 	}
 }
 
-// replyPage sends the page of a list that p selects. The rows are sorted by distinct keys.
-func replyPage[T any](w http.ResponseWriter, list string, rows []T, key func(T) string, p wire.Page) error {
-	after, err := readCursor(p, list)
-	if err != nil {
-		return err
-	}
+// replyPage sends the page of a list of up to limit rows after a key. The rows are sorted by distinct keys.
+func replyPage[T any](w http.ResponseWriter, list string, rows []T, key func(T) string, after string, limit int) error {
 	at, found := slices.BinarySearchFunc(rows, after, func(row T, after string) int { return strings.Compare(key(row), after) })
 	if found {
 		at++
 	}
 	cursor := func(row T) string { return paging.Cursor(list, key(row)) }
 	next := ""
-	if rows = rows[at:]; len(rows) > p.Limit {
-		rows = rows[:p.Limit]
-		next = cursor(rows[p.Limit-1])
+	if rows = rows[at:]; len(rows) > limit {
+		rows = rows[:limit]
+		next = cursor(rows[limit-1])
 	}
 	return replyList(w, http.StatusOK, rows, next, cursor)
 }
 
-// readCursor returns the key of the row that a page comes after; "" for the first page.
-func readCursor(p wire.Page, list string) (after string, err error) {
-	key, err := paging.ReadCursor(p.Cursor, list, 1)
-	if err != nil {
-		return "", malformed("cursor", "not a cursor of a page")
-	}
-	return strings.Join(key, ""), nil
+// problem is an error with its status and body.
+type problem struct {
+	status int
+	wire.Problem
 }
+
+func (p *problem) Error() string { return p.Message }
+
+func newProblem(status int, code, message string) *problem {
+	return &problem{status, wire.Problem{Code: code, Message: message}}
+}
+
+func notFound(format string, args ...any) error {
+	return newProblem(http.StatusNotFound, "not_found", fmt.Sprintf(format, args...))
+}
+
+// conflict: the state does not allow it.
+func conflict(format string, args ...any) error {
+	return newProblem(http.StatusConflict, "conflict", fmt.Sprintf(format, args...))
+}
+
+// malformed: the request cannot be parsed.
+func malformed(field, format string, args ...any) error {
+	return &problem{http.StatusBadRequest, wire.Problem{Code: "malformed", Message: fmt.Sprintf(format, args...), Field: field}}
+}
+
+// invalid: a value is out of range.
+func invalid(field, format string, args ...any) error {
+	return &problem{http.StatusUnprocessableEntity, wire.Problem{Code: "invalid", Message: fmt.Sprintf(format, args...), Field: field}}
+}
+
+func tooLarge(field, format string, args ...any) error {
+	return &problem{http.StatusRequestEntityTooLarge, wire.Problem{Code: "too_large", Message: fmt.Sprintf(format, args...), Field: field}}
+}
+
+// problemOf converts a backend's error. An invalid read is malformed, since all it has is its query; an invalid write
+// is invalid.
+func problemOf(r *http.Request, err error) *problem {
+	var p *problem
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, jobs.ErrNotFound):
+		return newProblem(http.StatusNotFound, "not_found", explain(err))
+	case errors.Is(err, jobs.ErrConflict):
+		p := newProblem(http.StatusConflict, "conflict", explain(err))
+		if lost, ok := errors.AsType[*jobs.LostError](err); ok {
+			p.Force = lost.Force
+		}
+		return p
+	case errors.Is(err, jobs.ErrInvalid) && r.Method != http.MethodPost:
+		return newProblem(http.StatusBadRequest, "malformed", explain(err))
+	case errors.Is(err, jobs.ErrInvalid):
+		return newProblem(http.StatusUnprocessableEntity, "invalid", explain(err))
+	case errors.Is(err, jobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return newProblem(http.StatusServiceUnavailable, "unavailable", explain(err))
+	}
+	return nil
+}
+
+// Explained errors have a message for the client, without the names of operations. Those of a store are such errors.
+type Explained interface {
+	error
+	Explain() string
+}
+
+func explain(err error) string {
+	if e, ok := errors.AsType[Explained](err); ok {
+		return e.Explain()
+	}
+	return err.Error()
+}
+
+// fail sends err in the format of all errors.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(r, err)
+	if p == nil {
+		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		p = newProblem(http.StatusInternalServerError, "internal", "internal error; see the log of this replica")
+	}
+	_ = reply(w, p.status, wire.Refusal{Error: p.Problem})
+}
+
+// quote formats foreign text for a message.
+func quote(s string) string { return clip.Quoted(s, 80) }

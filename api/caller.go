@@ -69,7 +69,7 @@ func (s *server) remote(r *http.Request) netip.Addr {
 	from := at.Addr().Unmap()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
-		if !s.trusts(from) {
+		if !among(s.proxies, from) {
 			break
 		}
 		before, err := netip.ParseAddr(strings.TrimSpace(hop))
@@ -81,8 +81,9 @@ func (s *server) remote(r *http.Request) netip.Addr {
 	return from.WithZone("")
 }
 
-func (s *server) trusts(addr netip.Addr) bool {
-	return slices.ContainsFunc(s.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+// among reports whether an address is in one of the networks.
+func among(networks []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // identify returns the caller. Without access the error is 401, or 429 after too many bad tokens from one address.

@@ -17,7 +17,7 @@ import (
 // listPools lists the pools by name; those that no live configuration has with ?retired=true only, or while they have
 // tasks.
 func (s *server) listPools(w http.ResponseWriter, r *http.Request, q *query) error {
-	page, retired := q.page(), q.truth("retired")
+	page, retired, after := q.page(), q.truth("retired"), q.after("pools")
 	if q.err != nil {
 		return q.err
 	}
@@ -33,7 +33,7 @@ func (s *server) listPools(w http.ResponseWriter, r *http.Request, q *query) err
 		}
 	}
 	slices.SortFunc(views, func(a, b wire.Pool) int { return cmp.Compare(a.Name, b.Name) })
-	return replyPage(w, "pools", views, func(v wire.Pool) string { return v.Name }, page)
+	return replyPage(w, "pools", views, func(v wire.Pool) string { return v.Name }, after, page.Limit)
 }
 
 func overridePool(paused bool) handler {
@@ -78,7 +78,7 @@ func viewPool(set jobs.Set, row ledger.PoolStatus) wire.Pool {
 }
 
 func (s *server) listReplicas(w http.ResponseWriter, r *http.Request, q *query) error {
-	page := q.page()
+	page, after := q.page(), q.after("replicas")
 	if q.err != nil {
 		return q.err
 	}
@@ -93,7 +93,7 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request, q *query) 
 	// A live replica may have the id of an expired one.
 	key := func(v wire.Replica) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
 	slices.SortFunc(views, func(a, b wire.Replica) int { return cmp.Compare(key(a), key(b)) })
-	return replyPage(w, "replicas", views, key, page)
+	return replyPage(w, "replicas", views, key, after, page.Limit)
 }
 
 var keyPrefix = regexp.MustCompile(`^[!-~]{0,200}$`)
@@ -106,26 +106,22 @@ func (s *server) listLocks(w http.ResponseWriter, r *http.Request, q *query) err
 	if s.Locks == nil {
 		return notFound("this server has no lock service")
 	}
-	prefix, page := q.values.Get("prefix"), q.page()
+	prefix, page, after := q.values.Get("prefix"), q.page(), q.after("locks")
 	if !keyPrefix.MatchString(prefix) {
 		q.refuse("prefix", "must be at most 200 printable ASCII characters without blanks")
 	}
 	if q.err != nil {
 		return q.err
 	}
-	views, err := s.inspect(r.Context(), prefix, page)
+	views, err := s.inspect(r.Context(), prefix, after, page.Limit)
 	if err != nil {
 		return err
 	}
-	return replyPage(w, "locks", views, func(v wire.Lock) string { return v.Key }, page)
+	return replyPage(w, "locks", views, func(v wire.Lock) string { return v.Key }, after, page.Limit)
 }
 
-// inspect returns the page's locks, and one more if there are more.
-func (s *server) inspect(ctx context.Context, prefix string, page wire.Page) ([]wire.Lock, error) {
-	after, err := readCursor(page, "locks")
-	if err != nil {
-		return nil, err
-	}
+// inspect returns up to limit locks after a key, and one more if there are more.
+func (s *server) inspect(ctx context.Context, prefix, after string, limit int) ([]wire.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	var views []wire.Lock
@@ -137,7 +133,7 @@ func (s *server) inspect(ctx context.Context, prefix string, page wire.Page) ([]
 			continue
 		}
 		views = append(views, wire.Lock{Key: info.Key, Token: int64(info.Token), Owner: info.Owner, Meta: info.Meta, Since: info.Since})
-		if len(views) > page.Limit {
+		if len(views) > limit {
 			break
 		}
 	}

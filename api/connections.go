@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -200,12 +199,9 @@ func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
 func (l *connections) giveOne() {
 	l.mu.Lock()
 	evicted := cmp.Or(l.nextAnonymous(netip.Prefix{}), l.idlest(netip.Prefix{}))
-	if evicted != nil {
-		l.leave(evicted)
-	}
 	l.mu.Unlock()
 	if evicted != nil {
-		_ = evicted.Conn.Close()
+		_ = evicted.Close()
 	}
 }
 
@@ -216,7 +212,7 @@ func (c *connection) comesFrom(remote net.Addr) {
 		return
 	}
 	from := tcp.AddrPort().Addr().Unmap()
-	if slices.ContainsFunc(c.of.proxies, func(p netip.Prefix) bool { return p.Contains(from) }) {
+	if among(c.of.proxies, from) {
 		c.trusted = true
 		return
 	}

@@ -17,13 +17,9 @@ import (
 // listJobs lists the jobs by name, those that begin with ?prefix=; those that no live configuration has with
 // ?retired=true only.
 func (s *server) listJobs(w http.ResponseWriter, r *http.Request, q *query) error {
-	prefix, page, retired := q.name("prefix"), q.page(), q.truth("retired")
+	prefix, page, retired, after := q.name("prefix"), q.page(), q.truth("retired"), q.after("jobs")
 	if q.err != nil {
 		return q.err
-	}
-	after, err := readCursor(page, "jobs")
-	if err != nil {
-		return err
 	}
 	names, err := s.store.JobNames(r.Context(), prefix, after, retired, page.Limit+1)
 	if err != nil {
@@ -164,9 +160,13 @@ func viewJob(set jobs.Set, row ledger.JobStatus) wire.Job {
 	v := row.Job
 	if job, ok := set.Jobs[row.Name]; ok {
 		job = job.WithDefaults()
-		handler := job.Handler
-		if handler == nil {
-			handler = handlerOf(set.Pools[job.Pool], job.Kind)
+		handler, pool := job.Handler, set.Pools[job.Pool]
+		switch {
+		case handler != nil:
+		case job.Kind == "":
+			handler = pool.Handler
+		default:
+			handler = pool.Kinds[job.Kind]
 		}
 		v.Description, v.Schedules, v.Timezone = job.Description, job.Specs(), job.Timezone
 		v.Pool, v.Kind, v.Handler = job.Pool, job.Kind, describe(handler)
@@ -178,13 +178,6 @@ func viewJob(set jobs.Set, row ledger.JobStatus) wire.Job {
 		v.Suspended = *v.Override
 	}
 	return v
-}
-
-func handlerOf(pool jobs.Pool, kind string) jobs.Handler {
-	if kind == "" {
-		return pool.Handler
-	}
-	return pool.Kinds[kind]
 }
 
 func describe(h jobs.Handler) string {

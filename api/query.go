@@ -107,6 +107,15 @@ func (q *query) page() wire.Page {
 	return wire.Page{Limit: q.number("limit", paging.DefaultLimit, 1, paging.MaxLimit), Cursor: q.values.Get("cursor")}
 }
 
+// after returns the key of the row that a page of a list comes after; "" for the first page.
+func (q *query) after(list string) string {
+	key, err := paging.ReadCursor(q.values.Get("cursor"), list, 1)
+	if err != nil {
+		q.refuse("cursor", "not a cursor of a page")
+	}
+	return strings.Join(key, "")
+}
+
 // oneOf returns the parameter's value, which must be one of those allowed, or "".
 func oneOf[S ~string](q *query, param string, allowed ...S) S {
 	s := S(q.values.Get(param))

@@ -209,9 +209,7 @@ var errStarting = newProblem(http.StatusServiceUnavailable, "starting", "this re
 
 // starting reports whether a route must wait for the definitions: those that name a job or a pool.
 func (s *server) starting(path string) bool {
-	switch path {
-	case "/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry":
-		return !s.Replica.Loaded()
-	}
-	return (strings.HasPrefix(path, "/api/v1/jobs") || strings.HasPrefix(path, "/api/v1/pools")) && !s.Replica.Loaded()
+	waits := strings.HasPrefix(path, "/api/v1/jobs") || strings.HasPrefix(path, "/api/v1/pools") ||
+		slices.Contains([]string{"/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry"}, path)
+	return waits && !s.Replica.Loaded()
 }

@@ -5,28 +5,19 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
 // Config is one configuration with defaults filled in. Jobs and pools of Set are as written, with the file's own
 // defaults; their zero fields mean the defaults of package jobs.
 type Config struct {
-	Path     string // of the main file
-	Replica  Replica
+	Path     string            // of the main file
+	Replica  scheduler.Options // those of the section replica
 	Store    Store
 	Lock     Lock
 	Server   Server
 	Set      jobs.Set
 	Warnings []Error // allowed, but probably a mistake; sorted by position
-}
-
-// Replica are the settings of this process.
-type Replica struct {
-	ID           string // empty: <host>-<8 hex>
-	Workers      int    // attempts at once over all pools
-	Labels       map[string]string
-	SessionTTL   time.Duration
-	DrainTimeout time.Duration
-	MaxClockSkew time.Duration
 }
 
 // Names of stores and lock services in the file.
@@ -103,7 +94,7 @@ func (c *Config) LockInStore() bool {
 func Default() Config {
 	const day = 24 * time.Hour
 	return Config{
-		Replica: Replica{
+		Replica: scheduler.Options{
 			Workers:      64,
 			SessionTTL:   10 * time.Second,
 			DrainTimeout: 25 * time.Second,

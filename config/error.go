@@ -19,20 +19,17 @@ type Error struct {
 
 // Error is "file:line:column: path: problem; hint".
 func (e Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.File)
+	at, text := e.File, e.Problem
 	if e.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+		at = fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
 	}
-	b.WriteString(": ")
 	if e.Path != "" {
-		b.WriteString(e.Path + ": ")
+		at += ": " + e.Path
 	}
-	b.WriteString(e.Problem)
 	if e.Hint != "" {
-		b.WriteString("; " + e.Hint)
+		text += "; " + e.Hint
 	}
-	return b.String()
+	return at + ": " + text
 }
 
 // Errors are all errors of a configuration, sorted by file and position. It is never empty when returned as an error.

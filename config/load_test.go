@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
 // load reads a configuration without its first line.
@@ -87,7 +88,7 @@ jobs:
     payload: {text: "${NOT_SET}"}
 `)
 	labels := map[string]string{"dollar": "$HOME", "empty": "", "yaml": "hunter2: [1, 2]"}
-	want := config.Replica{
+	want := scheduler.Options{
 		ID: "a-prod-b-c-prod", Workers: 8, Labels: labels,
 		SessionTTL: 12 * time.Second, DrainTimeout: 25 * time.Second, MaxClockSkew: 2 * time.Second,
 	}

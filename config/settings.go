@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
 // documentKeys are the keys of the main file. Those of unread are read later, in their order.
@@ -16,7 +17,7 @@ var documentKeys = schema[Config]{
 	"version":  unread,
 	"name":     nameField(func(c *Config) *string { return &c.Set.Name }),
 	"include":  unread,
-	"replica":  section(replicaKeys, func(c *Config) *Replica { return &c.Replica }),
+	"replica":  section(replicaKeys, func(c *Config) *scheduler.Options { return &c.Replica }),
 	"store":    section(storeKeys, func(c *Config) *Store { return &c.Store }),
 	"lock":     section(lockKeys, func(c *Config) *Lock { return &c.Lock }),
 	"server":   section(serverKeys, func(c *Config) *Server { return &c.Server }),
@@ -27,13 +28,13 @@ var documentKeys = schema[Config]{
 
 func unread(*reader, *yaml.Node, *Config) {}
 
-var replicaKeys = schema[Replica]{
-	"id":             nameField(func(c *Replica) *string { return &c.ID }),
-	"workers":        numberField(1, limits.Workers, func(c *Replica) *int { return &c.Workers }),
-	"labels":         mapField(func(c *Replica) *map[string]string { return &c.Labels }),
-	"session_ttl":    durationField(3*time.Second, func(c *Replica) *time.Duration { return &c.SessionTTL }),
-	"drain_timeout":  durationField(positive, func(c *Replica) *time.Duration { return &c.DrainTimeout }),
-	"max_clock_skew": durationField(100*time.Millisecond, func(c *Replica) *time.Duration { return &c.MaxClockSkew }),
+var replicaKeys = schema[scheduler.Options]{
+	"id":             nameField(func(o *scheduler.Options) *string { return &o.ID }),
+	"workers":        numberField(1, limits.Workers, func(o *scheduler.Options) *int { return &o.Workers }),
+	"labels":         mapField(func(o *scheduler.Options) *map[string]string { return &o.Labels }),
+	"session_ttl":    durationField(3*time.Second, func(o *scheduler.Options) *time.Duration { return &o.SessionTTL }),
+	"drain_timeout":  durationField(positive, func(o *scheduler.Options) *time.Duration { return &o.DrainTimeout }),
+	"max_clock_skew": durationField(100*time.Millisecond, func(o *scheduler.Options) *time.Duration { return &o.MaxClockSkew }),
 }
 
 var storeKeys = schema[Store]{

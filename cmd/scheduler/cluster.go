@@ -86,16 +86,11 @@ func newAuditCommand(a *app) *cobra.Command {
 		heading: "AT(UTC) WHO ROLE FROM ACTION OBJECT STATUS TASK TASKS REQUESTS",
 		fetch:   (*client.Client).Audit,
 		row: func(e wire.AuditEntry) []string {
-			return []string{utc(e.At), e.Who, e.Role, e.Remote, e.Action, objectOf(e), fmt.Sprint(e.Status), e.TaskID, number(e.Tasks), number(max(e.Count, 1))}
+			if e.Object == "" && e.Count > 1 {
+				e.Object = "(several)"
+			}
+			return []string{utc(e.At), e.Who, e.Role, e.Remote, e.Action, e.Object, fmt.Sprint(e.Status), e.TaskID, number(e.Tasks), number(max(e.Count, 1))}
 		},
 		latest: true,
 	}))
-}
-
-// objectOf names what the entry is about.
-func objectOf(e wire.AuditEntry) string {
-	if e.Object == "" && e.Count > 1 {
-		return "(several)"
-	}
-	return e.Object
 }

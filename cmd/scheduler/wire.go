@@ -247,12 +247,8 @@ func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*sc
 	if p.locker != nil {
 		lk = p.locker
 	}
-	return scheduler.New(p.store, lk, c.Set, scheduler.Options{
-		ID: c.Replica.ID, Workers: c.Replica.Workers, Labels: c.Replica.Labels,
-		SessionTTL: c.Replica.SessionTTL, DrainTimeout: c.Replica.DrainTimeout, MaxClockSkew: c.Replica.MaxClockSkew,
-		WhenDown: scheduler.WhenDown(c.Lock.WhenDown), LockService: p.service,
-		Retention: c.Store.Retention,
-		Version:   version(), Address: address, Logger: log,
-		Observer: p.metrics,
-	})
+	o := c.Replica
+	o.WhenDown, o.LockService, o.Retention = scheduler.WhenDown(c.Lock.WhenDown), p.service, c.Store.Retention
+	o.Version, o.Address, o.Logger, o.Observer = version(), address, log, p.metrics
+	return scheduler.New(p.store, lk, c.Set, o)
 }

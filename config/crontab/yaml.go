@@ -63,12 +63,7 @@ func (t *Table) shared() []Variable {
 type writer struct{ strings.Builder }
 
 func (w *writer) line(format string, args ...any) {
-	if len(args) == 0 {
-		w.WriteString(format)
-	} else {
-		fmt.Fprintf(w, format, args...)
-	}
-	w.WriteByte('\n')
+	fmt.Fprintf(w, format+"\n", args...)
 }
 
 func (w *writer) remarks(title string, remarks []Remark) {
