@@ -145,7 +145,8 @@ func (c *Client) send(ctx context.Context, method string, path []string, query u
 		if res.StatusCode >= 200 && res.StatusCode <= 299 {
 			return res, nil
 		}
-		refused, wait := refusal(res), retryAfter(res)
+		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
+		refused, wait := refusal(res), time.Duration(min(max(seconds, 1), 30))*time.Second
 		res.Body.Close()
 		if time.Since(began)+wait > refused.patience() {
 			return nil, refused
@@ -241,10 +242,4 @@ func (e *Error) patience() time.Duration {
 		return maxBusy
 	}
 	return 0
-}
-
-// retryAfter is the Retry-After of a response, 1 … 30 s.
-func retryAfter(res *http.Response) time.Duration {
-	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
-	return time.Duration(min(max(seconds, 1), 30)) * time.Second
 }

@@ -22,9 +22,10 @@ func newCounters() *counters {
 	c := &counters{map[*family]*prometheus.CounterVec{}, map[*family]*prometheus.HistogramVec{}}
 	for _, f := range slices.Concat(happens, asked) {
 		if f.kind == histogram {
-			c.times[f] = f.histograms()
+			o := prometheus.HistogramOpts{Name: f.full(), Help: f.help, Buckets: f.buckets}
+			c.times[f] = prometheus.NewHistogramVec(o, f.labels)
 		} else {
-			c.counts[f] = f.counters()
+			c.counts[f] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.full(), Help: f.help}, f.labels)
 		}
 	}
 	// Prometheus' increase() ignores the first value of a counter, so it must be 0.

@@ -30,14 +30,6 @@ type family struct {
 
 func (f *family) full() string { return namespace + f.name }
 
-func (f *family) counters() *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.full(), Help: f.help}, f.labels)
-}
-
-func (f *family) histograms() *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: f.full(), Help: f.help, Buckets: f.buckets}, f.labels)
-}
-
 // of is the family's metric with a value of the moment.
 func (f *family) of(value float64, labels ...string) prometheus.Metric {
 	kind := prometheus.GaugeValue

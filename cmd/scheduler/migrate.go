@@ -86,10 +86,10 @@ func (a *app) withStore(ctx context.Context, f func(context.Context, *store.Stor
 }
 
 type migration struct {
-	Version   int    `json:"version"`
-	Name      string `json:"name"`
-	AppliedAt string `json:"applied_at,omitempty"` // RFC 3339; absent: pending
-	Newer     bool   `json:"newer,omitempty"`      // applied by a newer program
+	Version   int       `json:"version"`
+	Name      string    `json:"name"`
+	AppliedAt time.Time `json:"applied_at,omitzero"` // in seconds; absent: pending
+	Newer     bool      `json:"newer,omitempty"`     // applied by a newer program
 }
 
 // migrations prints each migration with the time at which it was applied.
@@ -100,16 +100,13 @@ func (a *app) migrations(ctx context.Context, s *store.Store) error {
 	}
 	all := make([]migration, len(steps))
 	for i, step := range steps {
-		all[i] = migration{Version: step.Version, Name: step.Name, Newer: step.Unknown}
-		if !step.AppliedAt.IsZero() {
-			all[i].AppliedAt = step.AppliedAt.UTC().Format(time.RFC3339)
-		}
+		all[i] = migration{step.Version, step.Name, step.AppliedAt.UTC().Truncate(time.Second), step.Unknown}
 	}
 	return a.print(all, func(w io.Writer) error {
 		return table(w, "VERSION NAME APPLIED", all, func(m migration) []string {
-			applied := m.AppliedAt
+			applied := m.AppliedAt.Format(time.RFC3339)
 			switch {
-			case applied == "":
+			case m.AppliedAt.IsZero():
 				applied = "pending"
 			case m.Newer:
 				applied += " (by a newer program)"

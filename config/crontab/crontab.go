@@ -7,6 +7,7 @@ package crontab
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -185,7 +186,7 @@ func (t *reading) entry(line int, row string, comments []string) {
 	case strings.TrimSpace(script) == "":
 		t.leaveOut(line, "it has no command")
 		return
-	case strings.Contains(e.command, "%") && input != nil && !posix(t.shell):
+	case input != nil && t.shell != "" && !slices.Contains(posix, path.Base(t.shell)):
 		t.leaveOut(line, "text after % is standard input, which cannot be given to "+t.shell+" -c here; write it into the command")
 		return
 	case input != nil:

@@ -3,7 +3,6 @@ package crontab
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 )
@@ -72,7 +71,5 @@ func withInput(script, input string) string {
 	return "{\n" + script + "\n} <<'" + end + "'\n" + strings.TrimSuffix(input, "\n") + "\n" + end
 }
 
-// posix reports whether a shell has here-documents like /bin/sh.
-func posix(shell string) bool {
-	return shell == "" || slices.Contains([]string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"}, path.Base(shell))
-}
+// posix are shells that have here-documents like /bin/sh.
+var posix = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"}

@@ -52,12 +52,11 @@ func (t *Table) shared() []Variable {
 	if len(t.Jobs) == 0 {
 		return nil
 	}
-	for _, j := range t.Jobs[1:] {
-		if !slices.Equal(j.Env, t.Jobs[0].Env) {
-			return nil
-		}
+	first := t.Jobs[0].Env
+	if slices.ContainsFunc(t.Jobs, func(j Job) bool { return !slices.Equal(j.Env, first) }) {
+		return nil
 	}
-	return t.Jobs[0].Env
+	return first
 }
 
 type writer struct{ strings.Builder }
