@@ -56,6 +56,9 @@ func TestForcedRuns(t *testing.T) {
 			if err != nil {
 				t.Fatalf("forced: %v", err)
 			}
+			if how == "retry" && (task.ReasonCode != reason.Forced || !strings.HasPrefix(task.Reason, "forced although ")) {
+				t.Errorf("the reason of the retry is %s: %s", task.ReasonCode, task.Reason)
+			}
 			next := <-h.began
 			if next.task.ID != task.ID || next.task.Token <= lost.task.Token {
 				t.Errorf("the forced run got %+v after %+v", next.task, lost.task)

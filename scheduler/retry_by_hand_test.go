@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -38,7 +39,7 @@ func TestARetryByHandOfAJobsTask(t *testing.T) {
 			}
 			got := h.now()
 			if got.ID != retry.ID || got.ID == last.ID || got.RetryOf != first.ID || got.By != "bob" || got.IdempotencyKey != began.IdempotencyKey ||
-				!got.ScheduledAt.Equal(first.ScheduledAt) || got.Seq != first.Seq || retry.State != jobs.StateRunning {
+				got.Reason != "retry of "+last.ID+" by bob" || got.ReasonCode != reason.Retry || !got.ScheduledAt.Equal(first.ScheduledAt) || got.Seq != first.Seq || retry.State != jobs.StateRunning {
 				t.Errorf("retry %d is %+v, and begins as %+v", n+1, retry, got)
 			}
 			if _, err := s.Retry(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) || !strings.HasPrefix(err.Error(), "retry task "+first.ID+": conflict: the run of ") ||

@@ -202,6 +202,10 @@ func (s *Scheduler) Retry(ctx context.Context, id, by, force string) (jobs.Task,
 	return s.triggers.Retry(ctx, id, by, force)
 }
 
+// StripeHolder reads the Meta of a stripe's lock: the id of the replica that holds it, and its store's Namespace, which is
+// empty if the replica is of an older version, or its store has none.
+func StripeHolder(meta string) (replica, store string) { return triggers.StripeHolder(meta) }
+
 // recordedHere wakes the loops that wait for the end of a task.
 func (s *Scheduler) recordedHere(job string, state jobs.State) {
 	s.triggers.Recorded(job, state)

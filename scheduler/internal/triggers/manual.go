@@ -1,6 +1,7 @@
 package triggers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +83,13 @@ func (s *Triggers) Retry(ctx context.Context, id, by, force string) (jobs.Task, 
 			return ledger.Opening{}, false
 		}
 		o = d.open(j, jobs.Trigger{At: old.ScheduledAt, Seq: old.Seq, By: by}, 0) // of no job: it has no row of its own
-		o.Task.Payload, o.Task.RetryOf = old.Payload, old.ID
-		if old.RetryOf != "" {
-			o.Task.RetryOf = old.RetryOf
+		o.Task.Payload, o.Task.RetryOf = old.Payload, cmp.Or(old.RetryOf, old.ID)
+		o.Task.Reason, o.Task.ReasonCode = "retry of "+id, reason.Retry
+		if by != "" {
+			o.Task.Reason += " by " + by
+		}
+		if forced != "" {
+			o.Task.Reason, o.Task.ReasonCode = forced, reason.Forced
 		}
 		return o, forced != ""
 	})

@@ -86,20 +86,17 @@ type Hooks struct {
 }
 
 // Take claims tasks and starts them, until ctx is done. It logs those that no live replica can run.
-func (s *Executor) Take(ctx context.Context) { wake.Loops(ctx, s.poll, s.unrunnable, s.feed) }
+func (s *Executor) Take(ctx context.Context) {
+	loops := []func(context.Context){s.poll, s.unrunnable}
+	for _, f := range s.feeders {
+		loops = append(loops, f.run)
+	}
+	wake.Loops(ctx, loops...)
+}
 
 // Keep records the results of what was started, and stops what must stop, until ctx is done. It reaps the tasks of expired
 // sessions.
 func (s *Executor) Keep(ctx context.Context) { wake.Loops(ctx, s.tend, s.expire, s.recorder.run) }
-
-// feed keeps the workers of all pools busy until ctx is done.
-func (s *Executor) feed(ctx context.Context) {
-	var feeders []func(context.Context)
-	for _, f := range s.feeders {
-		feeders = append(feeders, f.run)
-	}
-	wake.Loops(ctx, feeders...)
-}
 
 // Halt stops everything that runs at once.
 func (s *Executor) Halt() { s.halt.Do(func() { close(s.halted) }) }
