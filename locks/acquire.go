@@ -90,7 +90,7 @@ func (l *Locker) joinAll(reqs []Request, order []int, attempts []Attempt) []int 
 // join returns a Lease that shares the hold that the request joins, or nil. With mu held.
 func (l *Locker) join(r Request) *Lease {
 	h := l.holds[r.Key]
-	if r.Join == "" || h == nil || h.join != r.Join || l.left(h.session) <= 0 {
+	if r.Owner == "" || h == nil || h.owner != r.Owner || l.left(h.session) <= 0 {
 		return nil
 	}
 	return l.share(h)
@@ -264,7 +264,7 @@ func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) At
 	case h != nil: // a key is granted twice only if the first hold was evicted
 		l.force(h)
 	}
-	h = &hold{key: r.Key, token: res.Token, join: r.Join, session: s, leases: map[*Lease]struct{}{}}
+	h = &hold{key: r.Key, token: res.Token, owner: r.Owner, session: s, leases: map[*Lease]struct{}{}}
 	l.holds[r.Key] = h
 	return Attempt{Lease: l.share(h)}
 }

@@ -11,7 +11,7 @@ import (
 type hold struct {
 	key     string
 	token   Token
-	join    string // of the Request
+	owner   string // of the Request
 	session *session
 	leases  map[*Lease]struct{} // not released yet
 	ended   error               // why it ended before it was released

@@ -106,7 +106,7 @@ func TestReleaseWhileAway(t *testing.T) {
 func TestForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, other, _ := pair(t)
-		a, b, c := try(t, l, locks.Request{Key: "user/a", Join: "run 1"}).Lease, take(t, l, "user/b"), take(t, l, "user/c")
+		a, b, c := try(t, l, locks.Request{Key: "user/a", Owner: "run 1"}).Lease, take(t, l, "user/b"), take(t, l, "user/c")
 		if ok, err := other.ForceRelease(t.Context(), "user/a", a.Token()+1); ok || err != nil {
 			t.Fatalf("wrong token: %v, %v", ok, err)
 		}
@@ -115,7 +115,7 @@ func TestForced(t *testing.T) {
 		}
 		next := take(t, other, "user/a")
 		endsAfter(t, a, locks.ErrForced, 10*time.Second/3, 50*time.Millisecond)
-		wantErr(t, "its owner again", try(t, l, locks.Request{Key: "user/a", Join: "run 1"}).Err, locks.ErrBusy)
+		wantErr(t, "its owner again", try(t, l, locks.Request{Key: "user/a", Owner: "run 1"}).Err, locks.ErrBusy)
 		err := a.Release(t.Context())
 		if !errors.Is(err, locks.ErrLost) || !errors.Is(err, locks.ErrForced) {
 			t.Errorf("release: %v, want ErrLost and ErrForced", err)
@@ -165,7 +165,7 @@ func TestTakenAgainDuringCheck(t *testing.T) {
 func TestJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
-		mine := locks.Request{Key: "user/a", Join: "run 1"}
+		mine := locks.Request{Key: "user/a", Owner: "run 1"}
 		first := try(t, l, mine).Lease
 		calls := f.count("acquire")
 		second, third := try(t, l, mine).Lease, try(t, l, mine).Lease
@@ -186,7 +186,7 @@ func TestJoins(t *testing.T) {
 			t.Error(err)
 		}
 		for name, r := range map[string]locks.Request{
-			"another": {Key: "user/a", Join: "run 2"},
+			"another": {Key: "user/a", Owner: "run 2"},
 			"none":    {Key: "user/a"},
 		} {
 			wantErr(t, name, try(t, l, r).Err, locks.ErrBusy)
@@ -214,7 +214,7 @@ func TestJoins(t *testing.T) {
 func TestJoinsWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, _, service := pair(t)
-		mine := locks.Request{Key: "user/a", Join: "run 1"}
+		mine := locks.Request{Key: "user/a", Owner: "run 1"}
 		try(t, l, mine)
 		service.Stop()
 		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/b"}, mine)
@@ -245,7 +245,7 @@ func TestJoinsLate(t *testing.T) {
 			time.Sleep(time.Duration(n) * 100 * time.Millisecond)
 			return err
 		}))
-		mine := locks.Request{Key: "user/a", Join: "run 1"}
+		mine := locks.Request{Key: "user/a", Owner: "run 1"}
 		var first, second *locks.Lease
 		var all sync.WaitGroup
 		all.Go(func() { first = try(t, l, mine).Lease })
@@ -262,7 +262,7 @@ func TestJoinsLate(t *testing.T) {
 func TestJoinsAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, other, _ := pair(t)
-		mine := locks.Request{Key: "user/a", Join: "run 1"}
+		mine := locks.Request{Key: "user/a", Owner: "run 1"}
 		var all sync.WaitGroup
 		leases := make([]*locks.Lease, 20)
 		for i := range leases {

@@ -91,15 +91,15 @@ func TestMetricsAreCalled(t *testing.T) {
 		defer other.Close(t.Context())
 
 		take(t, other, "b")
-		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Join: "me"}, locks.Request{Key: "b"}, locks.Request{Key: "c"}); err != nil {
+		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Owner: "me"}, locks.Request{Key: "b"}, locks.Request{Key: "c"}); err != nil {
 			t.Fatal(err)
 		}
 		m.want(t, map[string]int{"memory granted": 2, "memory busy": 1})
-		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Join: "me"}); err != nil {
+		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Owner: "me"}); err != nil {
 			t.Fatal(err)
 		}
 		m.want(t, map[string]int{}) // it joined its own hold
-		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Join: "me"}, locks.Request{Key: "b"}); err != nil {
+		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Owner: "me"}, locks.Request{Key: "b"}); err != nil {
 			t.Fatal(err)
 		}
 		m.want(t, map[string]int{"memory busy": 1})

@@ -23,9 +23,10 @@ type Request struct {
 	// Key is 1 to 200 printable ASCII characters without blanks. By convention the scheduler's own
 	// keys start with "sys/", all others with "user/".
 	Key string
-	// Join, if not empty, makes the hold reentrant: a request with the same Join shares a hold of the same key in the
-	// same Locker: the same token, counted, without a call; the last release frees it.
-	Join string
+	// Owner, if not empty, makes the hold reentrant: it names what holds the key within this process. A request of the same
+	// Owner shares its hold of the same key in the same Locker: the same token, counted, without a call; the last release
+	// frees it. Options.Owner is the process, which Info shows.
+	Owner string
 	// Meta is shown in Info: at most 512 bytes.
 	Meta string
 }

@@ -57,7 +57,7 @@ func TestWhatIsSaidOfRequests(t *testing.T) {
 		"key user/b: meta has 513 bytes, at most 512 are allowed": {Key: "user/b", Meta: strings.Repeat("m", 513)},
 		"key user/c: asked for twice":                             {Key: "user/c"},
 	} {
-		r.Join = "run 1"
+		r.Owner = "run 1"
 		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/d"}, locks.Request{Key: "user/c"}, r, locks.Request{Key: "user/a"}); said(err) != "locks: acquire: "+want {
 			t.Errorf("%q, want %q", said(err), want)
 		}
@@ -79,7 +79,7 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 		return only(call, func(context.Context, string, func() error) error { return err })
 	}
 	asks := func(t *testing.T, l *locks.Locker) error {
-		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a", Meta: "meta", Join: "run 1"})
+		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a", Meta: "meta", Owner: "run 1"})
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 			return asks(t, l)
 		},
 		"user/b: lock service unavailable: connection reset by peer": func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
-			mine := locks.Request{Key: "user/a", Join: "run 1"}
+			mine := locks.Request{Key: "user/a", Owner: "run 1"}
 			try(t, l, mine)
 			f.on(fails("acquire", errNet))
 			try(t, l, key)

@@ -23,7 +23,7 @@ func TestSuspend(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close(t.Context())
-		attempts, err := l.TryAcquire(t.Context(), Request{Key: "user/a", Join: "me"}, Request{Key: "user/b"})
+		attempts, err := l.TryAcquire(t.Context(), Request{Key: "user/a", Owner: "me"}, Request{Key: "user/b"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestSuspend(t *testing.T) {
 		l.session.renewed = l.session.renewed.Add(-time.Hour)
 		l.mu.Unlock()
 		l.mu.Lock()
-		joined := l.join(Request{Key: "user/a", Join: "me"})
+		joined := l.join(Request{Key: "user/a", Owner: "me"})
 		l.mu.Unlock()
 		if joined != nil {
 			t.Error("joined a hold that cannot be trusted")
@@ -57,7 +57,7 @@ func TestAtTheDeadline(t *testing.T) {
 			}
 		},
 		"join": func(t *testing.T, l *Locker, lease *Lease) {
-			a, err := l.TryAcquire(t.Context(), Request{Key: "user/a", Join: "me"})
+			a, err := l.TryAcquire(t.Context(), Request{Key: "user/a", Owner: "me"})
 			if err != nil || a[0].Lease != nil && a[0].Lease.Token() == lease.Token() {
 				t.Errorf("%+v, %v; want no share of what is lost", a, err)
 			}
@@ -76,7 +76,7 @@ func TestAtTheDeadline(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer l.Close(t.Context())
-				attempts, err := l.TryAcquire(t.Context(), Request{Key: "user/a", Join: "me"})
+				attempts, err := l.TryAcquire(t.Context(), Request{Key: "user/a", Owner: "me"})
 				if err != nil {
 					t.Fatal(err)
 				}
