@@ -102,7 +102,7 @@ func TestWhatAnotherReaped(t *testing.T) {
 				t.Errorf("the other one reaped %d: %v", len(reaped), err)
 			}
 		}}
-		s.db.Dialect = &forgetful{Dialect: a, lose: lose}
+		s.db.Dialect = &lostCommit{Dialect: a, lose: lose}
 		if reaped, err := s.Sides().Replica.Reap(t.Context(), 9); err != nil || len(reaped) != 0 || a.begins == 0 {
 			t.Errorf("reaped %+v, %v", reaped, err)
 		}

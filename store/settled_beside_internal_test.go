@@ -18,7 +18,7 @@ import (
 type duel struct {
 	t          *testing.T
 	late, fast *Store
-	commits    *slowCommit // of late
+	commits    *lostCommit // of late
 	one, two   string      // sessions
 }
 
@@ -33,7 +33,7 @@ func eachDuel(t *testing.T, fn func(d *duel)) {
 		t.Run(driver, func(t *testing.T) {
 			at := dsn(t)
 			d := &duel{t: t, late: migrated(t, driver, at, Options{}), fast: migrated(t, driver, at, Options{})}
-			d.commits = &slowCommit{Dialect: d.late.db.Dialect}
+			d.commits = &lostCommit{Dialect: d.late.db.Dialect}
 			d.late.db.Dialect = d.commits
 			d.one, d.two = d.join("one"), d.join("two")
 			_, err := d.fast.Sides().Replica.Load(t.Context(), d.two, ledger.Definitions{
@@ -62,12 +62,12 @@ func (d *duel) join(replica string) string {
 
 // loses loses the answer to the next COMMIT of late.
 func (d *duel) loses(undone bool, meanwhile func()) {
-	d.commits.undone, d.commits.meanwhile = undone, meanwhile
+	d.commits.lose, d.commits.undone, d.commits.meanwhile = true, undone, meanwhile
 }
 
 func (d *duel) lost() {
 	d.t.Helper()
-	if d.commits.meanwhile != nil {
+	if d.commits.lose {
 		d.t.Error("no COMMIT was lost")
 	}
 }
@@ -79,11 +79,12 @@ func (d *duel) enqueue(pool string) string {
 	return all[0].Task.ID
 }
 
-func (d *duel) claim(s *Store, session, pool string) []jobs.Task {
+// claim claims up to room tasks of the pool.
+func (d *duel) claim(s *Store, session, pool string, room int) []jobs.Task {
 	d.t.Helper()
 	got, err := s.Sides().Replica.Claim(d.t.Context(), ledger.Claim{
 		Admission: ledger.Admission{
-			Session: session, Replica: session, Pools: map[string]ledger.Share{pool: {Hash: "1", Room: 9}},
+			Session: session, Replica: session, Pools: map[string]ledger.Share{pool: {Hash: "1", Room: room}},
 			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
 		},
 		Pool: pool,
@@ -92,6 +93,12 @@ func (d *duel) claim(s *Store, session, pool string) []jobs.Task {
 	})
 	d.check(err)
 	return tasksOf(got.Tasks)
+}
+
+func (d *duel) finish(s *Store, session string, task jobs.Task, state jobs.State) {
+	d.t.Helper()
+	_, err := s.Sides().Replica.Finish(d.t.Context(), session, []ledger.Result{{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: state}})
+	d.check(err)
 }
 
 func (d *duel) decide(s *Store, replica string, now time.Time, job string, o ledger.Opening) ledger.Decided {
@@ -116,8 +123,8 @@ func (d *duel) decide(s *Store, replica string, now time.Time, job string, o led
 func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
 	eachDuel(t, func(d *duel) {
 		d.enqueue("p")
-		d.loses(true, func() { d.claim(d.fast, d.two, "p") })
-		if got := d.claim(d.late, d.one, "p"); len(got) > 0 {
+		d.loses(true, func() { d.claim(d.fast, d.two, "p", 9) })
+		if got := d.claim(d.late, d.one, "p", 9); len(got) > 0 {
 			d.t.Errorf("claimed what another replica has: %+v", got)
 		}
 		d.lost()
@@ -180,9 +187,8 @@ func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
 
 		// A retry has no due time of its own; that of another task is there, and has ended.
 		d.enqueue("q")
-		ended := d.claim(d.fast, d.two, "q")[0]
-		_, err := d.fast.Sides().Replica.Finish(d.t.Context(), d.two, []ledger.Result{{TaskID: ended.ID, Token: ended.Token, Verdict: ledger.Ended, State: jobs.StateFailed}})
-		d.check(err)
+		ended := d.claim(d.fast, d.two, "q", 9)[0]
+		d.finish(d.fast, d.two, ended, jobs.StateFailed)
 		retry := ledger.Opening{Task: &jobs.Task{ID: uuid.NewString(), Pool: "q", ScheduledAt: due}}
 		d.loses(true, func() {})
 		d.decide(d.late, "one", now, "j", retry)
@@ -205,26 +211,26 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 	eachDuel(t, func(d *duel) {
 		for name, meanwhile := range map[string]func(){
 			"ready again":   func() {},
-			"claimed again": func() { d.claim(d.fast, d.two, "p") },
+			"claimed again": func() { d.claim(d.fast, d.two, "p", 9) },
 		} {
 			dead := d.join("dead")
 			d.enqueue("p")
-			if n := len(d.claim(d.fast, dead, "p")); n == 0 {
+			if n := len(d.claim(d.fast, dead, "p", 9)); n == 0 {
 				d.t.Fatal("nothing was claimed")
 			}
 			d.check(d.fast.Sides().Replica.Leave(d.t.Context(), dead))
 			d.enqueue("q")
-			d.claim(d.fast, d.two, "q") // another one that runs, under the same token
+			d.claim(d.fast, d.two, "q", 9) // another one that runs, under the same token
 			d.loses(false, meanwhile)
 			reaped, err := d.late.Sides().Replica.Reap(d.t.Context(), 9)
 			if err != nil || len(reaped) == 0 {
 				d.t.Errorf("%s: reaped %+v, %v", name, reaped, err)
 			}
 			d.lost()
-			d.claim(d.fast, d.two, "p")
+			d.claim(d.fast, d.two, "p", 9)
 		}
 
-		for _, task := range d.claim(d.fast, d.two, "q") {
+		for _, task := range d.claim(d.fast, d.two, "q", 9) {
 			d.t.Errorf("%s was not claimed", task.ID)
 		}
 
@@ -233,8 +239,7 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 		now := time.Now().UTC().Truncate(time.Second)
 		until := map[string]time.Time{made[0]: now.Add(time.Hour), made[1]: now.Add(2 * time.Hour)}
 		d.loses(false, func() {
-			_, err := d.fast.Sides().Replica.Finish(d.t.Context(), d.one, []ledger.Result{{TaskID: made[0], Token: 1, Verdict: ledger.Ended, State: jobs.StateSucceeded}})
-			d.check(err)
+			d.finish(d.fast, d.one, jobs.Task{ID: made[0], Token: 1}, jobs.StateSucceeded)
 		})
 		claimed, err := d.late.Sides().Replica.Claim(d.t.Context(), ledger.Claim{
 			Admission: ledger.Admission{

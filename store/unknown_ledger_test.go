@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -46,7 +44,7 @@ func TestLostAnswersOfTasksInAFile(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		t.Run(map[bool]string{false: "done", true: "not done"}[before], func(t *testing.T) {
 			s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
-			p := &forgetful{Dialect: s.db.Dialect, before: before}
+			p := &lostCommit{Dialect: s.db.Dialect, undone: before}
 			s.db.Dialect = p
 			lostAnswersOfTasks(t, s, func(op string, fn func() error) {
 				t.Helper()
@@ -60,33 +58,6 @@ func TestLostAnswersOfTasksInAFile(t *testing.T) {
 			})
 		})
 	}
-}
-
-// forgetful is a dialect that loses the answer to the next COMMIT, or that COMMIT itself; meanwhile, others work.
-type forgetful struct {
-	sqlkit.Dialect
-	lose, before, lost bool
-	meanwhile          func()
-}
-
-func (p *forgetful) Commit(ctx context.Context, conn *sql.Conn) error {
-	if !p.lose {
-		return p.Dialect.Commit(ctx, conn)
-	}
-	p.lose, p.lost = false, true
-	var err error
-	if p.before {
-		_, err = conn.ExecContext(ctx, "ROLLBACK")
-	} else {
-		err = p.Dialect.Commit(ctx, conn)
-	}
-	if err != nil {
-		return err
-	}
-	if p.meanwhile != nil {
-		p.meanwhile()
-	}
-	return sqlkit.ErrUnknownCommit
 }
 
 func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func() error)) {
@@ -310,7 +281,7 @@ func TestALostCancelIsNotTakenForAnother(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := all[0].Task.ID
-			s.db.Dialect = &forgetful{Dialect: s.db.Dialect, lose: true, before: true, meanwhile: func() {
+			s.db.Dialect = &lostCommit{Dialect: s.db.Dialect, lose: true, undone: true, meanwhile: func() {
 				if err := meanwhile(t, other, id); err != nil {
 					t.Error(err)
 				}
