@@ -30,7 +30,7 @@
 // on the last page. A page also ends after about 1 MiB. Tasks in lists have "payload_size" in bytes, and no payload
 // above 1 KiB: GET /tasks/{id} has it.
 //
-// GET /events is a stream of server-sent events: "overview" with a [wire.Overview], at once and after each change, at
+// GET /events is a stream of server-sent events: "overview" with a [ledger.Overview], at once and after each change, at
 // most once a second. The store is read once for all streams, and not at all without any; at most 100 streams are open
 // (429). A stream ends after ten minutes, when the client does not read for seconds, and when [Serve] stops; a program
 // with its own server ends it through the server's BaseContext. Clients reconnect.

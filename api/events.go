@@ -19,7 +19,7 @@ const (
 	streamWait     = 10 * time.Second // before a client that finds no room asks again
 )
 
-// events sends a stream of server-sent events: "overview" with a wire.Overview at once and after each change, with
+// events sends a stream of server-sent events: "overview" with a ledger.Overview at once and after each change, with
 // comments between them. It ends after some minutes, when the server stops, and when the client does not keep up;
 // clients reconnect. Without write deadlines, which detect a slow client, it ends after the first event.
 func (s *server) events(w http.ResponseWriter, r *http.Request, _ *query) error {

@@ -21,7 +21,7 @@ type owned struct {
 func (p *problems) apart(s Set) {
 	groups := map[string][]owned{} // by identity: the first, and those that are not seen to be the same
 	var order []string
-	for _, h := range s.code() {
+	for _, h := range s.opaqueHandlers() {
 		if h.isNamed && h.name == "" {
 			p.add(h.path, "has a handler with an empty name; say what it does, as in jobs.Named(\"send mail\", handler)")
 			continue
@@ -59,9 +59,9 @@ func (p *problems) alike(identity string, group []owned) {
 		"use one handler for all, or say what each does, as in jobs.Named(\"send mail\", handler), and surround handlers with jobs.Wrap alone", others, identity)
 }
 
-// code are the handlers that do not say everything of themselves, or were named, by path. Of the many
+// opaqueHandlers are those that do not say everything of themselves, or were named, by path. Of the many
 // jobs of a file none is among them.
-func (s Set) code() []owned {
+func (s Set) opaqueHandlers() []owned {
 	var all []owned
 	add := func(h Handler, section, name, part string) {
 		if missing(h) {

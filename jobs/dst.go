@@ -13,11 +13,11 @@ import "time"
 // the distance in real time stays: skipped readings are not made up for, repeated ones count twice.
 type (
 	fixed struct {
-		calendar
+		wallClock
 		zone *time.Location
 	}
 	running struct {
-		calendar
+		wallClock
 		zone *time.Location
 	}
 )
@@ -27,9 +27,9 @@ const longestJump = 26 * time.Hour
 
 func (f fixed) next(t time.Time) time.Time {
 	if f.zone == time.UTC {
-		return f.calendar.next(t)
+		return f.wallClock.next(t)
 	}
-	due := f.calendar.next(latestReading(t, f.zone))
+	due := f.wallClock.next(latestReading(t, f.zone))
 	if due.IsZero() {
 		return due
 	}
@@ -52,11 +52,11 @@ func (f fixed) count(after, until time.Time) int {
 
 func (r running) next(t time.Time) time.Time {
 	if r.zone == time.UTC {
-		return r.calendar.next(t)
+		return r.wallClock.next(t)
 	}
 	p := steadyAt(t, r.zone)
 	for {
-		due := r.calendar.next(p.reading(t))
+		due := r.wallClock.next(p.reading(t))
 		if due.IsZero() {
 			return time.Time{}
 		}

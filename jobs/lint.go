@@ -98,7 +98,7 @@ func parseFields(words []string, zone *time.Location) (rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newCalendar(spec)
+	c := newWallClock(spec)
 	if !c.fires() {
 		return nil, errors.New("day of month: no such day in these months, it would never fire")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
-// counters implements scheduler.Metrics and locks.Metrics.
+// counters implements scheduler.Observer and locks.Observer.
 type counters struct {
 	counts map[*family]*prometheus.CounterVec
 	times  map[*family]*prometheus.HistogramVec

@@ -10,7 +10,7 @@ import (
 )
 
 // AddAudit adds an entry to the audit, at the database's time. Texts that are too long for their
-// columns are cut. It implements the API's Audit.
+// columns are cut. It implements ledger.Audit.
 //
 // Errors: jobs.ErrUnavailable.
 func (s views) AddAudit(ctx context.Context, e wire.AuditEntry) error {

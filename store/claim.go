@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// Claim takes pending tasks that are due, in order of priority, due time and id. It implements the
-// scheduler's Tasks.
+// Claim takes pending tasks that are due, in order of priority, due time and id. It implements
+// ledger.Tasks.
 //
 // A clock that was wrong may have made a task ready too early: here it must be due by the time that c.Now
 // makes of the database's. A task that was made to run at once does not wait for that.

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Decide decides due times of jobs in one transaction. It implements the scheduler's Triggers.
+// Decide decides due times of jobs in one transaction. It implements ledger.Triggers.
 //
 //  1. It locks the rows of d.Jobs that no other transaction has locked. It waits only if others have all of them.
 //  2. It calls d.Decide.

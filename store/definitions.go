@@ -45,7 +45,7 @@ func (s replica) Load(ctx context.Context, session string, d ledger.Definitions)
 	return config, nil
 }
 
-// Assert makes d hold if no live session has a higher configuration number than this one; see scheduler.Definitions. While d.Now
+// Assert makes d hold if no live session has a higher configuration number than this one; see ledger.Configurations. While d.Now
 // refuses the clock, no job's row is written. Rows are written in batches. Each is a transaction that checks that the session
 // still governs, so that other replicas wait for milliseconds.
 func (s replica) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {

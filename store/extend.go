@@ -11,7 +11,7 @@ import (
 
 // Extend moves may_run_until of running tasks, each under its token. The answer has the order of moves. It says whether
 // the row still belonged to the session, and the session was not dead: a task of a dead one may be about to start
-// elsewhere. A time before that of the row is stale and moves nothing. It implements the scheduler's Tasks.
+// elsewhere. A time before that of the row is stale and moves nothing. It implements ledger.Tasks.
 //
 // Errors: jobs.ErrUnavailable.
 func (s replica) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // Finish writes the ends of attempts of the session's tasks, each under its token, in one
-// transaction; the answer has the order of results. It implements the scheduler's Tasks.
+// transaction; the answer has the order of results. It implements ledger.Tasks.
 //
 // A result for a row that is no longer owned is Fenced and changes nothing, but for the own result of a task
 // that ended as lost: it replaces that once, as Late, and its job no longer waits for it. Writing the same result again is

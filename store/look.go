@@ -11,7 +11,7 @@ import (
 
 // Look searches for pending tasks of a pool that are in a scope, priority by priority, and stops at the first priority that has
 // some. It reads at most l.Most tasks of each priority, those at one run_at together, however many are out of scope. It
-// implements the scheduler's Tasks.
+// implements ledger.Tasks.
 //
 // Errors: jobs.ErrUnavailable.
 func (s replica) Look(ctx context.Context, pool string, l ledger.Look) (seen ledger.Seen, err error) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Notify reads events in the order in which they happened and follows n.Route for each:
-// the event becomes a task, is deleted, or stays. It implements the scheduler's Notifications.
+// the event becomes a task, is deleted, or stays. It implements ledger.Notifications.
 //
 // A task is inserted in the transaction that deletes its event, and no other replica can do the same
 // meanwhile: each event becomes one task. The tasks' idempotency keys must name the event, so that

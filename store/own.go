@@ -6,8 +6,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Own returns the running rows of a session, by id, and their requested cancellations. It implements the
-// scheduler's Tasks.
+// Own returns the running rows of a session, by id, and their requested cancellations. It implements
+// ledger.Tasks.
 //
 // Index: tasks_due for the state; the rows are all that run, of any session.
 //

@@ -13,7 +13,7 @@ const promoteLimit = 1000
 // Ready makes waiting tasks ready that are due, as judge takes the time, at most promoteLimit of
 // them. It returns the pools that have ready tasks and are not paused, by name, and when the next task
 // will be ready: in the past if there were more than could be promoted, zero if none waits. It
-// implements the scheduler's Tasks.
+// implements ledger.Tasks.
 //
 // Errors: what judge returned, jobs.ErrUnavailable.
 func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // Reap frees the running tasks of all dead sessions: they end as lost or are pending again, by
-// their policy, at most limit of them. It implements the scheduler's Tasks.
+// their policy, at most limit of them. It implements ledger.Tasks.
 //
 // It reads all sessions that are dead, whenever they ended, so it also finds a claim that commits
 // afterwards. If an attempt was lost, its job is busy until the attempt must have ended, and a task

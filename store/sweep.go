@@ -16,7 +16,7 @@ const deadSessionsFor = time.Hour
 // Sweep deletes what is older than its retention, as judge takes the time, at most limit rows of each
 // kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output
 // and idempotency key go with their task. Open triggers stay. Pending tasks of jobs that no
-// configuration has any more are cancelled, at most limit of them. It implements the scheduler's Tasks.
+// configuration has any more are cancelled, at most limit of them. It implements ledger.Tasks.
 //
 // Errors: what judge returned, and nothing is deleted; jobs.ErrUnavailable: what was deleted before it
 // stays deleted.

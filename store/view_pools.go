@@ -20,7 +20,7 @@ func (s views) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return poolStatuses(ctx, s.view)
 }
 
-// Pools is that of views for replicas: it waits for no reader. It implements the scheduler's Tasks.
+// Pools is that of views for replicas: it waits for no reader. It implements ledger.Tasks.
 func (s replica) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return poolStatuses(ctx, s.read)
 }

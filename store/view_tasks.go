@@ -33,7 +33,7 @@ func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt,
 	return task, attempts, nil
 }
 
-// TaskRow is Task for replicas, without the attempts: it waits for no reader. It implements the scheduler's Tasks.
+// TaskRow is Task for replicas, without the attempts: it waits for no reader. It implements ledger.Tasks.
 func (s replica) TaskRow(ctx context.Context, id string) (jobs.Task, error) {
 	return get(ctx, s.read, "task", func(t *tx) (jobs.Task, error) { return t.taskByID(id) })
 }

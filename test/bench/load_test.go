@@ -32,7 +32,7 @@ func BenchmarkLoad(b *testing.B) {
 			err := yaml.Unmarshal(text, &doc)
 			return n, err
 		}},
-		{name: "**config.Load**, ours", load: func() (int, error) {
+		{name: "**config.Load**, Lockstep", load: func() (int, error) {
 			c, err := config.Load(file, config.Options{})
 			if err != nil {
 				return 0, err

@@ -26,7 +26,7 @@ func onRedis(tb testing.TB) []contestant {
 	const raw = "Redis: SET NX PX, DEL (a pipeline)"
 	return []contestant{
 		{name: raw, take: func(ctx context.Context, keys []string) (func() error, error) { return setKeys(ctx, rdb, keys) }},
-		ours(tb, "**redislock**, ours", raw, redislock.New(rdb)),
+		ours(tb, "**redislock**, Lockstep", raw, redislock.New(rdb)),
 		bsm(rdb, raw),
 		redsyncMutex(rdb, raw),
 	}

@@ -30,9 +30,9 @@ func onMariaDB(tb testing.TB) []contestant {
 	)
 	return []contestant{
 		{name: leases, take: func(ctx context.Context, keys []string) (func() error, error) { return insertRows(ctx, db, keys) }},
-		ours(tb, "**sqllock lease** on MariaDB, ours", leases, sqllock.New(db, sqllock.MySQL, sqllock.Options{})),
+		ours(tb, "**sqllock lease** on MariaDB, Lockstep", leases, sqllock.New(db, sqllock.MySQL, sqllock.Options{})),
 		{name: rows, take: func(ctx context.Context, keys []string) (func() error, error) { return lockRows(ctx, db, keys) }},
-		ours(tb, "**sqllock row** on MariaDB, ours", rows, sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})),
+		ours(tb, "**sqllock row** on MariaDB, Lockstep", rows, sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})),
 		{name: "MariaDB: GET_LOCK, RELEASE_LOCK", take: func(ctx context.Context, keys []string) (func() error, error) {
 			return nameLocks(ctx, conn, keys)
 		}},
@@ -73,7 +73,7 @@ func onSQLite(tb testing.TB) []contestant {
 	const raw = "SQLite: INSERT a row, DELETE it"
 	return []contestant{
 		{name: raw, take: func(ctx context.Context, keys []string) (func() error, error) { return insertRows(ctx, db, keys) }},
-		ours(tb, "**sqllock** on SQLite, ours", raw, sqllock.New(open("ours.db"), sqllock.SQLite, sqllock.Options{})),
+		ours(tb, "**sqllock** on SQLite, Lockstep", raw, sqllock.New(open("ours.db"), sqllock.SQLite, sqllock.Options{})),
 	}
 }
 

@@ -31,7 +31,7 @@ func onZooKeeper(tb testing.TB) []contestant {
 	const raw = "ZooKeeper: create an ephemeral node, delete it (all at once)"
 	return []contestant{
 		{name: raw, take: func(_ context.Context, keys []string) (func() error, error) { return createNodes(conn, keys) }},
-		ours(tb, "**zklock**, ours", raw, zklock.New([]string{addr}, zklock.Options{})),
+		ours(tb, "**zklock**, Lockstep", raw, zklock.New([]string{addr}, zklock.Options{})),
 		{"go-zookeeper's zk.Lock", raw, oneByOne(func(_ context.Context, key string) (func() error, error) {
 			lock := zk.NewLock(conn, "/rival/"+key, everybody)
 			return lock.Unlock, lock.Lock()

@@ -38,7 +38,7 @@ func (l layer) String() string {
 var layers = map[string]layer{
 	"jobs": domain, "internal/ledger": domain, "jobs/reason": domain, "api/wire": domain, "locks": domain, "locks/driver": domain, "migrations": domain, "internal/abort": domain, "internal/boottime": domain, "internal/bound": domain, "internal/calls": domain, "internal/clip": domain, "internal/duration": domain, "internal/handshake": domain, "internal/identity": domain, "internal/limits": domain, "internal/mysqlconn": domain, "internal/naming": domain, "internal/nearest": domain, "internal/nesting": domain, "internal/nilcheck": domain, "internal/paging": domain, "internal/process": domain, "internal/sqlitefile": domain, "internal/sqlkit": domain, "internal/trustedfile": domain, "internal/unwrap": domain, "internal/zone": domain,
 
-	"locks/redislock": adapters, "locks/zklock": adapters, "locks/sqllock": adapters, "locks/memlock": adapters, "locks/quorumlock": adapters,
+	"locks/redislock": adapters, "locks/zklock": adapters, "locks/sqllock": adapters, "locks/memlock": adapters,
 	"store": adapters, "store/sqlite": adapters, "jobs/exechandler": adapters, "jobs/httphandler": adapters,
 
 	"scheduler": engine,

@@ -9,17 +9,17 @@ import (
 
 const day = 24 * time.Hour
 
-// calendar knows which readings of a wall clock are due. A reading is a UTC time with the fields
+// wallClock knows which readings of a wall clock are due. A reading is a UTC time with the fields
 // that the clock shows; zones and their jumps are not its business.
-type calendar struct {
+type wallClock struct {
 	spec   *cron.SpecSchedule
 	perDay int // readings of a day that matches
 }
 
-func newCalendar(spec *cron.SpecSchedule) calendar {
+func newWallClock(spec *cron.SpecSchedule) wallClock {
 	spec.Location = time.UTC
 	perDay := bits.OnesCount64(values(spec.Hour)) * bits.OnesCount64(values(spec.Minute)) * bits.OnesCount64(values(spec.Second))
-	return calendar{spec, perDay}
+	return wallClock{spec, perDay}
 }
 
 const starBit = 1 << 63 // robfig's mark for "*"
@@ -27,8 +27,8 @@ const starBit = 1 << 63 // robfig's mark for "*"
 func values(set uint64) uint64 { return set &^ starBit }
 
 // next returns the first due reading after w.
-func (c calendar) next(w time.Time) time.Time {
-	// The parser's calendar looks no further than the end of the fifth year; the 29th of February
+func (c wallClock) next(w time.Time) time.Time {
+	// The schedule of package cron looks no further than the end of the fifth year; the 29th of February
 	// can be eight years away.
 	for range 3 {
 		if due := c.spec.Next(w); !due.IsZero() {
@@ -40,7 +40,7 @@ func (c calendar) next(w time.Time) time.Time {
 }
 
 // fires reports whether any day matches.
-func (c calendar) fires() bool {
+func (c wallClock) fires() bool {
 	if c.spec.Dow&starBit == 0 {
 		return true // days of month and weekdays are alternatives, and every weekday comes
 	}
@@ -55,7 +55,7 @@ func (c calendar) fires() bool {
 
 // between counts the due readings after a up to and including b. Where b is before a that is at most 0. It costs
 // a few ns per day.
-func (c calendar) between(a, b time.Time) int {
+func (c wallClock) between(a, b time.Time) int {
 	total := 0
 	for d := a.Truncate(day); !d.After(b); d = d.Add(day) {
 		if !c.matches(d) {
@@ -74,7 +74,7 @@ func (c calendar) between(a, b time.Time) int {
 }
 
 // matches is the rule for days: if both day fields are restricted, either is enough.
-func (c calendar) matches(d time.Time) bool {
+func (c wallClock) matches(d time.Time) bool {
 	if c.spec.Month&(1<<d.Month()) == 0 {
 		return false
 	}
@@ -86,7 +86,7 @@ func (c calendar) matches(d time.Time) bool {
 }
 
 // upTo counts the due readings of a matching day that are at most t after its midnight.
-func (c calendar) upTo(t time.Duration) int {
+func (c wallClock) upTo(t time.Duration) int {
 	second := int(t / time.Second)
 	h, m, s := second/3600, second/60%60, second%60
 	below := func(set uint64, n int) int { return bits.OnesCount64(values(set) & (1<<n - 1)) }
