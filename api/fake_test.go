@@ -254,7 +254,7 @@ func (b *backend) RunJob(_ context.Context, name, by, force string) (jobs.Trigge
 		return jobs.Trigger{Job: name, By: by, Cause: jobs.CauseManual}, b.tasks[0], nil
 	case name == "backup" && force == "task-1":
 		b.wrote("force %s %s", name, by)
-		return jobs.Trigger{Job: name, By: by, Cause: jobs.CauseManual, Reason: ledger.Forced + "task-1"}, b.tasks[0], nil
+		return jobs.Trigger{Job: name, By: by, Cause: jobs.CauseManual, Reason: "forced although task-1"}, b.tasks[0], nil
 	case name == "backup":
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run: %w", &jobs.LostError{Job: name, Force: "task-1", Reason: "task-1 has the slot"})
 	}

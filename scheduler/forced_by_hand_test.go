@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -91,11 +90,11 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 				if err != nil || task.State != jobs.StateRunning || h.now().ID != task.ID {
 					t.Fatalf("forced: %v, %+v", err, task)
 				}
-				if how == "run" && (trigger.ReasonCode != "forced" || !strings.HasPrefix(trigger.Reason, ledger.Forced+"a lost attempt may run until ")) {
+				if how == "run" && (trigger.ReasonCode != "forced" || !strings.HasPrefix(trigger.Reason, "forced although a lost attempt may run until ")) {
 					t.Errorf("its reason is %s: %q", trigger.ReasonCode, trigger.Reason)
 				}
 				said := log.Take()
-				if len(said) != 1 || !strings.HasPrefix(said[0], "a run was forced although a lost attempt of the job may still run job=j task="+task.ID+" by=bob reason="+ledger.Forced+"a lost attempt") {
+				if len(said) != 1 || !strings.HasPrefix(said[0], "a run was forced although a lost attempt of the job may still run job=j task="+task.ID+" by=bob reason=forced although a lost attempt") {
 					t.Errorf("said: %q", said)
 				}
 				for _, force := range []string{"", lost.ID, task.ID} {

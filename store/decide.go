@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
@@ -14,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Decide decides due times of jobs in one transaction. It implements ledger.Triggers.
@@ -245,7 +245,7 @@ func (w *decision) insertTriggers(t *tx) error {
 func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
 	rows := sqlkit.Rows(triggers, func(g jobs.Trigger) []any {
 		room := 512
-		if strings.HasPrefix(g.Reason, ledger.Forced) {
+		if g.ReasonCode == reason.Forced {
 			room = forcedBytes
 		}
 		return []any{

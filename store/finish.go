@@ -141,7 +141,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 	wanted := sqlkit.Rows(foreign, func(i int) []any { return []any{w.results[i].TaskID} })
 	done := map[string]openTask{}
 	err := each(t.rows("SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE {in name id} ORDER BY id"+w.lock, wanted), func(m *doneModel) {
-		done[m.Task.ID] = openTask{Task: m.Task.task(), row: m.Late, mayRunUntil: fromMicros(m.MayRunUntil)}
+		done[m.Task.ID] = openTask{Task: m.Task.task(), late: m.Late != 0, mayRunUntil: fromMicros(m.MayRunUntil)}
 	})
 	if err != nil {
 		return err
@@ -172,10 +172,10 @@ func (w *finish) ended(t *tx, foreign []int) error {
 		case r.Verdict == ledger.HandBack: // also of a task that ended as cancelled by that: the session is no owner any more
 		case is && row.Token == r.Token && (row.State == end || r.Verdict == ledger.Again && row.State == jobs.StateCancelled):
 			w.out[i].Finish = ledger.Recorded
-			if row.row == 1 {
+			if row.late {
 				w.out[i].Finish = ledger.Late
 			}
-		case is && row.Token == r.Token && row.State == jobs.StateLost && row.row == 0:
+		case is && row.Token == r.Token && row.State == jobs.StateLost && !row.late:
 			m := move{openTask: row, to: toDone, end: end, reason: "late", code: cmp.Or(r.Code, reason.Late), failure: r.Error, exit: r.ExitCode, output: r.Output}
 			if r.Reason != "" {
 				m.reason += ": " + r.Reason
@@ -198,7 +198,7 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 	}
 	slices.SortFunc(late, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
 	for part := range sqlkit.Portions(late, sqlkit.MaxRows, move.texts) {
-		if err := t.endTriggers(now, jobs.Lost, part, lateBytes); err != nil {
+		if err := t.replaceLostTriggers(now, part); err != nil {
 			return err
 		}
 		if err := t.replaceLostTasks(now, part); err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -131,7 +130,7 @@ func (t *tx) movePart(now time.Time, states [2]any, moves []move) error {
 			pending = append(pending, m)
 		}
 	}
-	if err := t.endTriggers(now, "", ended, endedBytes); err != nil {
+	if err := t.endTriggers(now, ended); err != nil {
 		return err
 	}
 	if err := t.unstartTriggers(pending); err != nil {
@@ -149,38 +148,54 @@ func (t *tx) movePart(now time.Time, states [2]any, moves []move) error {
 	return t.keepOutputs(now, moves)
 }
 
-// endTriggers writes the ends of tasks into their ledger rows, which had the outcome was so far. The code of a run that was forced and
-// succeeded remains. room is that of behind.
+// endTriggers writes the ends of tasks into their open ledger rows. The reason of a run that was forced begins with that, and if the
+// run succeeded, its code remains. MySQL assigns in the order of the text: reason is set while its row has the old code.
 //
 // Index: primary key of triggers.
-func (t *tx) endTriggers(now time.Time, was jobs.Outcome, ended []move, room int) error {
+func (t *tx) endTriggers(now time.Time, ended []move) error {
 	_, err := t.Exec(`UPDATE {each}{triggers}{by_key}
-		SET outcome={name outcome}, result={name end}, reason=`+forcedReason+`,
+		SET outcome={name outcome}, result={name end},
+			reason=CASE WHEN reason_code='`+string(reason.Forced)+`' THEN CONCAT(reason, {text appended}) ELSE {text reason} END,
 			reason_code=CASE WHEN reason_code='`+string(reason.Forced)+`' AND {name code}='' THEN reason_code ELSE {name code} END, finished_at=?
-		WHERE COALESCE(outcome, '')=? AND `+ofTrigger,
+		WHERE COALESCE(outcome, '')='' AND `+ofTrigger,
 		sqlkit.Rows(bornOfTriggers(ended), func(m move) []any {
 			outcome, why := m.outcome()
-			return append([]any{string(outcome), string(m.end), m.behind(why, room), clip.Text(why, 512), string(m.code)}, triggerKey(m)...)
-		}), micros(now), string(was))
+			room := endedBytes
+			if m.end == jobs.StateLost {
+				room = lostBytes
+			}
+			return append([]any{string(outcome), string(m.end), appended(why, room), clip.Text(why, 512), string(m.code)}, triggerKey(m)...)
+		}), micros(now))
 	return err
 }
 
-// forcedReason is why a trigger ended. If its run was forced, it begins with that.
-const forcedReason = "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN CONCAT(reason, {text behind}) ELSE {text reason} END"
+// replaceLostTriggers writes the late ends of runs that had ended as lost. Their code is that of the loss; the reason of one that was
+// forced has more than the task's.
+//
+// Index: primary key of triggers.
+func (t *tx) replaceLostTriggers(now time.Time, late []move) error {
+	_, err := t.Exec(`UPDATE {each}{triggers}{by_key}
+		SET outcome={name outcome}, result={name end},
+			reason=CASE WHEN reason={text lost} THEN {text reason} ELSE CONCAT(reason, {text appended}) END,
+			reason_code={name code}, finished_at=?
+		WHERE COALESCE(outcome, '')='lost' AND `+ofTrigger,
+		sqlkit.Rows(bornOfTriggers(late), func(m move) []any {
+			outcome, why := m.outcome()
+			return append([]any{string(outcome), string(m.end), m.Reason, clip.Text(why, 512), appended(why, lateBytes), string(m.code)}, triggerKey(m)...)
+		}), micros(now))
+	return err
+}
 
-// behind is what forcedReason adds, with at most that many bytes of the end's own reason.
-func (m move) behind(why string, room int) string {
-	if m.end == jobs.StateLost {
-		room = lostBytes
-	}
+// appended is what the reason of a forced run gets when it ends, with at most that many bytes of the end's own reason.
+func appended(why string, room int) string {
 	if why == "" {
 		return ""
 	}
 	return "; " + clip.Text(why, room)
 }
 
-// The sizes of the parts of a reason that begins with ledger.Forced: how its run ended and, if it was lost, that and the late
-// result. With the separators they fill the column, so that nothing is cut within a letter or left out.
+// The sizes of the parts of a forced run's reason: that it was forced, how it ended and, if it was lost, that and
+// the late result. With the separators they fill the column, so that nothing is cut within a letter or left out.
 const (
 	forcedBytes = 352
 	endedBytes  = 158

@@ -7,10 +7,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// openTask is a row of {tasks} with the columns that only the store uses.
+// openTask is a row of {tasks}, or of {done}, with the columns that only the store uses.
 type openTask struct {
 	jobs.Task
-	row         int // rowReady, rowWaits or rowRunning
+	row         int  // of {tasks}: rowReady, rowWaits or rowRunning
+	late        bool // of {done}: its own result came after it was lost
 	session     string
 	cancel      string
 	mayRunUntil time.Time

@@ -38,10 +38,6 @@ type Decision struct {
 	Free     bool      // BusyUntil is over now, and no attempt counts as lost: a user says that they have ended
 }
 
-// Forced begins the reason of a ledger row whose run was started although a lost attempt might have been running.
-// The store keeps it in front of what the run's end adds.
-const Forced = "forced although "
-
 // Opening is one ledger row and, if it is to run, its task.
 //
 // For causes schedule and catch_up Trigger.Seq is 0. For every other cause the store assigns the

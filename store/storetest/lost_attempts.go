@@ -191,7 +191,7 @@ func lostAttempts(t *testing.T, b *Bench) {
 func forcedTexts(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	long := s.second(strings.Repeat("r", 128))
-	notes := map[string]string{"a": ledger.Forced + strings.Repeat("é", 300), "b": ledger.Forced + "somebody may object", "c": ledger.Forced + strings.Repeat("é", 166)}
+	notes := map[string]string{"a": "y" + strings.Repeat("é", 300), "b": "somebody may object", "c": strings.Repeat("yé", 117)}
 	got, err := long.decide(byHand("a", 1, notes["a"], false), byHand("b", 1, notes["b"], false), byHand("c", 1, notes["c"], false))
 	must(t, err)
 	long.die()
@@ -248,7 +248,7 @@ func forced(t *testing.T, b *Bench) {
 	s.die()
 	other.reap()
 	s.session = s.join("one")
-	const note = ledger.Forced + "somebody may object"
+	const note = "somebody may object" // the code says that it was forced, whatever the sentence
 	long := note + strings.Repeat("é", 300)
 	narrow := note + strings.Repeat("y", 600)
 	got, err := s.decide(byHand("a", 2, note, true), byHand("c", 2, long, false), byHand("c", 3, narrow, false))
@@ -260,7 +260,9 @@ func forced(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='b' AND busy_until>0")
 	s.want("open", s.trigger("a", due(2), 1), "open: "+note)
 
-	plain, err := s.decide(byHand("b", 2, "", false))
+	unforced := byHand("b", 2, "", false)
+	unforced.Triggers[0].Trigger.Reason = "forced although no code says so"
+	plain, err := s.decide(unforced)
 	must(t, err)
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='b' AND busy_until>0")
 	failed := result(got.Started[1], ledger.Ended, jobs.StateFailed)

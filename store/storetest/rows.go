@@ -85,7 +85,7 @@ func decidedRows(t *testing.T, b *Bench) {
 	s.finish(ledger.Result{
 		TaskID: claimed, Token: 1, Verdict: ledger.Ended, State: jobs.StateFailed, Error: " no room \nleft on the disk",
 	})
-	s.want("trigger of a", s.trigger("a", due(1), 1), "ran failed: no room")
+	s.want("trigger of a", s.trigger("a", due(1), 1), "ran failed: by hand; no room")
 
 	job := s.row("jobs", "name='a'").without("config")
 	s.wantRow("job a", job, row{

@@ -82,7 +82,7 @@ func (d rules) override(j *plan.Job, state ledger.JobState, force string) (free 
 	if d.slotTaken(j, state).force != force || force == "" {
 		return state, ""
 	}
-	note = ledger.Forced + mayRun(state)
+	note = "forced although " + mayRun(state)
 	state.BusyUntil, state.Lost = time.Time{}, nil
 	return state, note
 }

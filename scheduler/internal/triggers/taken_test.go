@@ -103,11 +103,11 @@ func TestOverride(t *testing.T) {
 	lost := ledger.LostTask{ID: strings.Repeat("i", 36), ScheduledAt: d.now.Add(time.Microsecond), Replica: strings.Repeat("r", 128), At: d.now}
 	busy := ledger.JobState{BusyUntil: replicatest.Time("12:00:06"), Lost: slices.Repeat([]ledger.LostTask{lost}, 99)}
 	free, note := d.override(j, busy, lost.ID)
-	if !free.BusyUntil.IsZero() || free.Lost != nil || note != ledger.Forced+mayRun(busy) || len(note) > 352 {
+	if !free.BusyUntil.IsZero() || free.Lost != nil || note != "forced although "+mayRun(busy) || len(note) > 352 {
 		t.Errorf("%+v: %s (%d bytes)", free, note, len(note))
 	}
 	unknown := ledger.JobState{BusyUntil: replicatest.Time("12:00:06")}
-	if free, note := d.override(j, unknown, "2026-03-01T12:00:06Z"); !free.BusyUntil.IsZero() || note != ledger.Forced+mayRun(unknown) {
+	if free, note := d.override(j, unknown, "2026-03-01T12:00:06Z"); !free.BusyUntil.IsZero() || note != "forced although "+mayRun(unknown) {
 		t.Errorf("%+v: %s", free, note)
 	}
 	taken := busy

@@ -128,7 +128,11 @@ func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.Stat
 	}
 	key := TriggerKey{row.Job, row.TriggerAt, row.TriggerSeq}
 	if g, born := t.triggers.rows[key]; row.Job != "" && born && g.TaskID == row.ID && g.Outcome == string(jobs.Lost) {
-		g.Outcome, g.Result, g.Reason, g.ReasonCode, g.FinishedAt = string(jobs.Ran), string(end), behindForced(g.Reason, why), code, micros(now)
+		before := g.Reason
+		g.Outcome, g.Result, g.Reason, g.ReasonCode, g.FinishedAt = string(jobs.Ran), string(end), why, code, micros(now)
+		if before != row.Reason { // the run was forced
+			g.Reason = appended(before, why)
+		}
 		put(t, &t.triggers, g)
 	}
 	row.State, row.Reason, row.ReasonCode, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), why, code, r.Error, r.ExitCode, true, micros(now)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -97,7 +96,7 @@ func (t *tx) endTrigger(now time.Time, m move) {
 	if m.row.Job == "" || !born || g.TaskID != m.row.ID || g.Outcome != "" {
 		return
 	}
-	opened := g.Reason
+	before := g.Reason
 	switch {
 	case m.end == jobs.StateLost:
 		g.Outcome, g.Reason = string(jobs.Lost), m.reason
@@ -107,18 +106,17 @@ func (t *tx) endTrigger(now time.Time, m move) {
 		line, _, _ := strings.Cut(m.failure, "\n")
 		g.Outcome, g.Reason = string(jobs.Ran), cmp.Or(m.reason, strings.TrimSpace(line))
 	}
-	g.Reason = behindForced(opened, g.Reason)
+	if g.ReasonCode == reason.Forced {
+		g.Reason = appended(before, g.Reason)
+	}
 	g.ReasonCode = cmp.Or(m.code, g.ReasonCode)
 	g.Result, g.FinishedAt = string(m.end), micros(now)
 	put(t, &t.triggers, g)
 }
 
-// behindForced is why, behind what says that the run was forced.
-func behindForced(before, why string) string {
-	switch {
-	case !strings.HasPrefix(before, ledger.Forced):
-		return why
-	case why == "":
+// appended is why, behind what says that the run was forced.
+func appended(before, why string) string {
+	if why == "" {
 		return before
 	}
 	return before + "; " + why
