@@ -25,7 +25,8 @@
 //	              decisions                       results           peers
 //
 // The triggers see the work as an interface: workers that are reserved, and what was decided handed over to them. What is
-// to be executed, compiled, is internal/plan.
+// to be executed, compiled, is internal/plan. docs/decisions.md (95) follows a trigger and a task
+// from file to file.
 //
 // Three guards, in this order. The lock decides which replica tries; busy is advice with a time limit, and
 // what has been due for more than 250 ms behind a busy lock is decided by the row alone. The row
