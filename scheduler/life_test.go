@@ -207,7 +207,7 @@ func TestNothingStartsBeforeTheLocksHaveAnswered(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
 		defer stop()
 		time.AfterFunc(time.Second, func() {
-			if _, _, err := s.RunJob(ctx, "j", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "the lock service has not answered yet") {
+			if _, _, err := s.RunJob(ctx, "j", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "has not started yet") {
 				t.Errorf("a run by hand: %v", err)
 			}
 		})
@@ -217,8 +217,9 @@ func TestNothingStartsBeforeTheLocksHaveAnswered(t *testing.T) {
 	})
 }
 
-// A manual run waits for the first answer of a lock service only where that is required.
-func TestARunByHandAndTheFirstAnswerOfTheLocks(t *testing.T) {
+// A manual run is refused until the definitions are loaded and a lock service, if there is one, was asked: as one that may pass, and
+// not as a conflict with another configuration.
+func TestARunByHandBeforeTheStart(t *testing.T) {
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: quick{new(atomic.Int64)}}}}
 	for _, c := range []struct {
 		locks     Locks
@@ -227,8 +228,9 @@ func TestARunByHandAndTheFirstAnswerOfTheLocks(t *testing.T) {
 	}{
 		{replicatest.Mute{}, DownWait, false, true},
 		{replicatest.Mute{}, DownWait, true, false},
-		{replicatest.Mute{}, DownStore, false, false},
-		{nil, DownWait, false, false},
+		{replicatest.Mute{}, DownStore, false, true},
+		{nil, DownWait, false, true},
+		{nil, DownStore, true, false},
 	} {
 		s, err := newOn(quietStore(), c.locks, set, Options{ID: "a", WhenDown: c.when})
 		if err != nil {
@@ -239,7 +241,7 @@ func TestARunByHandAndTheFirstAnswerOfTheLocks(t *testing.T) {
 			s.members.SetLoaded()
 		}
 		_, _, err = s.RunJob(t.Context(), "j", "ann", "")
-		if told := err != nil && strings.Contains(err.Error(), "the lock service has not answered yet"); told != c.told {
+		if told := err != nil && strings.Contains(err.Error(), "has not started yet"); told != c.told || told != errors.Is(err, jobs.ErrUnavailable) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -22,8 +22,9 @@ type Store interface {
 	// stop was called. It is not called for what others enqueue, nor for the tasks of transactions that a program ends
 	// itself. enqueued returns at once.
 	Listen(enqueued func(pools ...string)) (stop func())
-	// Namespace is the id that the first migration minted: what belongs to this store and no other.
-	Namespace(ctx context.Context) (string, error)
+	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
+	// whether more is left. now is as in Decide.
+	Sweep(ctx context.Context, now Judge, r jobs.Retention, limit int) (more bool, err error)
 	// Local reports whether all that share the store run on one machine, so that they sleep when it does.
 	Local() bool
 }
@@ -59,21 +60,29 @@ type Configurations interface {
 	// nothing, and the answer says where d differs. A row that needs no change is not written. What d.Now
 	// returns is an error of both: then jobs are as they were.
 	Assert(ctx context.Context, session string, d Definitions) (Assertion, error)
+}
+
+// Triggers are the rows of the ledger, the due times that they are made of, and what a run by hand asks.
+type Triggers interface {
 	// Upcoming returns the next due times of the live jobs of the given stripes, in no order.
 	Upcoming(ctx context.Context, stripes []int) ([]Upcoming, error)
 	// Overdue returns jobs of any stripe whose next due time is at or before t, earliest first, at most limit.
 	Overdue(ctx context.Context, t time.Time, limit int) ([]Upcoming, error)
-}
-
-// Triggers are the rows of the ledger.
-type Triggers interface {
 	// Decide locks the rows of d.Jobs, asks d.Decide, and writes ledger rows, tasks and cursors in
 	// one transaction. Rows that exist already win: their decision is left out of the answer, and
 	// only the cursor moves.
 	Decide(ctx context.Context, d Decide) (Decided, error)
+	// TaskRow returns a task, without its earlier attempts; jobs.ErrNotFound. Like all that a replica asks it does
+	// not wait for readers.
+	TaskRow(ctx context.Context, id string) (jobs.Task, error)
+	// Retry makes a new task of an ended one without a job; retry_of names the first of the chain. One that no
+	// live replica can run is refused as by Enqueue, unless force.
+	Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error)
+	// Namespace is the id that the first migration minted: what belongs to this store and no other.
+	Namespace(ctx context.Context) (string, error)
 }
 
-// Tasks are the rows of the pools.
+// Tasks are the rows of the pools, as those that execute them see them.
 type Tasks interface {
 	// Ready promotes the tasks whose time has come and returns the pools that have pending tasks
 	// which are due, and when the next task will be (zero: none waits). now is as in Decide.
@@ -96,17 +105,8 @@ type Tasks interface {
 	// their policy says, at most limit of them. With an error, too, the answer is what was reaped: one
 	// that is not jobs.ErrUnavailable is a refusal of some of the others.
 	Reap(ctx context.Context, limit int) ([]Reaped, error)
-	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
-	// whether more is left. now is as in Decide.
-	Sweep(ctx context.Context, now Judge, r jobs.Retention, limit int) (more bool, err error)
-	// TaskRow returns a task, without its earlier attempts; jobs.ErrNotFound. Like all that a replica asks it does
-	// not wait for readers.
-	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 	// Pools returns all pools and, beside their counts, what in them is due and no live replica can run.
 	Pools(ctx context.Context) ([]PoolStatus, error)
-	// Retry makes a new task of an ended one without a job; retry_of names the first of the chain. One that no
-	// live replica can run is refused as by Enqueue, unless force.
-	Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error)
 }
 
 // Notifications are the events that a notifier may be told of.

@@ -337,6 +337,7 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Minute)})
+		s.members.SetLoaded()
 		s.members.Clock().Observe(boottime.Now(), replicatest.Time("12:00:05"))
 		p := s.plan.Pools["p"]
 		st.states = []ledger.JobState{{Name: "j", Hash: s.plan.Jobs["j"].Hash, Cursor: replicatest.Time("12:00:04")}}

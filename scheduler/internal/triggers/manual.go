@@ -124,8 +124,8 @@ func (s *Triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 	if s.locks.Blocks() {
 		return ledger.Decided{}, notNow("the lock service is away, and lock.when_down is wait: nothing starts until it is back")
 	}
-	if s.locks.Used() && s.locks.Required && !s.member.Loaded() {
-		return ledger.Decided{}, notNow("the lock service has not answered yet, and lock.when_down is wait: nothing starts before it has")
+	if !s.member.Loaded() {
+		return ledger.Decided{}, notNow("this replica has not started yet: it loads its definitions, or waits for the first answer of its lock service; Health says when it has")
 	}
 	if err := ctx.Err(); err != nil {
 		return ledger.Decided{}, err

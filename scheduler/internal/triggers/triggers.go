@@ -22,7 +22,7 @@ type Options struct {
 
 // Triggers is the due times of a replica: it owns stripes of the jobs, decides what is due, and has it executed.
 type Triggers struct {
-	store   Store
+	store   ledger.Triggers
 	replica string // id of this one
 	member  member
 	log     *slog.Logger
@@ -46,16 +46,6 @@ type Triggers struct {
 // Observer is told of each row that is written into the ledger.
 type Observer interface {
 	Decided(t jobs.Trigger)
-}
-
-// Store is what triggers need of the store.
-type Store interface {
-	ledger.Triggers
-	Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error)
-	Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error)
-	TaskRow(ctx context.Context, id string) (jobs.Task, error)
-	Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error)
-	Namespace(ctx context.Context) (string, error)
 }
 
 // Work is what triggers need of the work of their replica: workers, and what executes the tasks that were decided.
@@ -83,7 +73,7 @@ type member interface {
 }
 
 // New makes the triggers of a replica. No due time is known yet.
-func New(st Store, m member, lk *membership.LockService, p *plan.Plan, w Work, o Options) *Triggers {
+func New(st ledger.Triggers, m member, lk *membership.LockService, p *plan.Plan, w Work, o Options) *Triggers {
 	return &Triggers{
 		store: st, replica: o.ID, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Observer, work: w,
 		stripes: &stripes{held: map[int]*locks.Lease{}}, upcoming: newUpcoming(), nudgeBalance: wake.Signal(), nudgeFire: wake.Signal(),
