@@ -103,7 +103,7 @@ var (
 	tasksReaped = happens.counter("tasks_reaped_total",
 		"Running tasks reaped after their owner's session expired.", "pool")
 	handedBack = happens.counter("tasks_handed_back_total",
-		"Claimed tasks released unstarted: no worker was free in time, or the replica drained.", "pool")
+		"Claimed tasks handed back unstarted: no worker was free in time, or the replica drained.", "pool")
 	fenced = happens.counter("results_fenced_total",
 		"Results rejected for a stale token: another replica owns the task.")
 	late = happens.counter("results_late_total",

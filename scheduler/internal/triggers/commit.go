@@ -48,7 +48,7 @@ type next struct {
 // decideFree runs one transaction, and returns how many rows it wrote. Nothing was decided about the rest: another
 // transaction held the rows of those jobs or, with overdue, had decided what was due, or the transaction was full.
 func (s *Triggers) decideFree(ctx context.Context, names []string, overdue bool) (rows int, rest []string) {
-	// A drain does not cancel it: what was decided must be started or released.
+	// A drain does not cancel it: what was decided must be started or handed back.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	defer s.upcoming.begin()()

@@ -144,7 +144,7 @@ func (s *Triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 		}
 		return []ledger.Decision{{Job: j.Name, Triggers: []ledger.Opening{o}, Free: free}}
 	}
-	// The end of the caller's context does not cancel it: what was opened must be started or released.
+	// The end of the caller's context does not cancel it: what was opened must be started or handed back.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	decided, err := s.write(ctx, request, start)
