@@ -28,6 +28,11 @@ const (
 // connections is a listener that bounds connections: in total, per address and per token. An authenticated connection
 // has sent a good token; others are anonymous.
 //
+//  1. accept a connection; after an error wait, longer each time, and evict one if no descriptors are left
+//  2. admit it if a place is free, or one that may be evicted now
+//  3. if one may be evicted later, wait until then, or until a place is free, and try again
+//  4. else close it
+//
 // When all places are taken, a new connection waits until an anonymous one may be evicted: of the address with most of
 // them first, once it was answered or had time to send a token, which is shorter for a silent one whose address has
 // others. If there is none, an idle authenticated one is evicted, else the new one is closed.

@@ -19,9 +19,14 @@ const (
 	streamWait     = 10 * time.Second // before a client that finds no room asks again
 )
 
-// events sends a stream of server-sent events: "overview" with a ledger.Overview at once and after each change, with
-// comments between them. It ends after some minutes, when the server stops, and when the client does not keep up;
-// clients reconnect. Without write deadlines, which detect a slow client, it ends after the first event.
+// events sends a stream of server-sent events: "overview" with a ledger.Overview.
+//
+//  1. get the overview, which one read brings for all streams (watch)
+//  2. send it at once, and after each change; without one, send a comment each streamBeat
+//  3. wait until the next read is due
+//  4. end after streamAge, when the server stops, and when the client does not keep up; clients reconnect
+//
+// Without write deadlines, which detect a slow client, it ends after the first event.
 func (s *server) events(w http.ResponseWriter, r *http.Request, _ *query) error {
 	leave, all, ok := s.streams.take(r.Context(), s.party(r), 1, 0)
 	if !ok {

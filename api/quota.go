@@ -35,6 +35,10 @@ const (
 
 // quota is an amount for all, an amount for each party, and a reserve for parties that have nothing. The zero quota is
 // empty.
+//
+//  1. take what is asked for, if all and the party have as much left
+//  2. else wait until something is given back, and try again
+//  3. refuse when patience is over
 type quota struct {
 	whole, each, firsts int64
 

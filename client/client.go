@@ -134,8 +134,11 @@ func (c *Client) decode(res *http.Response, into any) error {
 	return nil
 }
 
-// send returns a response of a path below /api/v1 that is no refusal; the caller closes its body. It repeats a request
-// that the replica refuses as starting or busy.
+// send returns a response of a path below /api/v1 that is no refusal; the caller closes its body.
+//
+//  1. send the request
+//  2. if the replica refuses it as starting or busy, wait as long as Retry-After says
+//  3. repeat, unless the patience for this refusal would be over by then
 func (c *Client) send(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
 	for began := time.Now(); ; {
 		res, err := c.roundTrip(ctx, method, append([]string{"api", "v1"}, path...), query, body)

@@ -8,9 +8,14 @@ import (
 	"time"
 )
 
-// Do runs fn while it holds r.Key, and waits for the key until ctx is done. If ctx ends the wait,
-// the error matches ctx.Err() and the last obstacle, most often ErrBusy. Do waits through an
-// outage of the service, unless l has never reached it.
+// Do runs fn while it holds r.Key.
+//
+//  1. try for the key until ctx is done, with a pause that grows, also through an outage of the service, unless l has
+//     never reached it
+//  2. run fn, with a context that ends when ctx is done or the lock is lost
+//  3. release the key, also when ctx is done or fn panics
+//
+// If ctx ends the wait, the error matches ctx.Err() and the last obstacle, most often ErrBusy.
 //
 // When the lock is lost, the context of fn ends with a cause that matches ErrLost or ErrForced. If that
 // happened before fn returned, the error of Do matches ErrLost and fn's own error.

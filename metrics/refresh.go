@@ -26,8 +26,13 @@ const (
 // ErrRan: Run was called before. A Metrics is for one replica.
 var ErrRan = errors.New("metrics: Run was called before; create a Metrics for each replica")
 
-// Run adds the metrics of r, and refreshes those of the store while there are scrapes, until ctx is done; then it
-// returns nil. A second call returns [ErrRan] at once and changes nothing; a nil replica is an error.
+// Run adds the metrics of r, and refreshes those of the store until ctx is done; then it returns nil.
+//
+//  1. wait for the refresh interval, longer after a slow read, and for a second until the replica is ready
+//  2. if the last scrape was long ago, wait for the next one
+//  3. read the store once; after an error the metrics of the last read stay
+//
+// A second call returns [ErrRan] at once and changes nothing; a nil replica is an error.
 func (m *Metrics) Run(ctx context.Context, r Replica) error {
 	if nilcheck.IsNil(r) {
 		return errors.New("metrics: Run: the replica is nil")

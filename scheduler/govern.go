@@ -15,25 +15,15 @@ import (
 // still be writing its definitions. While there is a difference it asks a tenth as often.
 const governAgain = 3 * time.Second
 
-// definitions is what the store keeps of the plan, and the time that edits are made by.
-func (s *Scheduler) definitions() ledger.Definitions {
-	d := s.plan.Definitions()
-	d.Now = s.members.Clock().Check
-	return d
-}
-
-// load makes this replica's configuration the newest.
-func (s *Scheduler) load(ctx context.Context) error {
-	number, err := s.store.Load(ctx, s.members.Session().ID, s.definitions())
-	if err != nil {
-		return err
-	}
-	s.members.SetConfig(number)
-	return nil
-}
-
-// govern asserts this replica's configuration if it is the newest among the live replicas, whenever that may have changed,
-// until ctx is done; otherwise it learns where its configuration differs.
+// govern keeps this replica's configuration in force while it is the newest among the live replicas, until ctx is done.
+//
+//  1. wait until that may have changed, or until it is time to ask again
+//  2. assert this replica's configuration, which writes it if it is the newest; otherwise learn where it differs
+//  3. leave the jobs and the work of pools that a newer configuration has otherwise
+//  4. if this replica does not govern, and something changed or differs, set the time to ask again
+//  5. read the due times of the own stripes
+//
+// While the store is away it asks each second.
 func (s *Scheduler) govern(ctx context.Context) {
 	again := time.NewTimer(time.Hour)
 	defer again.Stop()
@@ -73,6 +63,23 @@ func (s *Scheduler) govern(ctx context.Context) {
 		}
 		s.triggers.Refresh(ctx)
 	}
+}
+
+// definitions is what the store keeps of the plan, and the time that edits are made by.
+func (s *Scheduler) definitions() ledger.Definitions {
+	d := s.plan.Definitions()
+	d.Now = s.members.Clock().Check
+	return d
+}
+
+// load makes this replica's configuration the newest.
+func (s *Scheduler) load(ctx context.Context) error {
+	number, err := s.store.Load(ctx, s.members.Session().ID, s.definitions())
+	if err != nil {
+		return err
+	}
+	s.members.SetConfig(number)
+	return nil
 }
 
 // goBy gives each pool the definition that governs, and returns which work of the pools is left to others.

@@ -103,9 +103,13 @@ func (s *Scheduler) ID() string { return s.opt.ID }
 // Set is the set that New was given.
 func (s *Scheduler) Set() jobs.Set { return s.plan.Set }
 
-// Run joins the store and works until ctx is done. Then it drains: it releases its stripes, takes
-// nothing more, hands back what it claimed and did not start, lets work finish within the drain
-// timeout, stops the rest, and returns nil.
+// Run joins the store and works until ctx is done. Then it drains, and returns nil.
+//
+//  1. join: take a session, send heartbeats, and make this replica's configuration the newest
+//  2. decide due times, claim tasks and execute them, until ctx is done or Halt is called
+//  3. drain: release the stripes, take nothing more, hand back what is claimed and not started, let work finish within the
+//     drain timeout, and stop the rest
+//  4. leave: end the session, unless work goes on that was told to stop
 //
 // A drain takes no longer than the work that is under way. At most it takes the drain timeout (25 s), then the longest
 // grace period of what runs ([Options].StopGrace, 10 s, or what a handler says as [jobs.Graceful]), and 4 s for work that

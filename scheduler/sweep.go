@@ -12,8 +12,10 @@ const (
 	sweepBatch = 1000
 )
 
-// sweep deletes what is older than its retention, a batch a minute, and at once again while more
-// is left.
+// sweep deletes what is older than its retention, until ctx is done.
+//
+//  1. wait a minute, or a second if the last batch left more
+//  2. delete a batch
 func (s *Scheduler) sweep(ctx context.Context) {
 	for wait := sweepEvery; wake.Wait(ctx, wait, nil); {
 		cctx, cancel := context.WithTimeout(ctx, 30*time.Second)

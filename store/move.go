@@ -15,6 +15,12 @@ import (
 )
 
 // move is a change of a row of {tasks}: the task ends, or it is pending again.
+//
+//	running ──▶ {done}   it has succeeded, has failed for good, is cancelled, or is lost and not retried
+//	        ──▶ waiting  failed, and retried; lost, and retried when its attempt can no longer run
+//	        ──▶ ready    handed back; lost, and retried
+//	pending ──▶ {done}   cancelled, or its job was removed
+//	lost    ──▶ {done}   its own result came late, and is the result now
 type move struct {
 	openTask // as it was read
 	to       place

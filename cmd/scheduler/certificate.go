@@ -21,6 +21,10 @@ const remindEvery = 24 * time.Hour
 const maxPEM = 1 << 20
 
 // certificate is the API's. It can be reloaded while connections are open.
+//
+//  1. warn at each load if it is expired, expires soon or is not valid yet
+//  2. wait remindEvery, or until it expires
+//  3. warn in the same way, and wait again
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -77,7 +81,7 @@ func (c *certificate) warn() {
 	}
 }
 
-// remind warns once a day, and when the certificate expires, until ctx is done.
+// remind takes steps 2 and 3 until ctx is done.
 func (c *certificate) remind(ctx context.Context) {
 	for {
 		pause := remindEvery

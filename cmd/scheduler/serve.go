@@ -56,9 +56,13 @@ func newServeCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// serve runs one replica until a signal. It opens the listener, the store and the lock service, then runs side by side:
-// the API, the metrics and the scheduler. It ends in this order: drain, stop the API and the metrics, flush the audit,
-// close.
+// serve runs one replica until a signal.
+//
+//  1. open the listener, the store and the lock service
+//  2. run side by side: the API, the metrics and the scheduler
+//  3. drain at the first signal, stop at once at the second
+//  4. when the scheduler has ended, stop the API and the metrics
+//  5. flush the audit, and close what was opened
 func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	log := newLogger(a.stderr)
 	if keep, _ := a.env("LOCKSTEP_DUMPABLE"); keep != "true" {

@@ -192,8 +192,11 @@ func ending(t jobs.Task) string {
 	return text
 }
 
-// follow waits for the task to end: it prints changes of state on stderr, and with -o table the output of each attempt
-// once it has ended.
+// follow waits for the task to end.
+//
+//  1. read the task; a replica that cannot be reached is asked again for up to followGrace
+//  2. print a change of state on stderr, and with -o table the output of each attempt that has ended
+//  3. wait followEvery and begin again, until the task has ended
 func (a *app) follow(ctx context.Context, c *client.Client, id string) (wire.Task, error) {
 	var shown string
 	printed := 0

@@ -16,7 +16,11 @@ import (
 // look is the interval at which a stopped group is polled.
 const look = 20 * time.Millisecond
 
-// child is a command that this process has started itself.
+// child is a command that this process has started itself. Once its context is done, stop ends its process group:
+//
+//  1. SIGTERM
+//  2. look whether the group is empty, each look
+//  3. SIGKILL, when the grace period is over or the attempt is told to end at once
 type child struct {
 	*Handler
 	cmd    *exec.Cmd

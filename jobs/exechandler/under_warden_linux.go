@@ -41,7 +41,13 @@ func currentWarden() (w *warden.Warden, dir string, err error) {
 	return current.Warden, current.dir, nil
 }
 
-// underWarden is a command of the warden.
+// underWarden is a command of the warden. Until the warden reports its end:
+//
+//  1. whenever the deadline moves, tell the warden, also while the command is being stopped: a grace period may be longer
+//     than what is left
+//  2. when the context is done, have the warden stop the command within its grace period
+//  3. when the attempt is told to end at once, have it killed
+//  4. give the warden up if it has reported no end noReportAfter the end of the grace period
 type underWarden struct {
 	*Handler
 	*warden.Attempt
@@ -107,9 +113,7 @@ func (p *underWarden) attend(ctx context.Context) (syscall.WaitStatus, error, er
 
 var errOverdue = errors.New("its deadline passed")
 
-// stop waits for the end of the command, moves its deadline, and stops it once ctx is done. The deadline moves
-// also while it is being stopped: a grace period may be longer than what is left. stop returns the cause of a
-// stop.
+// stop waits for the end of the command, and stops it once ctx is done. It returns the cause of a stop.
 func (p *underWarden) stop(ctx context.Context) (cause error) {
 	until, moved := p.moves()
 	p.Move(until) // it may have moved since the start

@@ -11,8 +11,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// run calls a script that acts for the session, and returns the generation it acted in. When the
-// server has begun a new one, the session first brings back what it holds.
+// run calls a script that acts for the session, and returns the generation it acted in.
+//
+//  1. unless the session is settled in a generation, bring back what it holds into the server's present one (reassert)
+//  2. run the script in that generation
+//  3. if the server has begun another one since, begin again
 func (s *session) run(ctx context.Context, script *redis.Script, args ...any) (gen string, answer []any, err error) {
 	for {
 		gen, err := s.generation(ctx)

@@ -18,7 +18,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// session is one session of a namespace.
+// session is one session of a namespace. It acts in one generation of the server's data, which ends when the server is started
+// again, has failed over or has lost data.
+//
+//	open ──▶ settled in a generation ──▶ over: closed, or expired at the server
+//	                 │   ▲                ▲
+//	   it has ended  ▼   │ reassert       │ expired meanwhile
+//	              not settled ────────────┘
 type session struct {
 	rdb   redis.UniversalClient
 	keys  []string

@@ -15,6 +15,12 @@ const consistentRenewals = 3
 // Clock is the time that decisions are made by: the earlier one of the database's time, and of the last believed
 // database time plus the time elapsed since. So neither a database clock that jumps ahead nor a
 // replica's own wall clock makes a trigger fire early.
+//
+//	             the database's time deviates by more than maxSkew
+//	believed ───────────────────────────────────────────────────────▶ nothing is decided
+//	  ▲  ▲                                                              │  │
+//	  │  └────────────────────── it agrees again ───────────────────────┘  │
+//	  └──────── consistentRenewals heartbeats in a row agree on it ────────┘
 type Clock struct {
 	maxSkew time.Duration
 

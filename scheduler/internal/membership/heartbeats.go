@@ -8,6 +8,10 @@ import (
 )
 
 // heartbeats are those of other sessions, as this replica read them.
+//
+//	read first ──▶ unchanged since then ──▶ for the session's ttl: its reader expires the session
+//	     ▲                  │
+//	     └──────────────────┘ it has changed, or was not read for a while
 type heartbeats map[string]heartbeat
 
 type heartbeat struct {

@@ -11,9 +11,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// Join takes a new session and sends its first heartbeat. Where another session is in the way, it waits until that session
-// sends a heartbeat, which is an error, or has sent none for a session ttl. A later call continues what an earlier call
-// could not finish, so a replica is never in its own way.
+// Join takes a new session and sends its first heartbeat.
+//
+//  1. ask the store for a session
+//  2. if a session of this process that has never had a heartbeat is in the way, expire it and ask again: its answer was lost
+//  3. if another session is in the way, wait until it sends a heartbeat, which is an error, or has sent none for a session ttl
+//  4. send the first heartbeat; from its answer on the session is trusted
+//
+// A later call continues what an earlier call could not finish, so a replica is never in its own way.
 func (m *Member) Join(ctx context.Context) error {
 	if m.joined == "" {
 		id, err := m.tryJoin(ctx)
@@ -58,10 +63,9 @@ func refused(err error) bool {
 	return errors.Is(err, ledger.ErrReplicaLive) || errors.Is(err, ledger.ErrLockService)
 }
 
-// outlive watches the sessions that keep this replica from joining, and expires those that send no heartbeat for a
-// session ttl: after a power cut no other replica may be left to do so. It returns the refusal as soon as one of them
-// sends a heartbeat. A predecessor on this machine may end sooner, once what it ran has been stopped, so outlive tries to
-// join all the time.
+// outlive watches the sessions that keep this replica from joining, and expires the silent ones itself: after a power cut
+// no other replica may be left to do so. It returns the refusal as soon as one of them sends a heartbeat. A predecessor on
+// this machine may end sooner, once what it ran has been stopped, so outlive tries to join all the time.
 func (m *Member) outlive(ctx context.Context, refusal error) (session string, err error) {
 	seen := heartbeats{}
 	for wake.Wait(ctx, m.opt.SessionTTL/20, nil) {

@@ -10,7 +10,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// Session is this replica's session in the store. It is replaced, never changed.
+// Session is this replica's session in the store. It is replaced, never changed. Member.Keep renews it:
+//
+//  1. wait until a third of the ttl after the last heartbeat was sent; after an error, half a second or less
+//  2. send a heartbeat, and wait for its answer
+//  3. acknowledged: trust the session for longer, take the database's time, tell the attempts (Hooks.Renewed)
+//  4. the session has expired: say so (Hooks.Died), and join again
+//  5. no answer: the session is no longer steady, so this replica expires no peer
 type Session struct {
 	ID     string
 	Trust  boottime.Instant // no peer can have expired it before
@@ -27,8 +33,7 @@ func (m *Member) trustFor() time.Duration {
 	return ttl - max(ttl/100, 50*time.Millisecond)
 }
 
-// Keep sends heartbeats until ctx is done. While the store is away it tries again half a second after each try. When
-// a peer has expired the session it calls Hooks.Died, and joins again.
+// Keep renews the session until ctx is done.
 func (m *Member) Keep(ctx context.Context) {
 	every, patience := m.opt.SessionTTL/3, m.opt.SessionTTL/5
 	for wait := every; wake.Wait(ctx, wait, nil); {

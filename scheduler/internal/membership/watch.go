@@ -15,8 +15,14 @@ const (
 	watchCall  = 5 * time.Second // for one call; one slow call must not take the time of the others
 )
 
-// Watch reads the peers, each second or more often, until ctx is done, and expires sessions whose heartbeat has not changed
-// for their ttl. It asks the store only, so that a lock service that hangs delays none of this.
+// Watch watches the sessions of the peers, until ctx is done.
+//
+//  1. wait a second or less, or until nudged
+//  2. read the peers, and pass on which are live (Hooks.Peers)
+//  3. expire each session whose heartbeat has not changed for its ttl
+//  4. if the peers or their configurations have changed, say so (Hooks.Changed)
+//
+// It asks the store only, so that a lock service that hangs delays none of this.
 func (m *Member) Watch(ctx context.Context) {
 	seen := heartbeats{}
 	members := ""

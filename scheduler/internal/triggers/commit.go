@@ -17,8 +17,12 @@ const (
 	decideRows = 5000
 )
 
-// decide decides the due times of these jobs, and starts what may start. Jobs whose rows another transaction holds are
-// decided after those that are free.
+// decide decides the due times of these jobs, and starts what may start.
+//
+//  1. decide the jobs whose rows are free, in one transaction (decideFree; the package's drawing has its steps)
+//  2. take what is left: jobs whose rows another transaction held, and those beyond decideRows
+//  3. decide these in the same way, until none is left
+//  4. if no work may begin meanwhile, look at what is left afterFailure later
 func (s *Triggers) decide(ctx context.Context, names []string) {
 	for {
 		_, names = s.decideFree(ctx, names, false)

@@ -20,9 +20,8 @@ const (
 	helpBatch = 100
 )
 
-// fire decides due times until ctx is done: those of the own stripes when they are due, and those of
-// any stripe that are overdue, with or without the lock. So an owner that has ended, hangs or reaches only one of its
-// services delays a trigger by less than a second.
+// fire decides due times until ctx is done: those of any stripe that are overdue with or without its lock. So an owner that
+// has ended, hangs or reaches only one of its services delays a trigger by less than a second.
 //
 //  1. wait for the next due time of the own stripes, or for the next look for overdue jobs
 //  2. while no work may begin, wait again

@@ -15,8 +15,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// stripes is the part of the jobs that this replica owns. A stripe's lock is held as long as
-// its owner lives, so a trigger costs no lock call.
+// stripes is the part of the jobs that this replica owns. A stripe's lock is held as long as its owner lives, so a trigger
+// costs no lock call. As replicas come and go, and each second or more often (balance):
+//
+//  1. release the locks of stripes that are another replica's now, and forget leases that are lost
+//  2. try for the locks of own stripes that are not held; if all are, ask a lock service that was away whether it is back
+//  3. read the due times of stripes that are new among the owned ones
+//
+// Without a lock service only step 3 is left.
 type stripes struct {
 	mu   sync.Mutex
 	live []string             // replicas that take part
@@ -101,7 +107,7 @@ func (st *stripes) forget(stripes ...int) {
 	}
 }
 
-// balance acquires and releases stripes as replicas come and go, until ctx is done.
+// balance takes these steps until ctx is done.
 func (s *Triggers) balance(ctx context.Context) {
 	for again := true; again; again = wake.Wait(ctx, s.member.WatchEvery(), s.nudgeBalance) {
 		if s.locks.Used() {

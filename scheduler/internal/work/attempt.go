@@ -38,6 +38,9 @@ func (s stopped) code() reason.Code {
 }
 
 // attempt is one execution that is under way on this replica.
+//
+//	running ──▶ told to stop: the first reason holds ──▶ told to end at once: at killBy, which may only become earlier
+//	   └────────────────┴─────────────────────────────────────────┴──▶ over: the handler has returned
 type attempt struct {
 	task    jobs.Task
 	session string

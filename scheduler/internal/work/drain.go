@@ -14,9 +14,16 @@ const (
 	drainMargin = 2 * time.Second
 )
 
-// Drain ends the replica's work: what is claimed and not started is handed back, what runs may finish within the drain
-// timeout, the rest is stopped; such an attempt is lost, reason "drained", and on_lost decides at once. The error names
-// work that did not stop.
+// Drain ends the replica's work. The error names work that did not stop.
+//
+//  1. hand back what is claimed and not started
+//  2. wait for what runs, for the drain timeout
+//  3. tell the rest to stop, and wait for the longest grace period among it; such an attempt is lost, reason "drained", and
+//     on_lost decides at once
+//  4. tell the rest to end at once, and wait drainMargin
+//  5. wait until the store has acknowledged every result (settle)
+//
+// Halt ends the waits 2 and 3 at once.
 func (s *Executor) Drain() error {
 	for _, f := range s.feeders {
 		f.handBackQueue()

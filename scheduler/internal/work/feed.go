@@ -28,7 +28,13 @@ const (
 	queuedFor = time.Second
 )
 
-// feeder keeps one pool's workers busy: it claims in batches, and the register queues what is claimed.
+// feeder keeps one pool's workers busy. Each time that it is woken it claims batches, until there is nothing to do:
+//
+//  1. start queued tasks on workers that became free
+//  2. if tasks are wanted and work may begin: find out which tasks to claim (look)
+//  3. try for the pool's lock, for at most busyLimit
+//  4. claim, and remember the tasks that this replica cannot run
+//  5. queue the tasks in the register and start those that have a worker, then release the lock
 type feeder struct {
 	s    *Executor
 	pool *plan.Pool
@@ -65,12 +71,6 @@ func (f *feeder) run(ctx context.Context) {
 }
 
 // claim claims one batch and starts it; false when there is nothing to do until the next wake.
-//
-//  1. start queued tasks on workers that became free
-//  2. if tasks are wanted and work may begin: find out which tasks to claim (look)
-//  3. try for the pool's lock, for at most busyLimit
-//  4. claim, and remember the tasks that this replica cannot run
-//  5. queue the tasks and start those that have a worker, then release the lock
 func (f *feeder) claim(ctx context.Context) bool {
 	s := f.s
 	if s.register.queued(f.pool.Name) > 0 {

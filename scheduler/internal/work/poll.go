@@ -13,9 +13,14 @@ const (
 	pollSlow  = 500 * time.Millisecond
 )
 
-// poll asks which pools have work and wakes their feeders, until ctx is done. It asks soon after
-// it found work, backs off while there is none, and wakes exactly when the next waiting task is due. Tasks that
-// this replica cannot run, in pools that it has or lacks, are no work.
+// poll asks which pools have work and wakes their feeders, until ctx is done. Tasks that this replica cannot run, in pools
+// that it has or lacks, are no work.
+//
+//  1. wait pollFast after work was found, then twice as long each time, up to pollSlow; or until nudged
+//  2. while no work may begin, wait again
+//  3. ask the store which pools have tasks that are due, and when the next waiting task is
+//  4. wake the feeders of these pools, unless their claims found nothing to take a short time ago
+//  5. shorten the wait to the moment at which the next waiting task is due
 func (s *Executor) poll(ctx context.Context) {
 	wait := pollFast
 	for wake.Wait(ctx, wait, s.nudgePoll) {

@@ -14,8 +14,11 @@ const (
 	reapCall  = 3 * rowsCall // about twenty statements, each of which may take some hundred milliseconds
 )
 
-// tend looks after the tasks that run, each second or more often, until ctx is done: it reaps the tasks of expired sessions,
-// stops own tasks that are cancelled, and hands back claims whose answer was lost.
+// tend looks after the tasks that run, until ctx is done.
+//
+//  1. wait a second or less, or until nudged
+//  2. reap the tasks of expired sessions
+//  3. stop own tasks that are cancelled, and hand back claims whose answer was lost (own.go)
 func (s *Executor) tend(ctx context.Context) {
 	orphans := orphans{}
 	for wake.Wait(ctx, s.member.WatchEvery(), s.nudgeTend) {

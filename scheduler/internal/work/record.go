@@ -21,8 +21,15 @@ const (
 	recordRetry   = 250 * time.Millisecond
 )
 
-// recorder writes results in batches: results that come in while one batch is written make the next. A
-// result stays here until the store has acknowledged it, however long the store is away.
+// recorder writes results in batches. A result stays here until the store has acknowledged it, however long the store is away.
+//
+//  1. wait for a result, or for the time to try refused results again
+//  2. take a batch: what has come in since, of one session, up to recordBatch results and recordBytes of text
+//  3. write it; while the store is away, write it again each recordRetry
+//  4. acknowledged: the register forgets its tasks
+//  5. refused, or too slow: write each half alone; a single result is written without its texts, or set aside for
+//     recordAgain (refusal.go)
+//  6. take the next batch; wait when there is none
 type recorder struct {
 	s *Executor
 

@@ -24,8 +24,13 @@ const (
 )
 
 // room knows the pools whose work this replica could not start because descriptors, processes or
-// memory ran out (abort.ErrNoRoom). Such work is handed back, as if it had never been claimed, and for a pause,
-// longer each time, this replica claims no more of the pool.
+// memory ran out (abort.ErrNoRoom). Such work is handed back, as if it had never been claimed, and for a pause
+// this replica claims no more of the pool.
+//
+//	         no room                  the pause is over
+//	free ──────────────▶ pause ─────────────────────────▶ tries again ──▶ free: an attempt was started and has ended
+//	                       ▲        no room: a longer pause    │
+//	                       └───────────────────────────────────┘
 type room struct {
 	log *slog.Logger
 

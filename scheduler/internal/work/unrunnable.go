@@ -18,9 +18,13 @@ const (
 	unrunnableLines = 50
 )
 
-// unrunnable logs tasks that are due and that no live replica has a handler for, until ctx is done. It looks as soon as
-// this replica meets the first task that it cannot run itself, and each minute from then on, until every task has a
-// replica that can run it: then it looks again when this replica meets the next one, at least a minute later.
+// unrunnable logs tasks that are due and that no live replica has a handler for, until ctx is done.
+//
+//  1. wait a minute, or until this replica meets a task that it cannot run itself
+//  2. if it has met none, wait again
+//  3. ask the store which tasks no live replica can run
+//  4. if there are none, forget that one was met, and look again a minute later at the earliest
+//  5. else log each pool and kind that was not logged within unrunnableAgain
 func (s *Executor) unrunnable(ctx context.Context) {
 	said := map[[2]string]time.Time{}
 	for again := s.nudgeUnrunnable; wake.Wait(ctx, unrunnableEvery, again); {

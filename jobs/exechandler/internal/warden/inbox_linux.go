@@ -9,6 +9,10 @@ import (
 
 // inbox has the orders of the replica that were not handled yet. The keeper reads the socket before it compares
 // deadlines: the warden may have been stopped meanwhile, and a renewal may have arrived.
+//
+//  1. watch waits until something can be read, and signals arrived
+//  2. the keeper reads all that has arrived, and signals emptied
+//  3. watch waits again; at the end of the stream it closes arrived
 type inbox struct {
 	stream  *stream
 	log     *slog.Logger

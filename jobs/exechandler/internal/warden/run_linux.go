@@ -20,8 +20,12 @@ const socket = 3
 // ErrByHand is the error of Run in a process that was started from a shell.
 var ErrByHand = errors.New("a warden is started by the replica whose commands it runs, not by hand")
 
-// Run is the main function of a warden: it ends when its replica is gone and all commands have been stopped. It
-// keeps the thread of its goroutine.
+// Run is the main function of a warden. It keeps the thread of its goroutine.
+//
+//  1. adopt the descendants of commands, and catch the signals that may go to all processes of the replica
+//  2. wait for orders, the end of a process, or the keeper's timer; take one step of the keeper; repeat
+//  3. when the replica is gone, tell all commands to stop
+//  4. kill those that outlast their grace period; end when none is left
 func Run(log *slog.Logger) error {
 	if domain, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || domain != unix.AF_UNIX {
 		return ErrByHand

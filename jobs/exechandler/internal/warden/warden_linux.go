@@ -38,6 +38,10 @@ var environment = []string{}
 
 // Warden is the warden's process, on the side of the replica. It lives as long as the replica, and is not
 // closed.
+//
+//	Spawn ──▶ serves: takes orders, sends reports ──▶ gone: it has ended, or does not answer ──▶ killed, with its commands
+//
+// Commands whose end it has not reported by then end with ErrDied.
 type Warden struct {
 	stream *stream
 	pid    int
