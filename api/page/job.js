@@ -41,7 +41,7 @@ export function jobPage() {
     $("older").hidden = !more;
     $("facts").querySelector("dl")?.remove();
     $("facts").append(facts([
-      ["Schedule", (job.schedules ?? []).join("\n") || "none: on demand"], ["Time zone", job.timezone], ["Does", job.handler], ["Pool", job.pool + (job.kind ? ", kind " + job.kind : "")],
+      ["Schedule", (job.schedules ?? []).join("\n") || (job.retired ? "" : "none: on demand")], ["Time zone", job.timezone], ["Does", job.handler], ["Pool", (job.pool ?? "") + (job.kind ? ", kind " + job.kind : "")],
       ["Timeout", job.timeout], ["Concurrency", job.concurrency], ["When its replica is lost", job.on_lost], ["Runs on", [labels(job.runs_on), job.unrunnable].filter(Boolean).join("\n")], ["Labels", labels(job.labels)],
     ]));
     table("due", due, (d) => d.at, (d) => [["In", when(d.at, "due"), "head"], ["Your time", el("time", { datetime: d.at, "data-way": "clock", title: d.at }, clock(new Date(d.at)))], ["Its own zone", d.local.slice(0, 16).replace("T", " ")]],

@@ -89,3 +89,18 @@ func TestAKindThatOnlyTheOlderConfigurationHas(t *testing.T) {
 		}
 	}
 }
+
+// A job that no configuration has any more shows what is known of it, and nothing of what is not.
+func TestARetiredJob(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "lockstep.db")
+	with := jobs.Set{Jobs: map[string]jobs.Job{"old": {Handler: does(fine), Schedule: "0 0 1 1 *"}}}
+	newSceneOn(t, "sqlite", file, with, api.Options{}, scheduler.Options{ID: "older"})
+	s := newSceneOn(t, "sqlite", file, jobs.Set{}, api.Options{}, scheduler.Options{ID: "newer"})
+	b := newTab(t, 1200)
+	b.navigate(s.url + "jobs/old")
+	b.says("#due", "Retired.")
+	if facts := b.text("#facts"); strings.Contains(facts, "undefined") || strings.Contains(facts, "on demand") {
+		t.Errorf("the page says of a retired job: %s", facts)
+	}
+}
