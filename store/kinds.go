@@ -171,7 +171,7 @@ func (t *tx) refuseUnrunnable(batch []*newTask, governing map[string]kinds) erro
 // come to be first there.
 const unrunnableLook = 5000
 
-// unrunnableQuery counts the first tasks of some pools by kind.
+// unrunnableQuery counts the first tasks of some pools by kind. For a list of pools it would read all of them, see lostTasks.
 //
 // Index: tasks_claim, equality on state and pool, in its order; kind and job are read from the rows.
 func unrunnableQuery(pools []string) (text string, args []any) {

@@ -30,7 +30,8 @@ func (w *decision) findLost(t *tx) error {
 
 // lostTasks are the lost tasks of the jobs with attempts that may still be running, by job, the latest loss first. A job
 // that allows several runs at once may have several. Two kinds of attempts are not found: one that a program older than the
-// column recorded as lost, and one of a task that was to run again and was cancelled before.
+// column recorded as lost, and one of a task that was to run again and was cancelled before. The latest of each job of a list
+// would be a LATERAL, which MariaDB 10.6 does not have, or a window, which reads all.
 //
 // Index: done_job, from the latest.
 func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostTask, error) {

@@ -151,6 +151,10 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		check("unmet due times", []string{"primary"}, func(t *tx) error {
 			return t.firstUnmet([]*ledger.JobStanding{{Name: "j1"}, {Name: "j2", LastSuccess: time.UnixMicro(1900)}})
 		})
+		check("reasons of jobs", []string{"primary"}, func(t *tx) error {
+			_, err := t.reasons([]ledger.FailingJob{{Job: "j1"}, {Job: "j3"}})
+			return err
+		})
 		check("job standings", []string{"primary", "standings"}, func(t *tx) error { _, _, err := t.jobStandings(); return err })
 		check("ready pools", []string{"primary", "tasks_claim"}, func(t *tx) error {
 			return t.Query(readyPools, nil, func(scan func(...any) error) error { return scan(new(string)) })

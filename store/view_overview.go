@@ -188,7 +188,7 @@ type latestReason struct {
 }
 
 // reasons reads, for each job, its latest due time that ended without success: primary key,
-// backwards, a few rows, since these jobs fail now.
+// backwards, a few rows, since these jobs fail now. One statement with a list of jobs reads all triggers of each on MariaDB.
 func (t *tx) reasons(of []ledger.FailingJob) (map[string]latestReason, error) {
 	var parts []string
 	var names []any

@@ -68,7 +68,7 @@ func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStandi
 const unmetPerStatement = 100
 
 // firstUnmet fills in Unmet. Each part of the compound ends at the first row that counts. Rows that are older than codes have
-// none.
+// none. The database must know the moments of the parts: for those of a list MySQL finds no range, and reads all rows of a job.
 //
 // Index: primary key of triggers, a range of it for each job.
 func (t *tx) firstUnmet(jobs []*ledger.JobStanding) error {
