@@ -43,7 +43,8 @@ func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string,
 	return pools, next, err
 }
 
-// readyPools returns the pools with work. In a retired or paused pool no task may be claimed.
+// readyPools returns the pools with work. In a retired or paused pool no task may be claimed. This is not the admission: it says
+// which pools are worth a claim, and the claim decides again, in its own transaction.
 //
 // Index: one probe of tasks_claim for each pool, however many tasks are ready.
 const readyPools = "SELECT name FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} " +

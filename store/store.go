@@ -24,8 +24,23 @@
 //	    ▼               ▼     attempt may run on                          ▼                 ▼ once
 //	cancelled       cancelled                              as its attempt ended      succeeded, failed, cancelled
 //
-// An attempt begins with the claim, which counts it, and ends as succeeded, failed, cancelled or lost; one that was handed back
-// is not counted. The last attempt of an ended task is in its row of {done}, the earlier ones are in {attempts}.
+// Pending tasks are cancelled on request, and when no configuration has their job any more. Ended ones are deleted when their
+// retention is over.
+//
+// The state of an attempt, which its task and its token name:
+//
+//	 claim; decide, if it is admitted: it is counted
+//	              │
+//	              ▼         its own result
+//	           running ───────────────────────▶ succeeded, failed, cancelled
+//	             │ │                                            ▲
+//	handed back, │ │ its session is dead,                       │ its own result, late: once, if its task
+//	not counted  │ │ or its replica gives it up                 │ ended with it
+//	             ▼ └────────────────────────▶ lost ─────────────┘
+//	           undone
+//
+// The last attempt of an ended task is in its row of {done}, the earlier ones are in {attempts}. One that is undone is in no
+// row, and its token is not used again. If a cancellation of its task was requested, it ends as cancelled in place of that.
 //
 // Rows are locked in this order: sessions, pools, jobs, triggers, tasks, attempts, standings, events. What does not wait
 // (SKIP LOCKED) may come out of turn.

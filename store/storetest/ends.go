@@ -12,6 +12,7 @@ import (
 )
 
 var endCases = []Case{
+	{"Ends/Births", births},
 	{"Ends/Transitions", transitions},
 	{"Ends/Mixed", mixedEnds},
 	{"Ends/Trigger", endOfTrigger},
