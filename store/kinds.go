@@ -61,13 +61,7 @@ func (h handled) beside(top handled) kinds {
 	if h.Hash == top.Hash {
 		return h.names()
 	}
-	shared := noKinds
-	for _, kind := range slices.Sorted(maps.Keys(h.Kinds)) {
-		if top.Kinds[kind] == h.Kinds[kind] {
-			shared = append(shared, kind)
-		}
-	}
-	return shared
+	return ledger.SharedKinds(h.Kinds, top.Kinds)
 }
 
 // keepKinds writes the kinds of the pools of a configuration.

@@ -29,6 +29,19 @@ func DeclaredKinds(p jobs.Pool) []string {
 	return KindsOf(p)
 }
 
+// SharedKinds are the kinds of a pool that a configuration has the same handlers for as the one that governs, sorted: what its
+// replicas may run although the definitions of the pool differ. Both are hashes of handlers by kind, as in PoolDef.
+func SharedKinds(own, governing map[string]string) []string {
+	shared := []string{}
+	for kind, hash := range own {
+		if governing[kind] == hash {
+			shared = append(shared, kind)
+		}
+	}
+	slices.Sort(shared)
+	return shared
+}
+
 // Declared gives the kinds without a handler one, so that the pools of a program that only enqueues are valid.
 func Declared(pools map[string]jobs.Pool) map[string]jobs.Pool {
 	all := map[string]jobs.Pool{}

@@ -74,7 +74,8 @@ func (db *DB) Text(statement string) string {
 		return text.(string)
 	}
 	text := db.words.Replace(statement)
-	if len(text) <= plainText && db.texts.count.Add(1) <= keptPlain {
+	// Load first: the count does not go on to its end and begin again.
+	if len(text) <= plainText && db.texts.count.Load() < keptPlain && db.texts.count.Add(1) <= keptPlain {
 		db.texts.plain.Store(statement, text)
 	}
 	return text

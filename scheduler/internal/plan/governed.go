@@ -27,13 +27,7 @@ func (p *Pool) Under(row ledger.OtherPool) Governing {
 	if row.Hash == p.Hash {
 		return p.Governs()
 	}
-	g := Governing{Hash: row.Hash, MaxRunning: row.MaxRunning, Shared: []string{}}
-	for _, kind := range p.KindNames {
-		if row.Kinds[kind] == p.KindHashes[kind] {
-			g.Shared = append(g.Shared, kind)
-		}
-	}
-	return g
+	return Governing{Hash: row.Hash, MaxRunning: row.MaxRunning, Shared: ledger.SharedKinds(p.KindHashes, row.Kinds)}
 }
 
 // Equal reports whether two of one pool are the same. The hash covers all but Shared, which an older program does not write.
