@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// withTTL is a session's id with its ttl in it, for ttlOf: there is no column for it, and sessions differ in
-// their ttls.
+// withTTL is a session's id with its ttl in it, for ttlOf: sessions differ in their ttls. The tables have no migrations, and an
+// account may have no right to alter them, so there is no column for it.
 func withTTL(id string, ttl time.Duration) string { return id + "/" + ttl.String() }
 
 // ttlOf is the ttl of a session; the longest possible one if its id has none.

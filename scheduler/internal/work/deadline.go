@@ -21,10 +21,21 @@ import (
 // The deadline is the later one of two times: the end of the session's trust window, which each heartbeat moves ahead, and
 // may_run_until of the row, which extend moves ahead. An attempt is told to stop the last grace before its deadline, and to
 // end at once killMargin before it.
+//
+// What is decided in other files:
+//
+//	what                                       where                     why there
+//	may_run_until of what becomes running      plan/admit.go, Job.Until  the transaction that claims or decides asks, with its time
+//	which end holds, of several                attempt.go, stop          the attempt keeps its reason and its timer
+//	how long the drain waits for attempts      drain.go                  it ends the replica; by when they must end is here
+//	until when the job of a lost attempt is    store/reap.go             the replica may be gone, and its row says until when
+//	busy, and its task waits                                             the attempt may run
 
 const (
 	expireEvery = 250 * time.Millisecond
 	lastGrace   = 2 * time.Second
+	// haltGrace is how long work may take to end by itself when the replica is told to stop at once.
+	haltGrace = time.Second
 	// killMargin is how long before the time by which it must have ended a handler is told to end at once.
 	killMargin = 100 * time.Millisecond
 )
@@ -58,6 +69,13 @@ func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) (bounds [
 func (s *Executor) MayBegin() bool {
 	ses := s.member.Session()
 	return ses.Trusted() && ses.Trust.Until() > s.lastGrace()
+}
+
+// mayStart reports whether a claimed task may be started. A replica that wakes late starts nothing, as another one may have the
+// row by now, and neither does one that is told to stop at once. Nor is an attempt started that would be told to stop at once,
+// and be lost.
+func (s *Executor) mayStart(a *attempt, ses *membership.Session) bool {
+	return ses.ID == a.session && ses.Trusted() && !s.halting() && a.deadline(ses, s.clock).Until() > s.lastGrace()
 }
 
 // lastGrace is how long before its deadline an attempt is told to stop.
@@ -118,7 +136,7 @@ func (s *Executor) expire(ctx context.Context) {
 	for wake.Wait(ctx, expireEvery, halted) {
 		if s.halting() {
 			halted = nil // it is closed: do not wait for it again
-			s.stopAll(time.Now().Add(haltGrace))
+			s.stopAll(s.killBy())
 		}
 		for _, f := range s.feeders {
 			f.handBackOverdue(queuedFor)
@@ -152,6 +170,15 @@ func killTime(end boottime.Instant) time.Time {
 		return time.Now()
 	}
 	return end.Time()
+}
+
+// killBy is when what still runs must have ended, once its grace periods are over or a halt cuts them short. The halt leaves it
+// haltGrace.
+func (s *Executor) killBy() time.Time {
+	if s.halting() {
+		return time.Now().Add(haltGrace)
+	}
+	return time.Now()
 }
 
 // stopAll tells everything that runs to stop, for a drain, and returns the longest grace period among it; with a zero

@@ -11,9 +11,10 @@
 //	                   └──────────────────────────────────────┘
 //	                     it has waited too long: handed back
 //
-// The register (register.go) has each task of this replica in one of these states, by its id and token: a task that is
-// claimed again is another entry. A result, which may be that the task is handed back, stays here until the store has
-// acknowledged it (record.go, refusal.go).
+// Claiming is the state of a transaction, whose tasks are known when it has ended. The register (register.go) has these
+// transactions, and each task of this replica in one of the other states, by its id and token: a task that is claimed again is
+// another entry. A result, which may be that the task is handed back, stays here until the store has acknowledged it
+// (record.go, refusal.go).
 //
 //	Take   poll        which pools have work                        (poll.go)
 //	       feed        each pool: look, lock, claim, start          (feed.go, look.go, skips.go, follow.go)

@@ -6,13 +6,9 @@ import (
 	"time"
 )
 
-const (
-	// haltGrace is how long work may take to end by itself when the replica is told to stop at once.
-	haltGrace = time.Second
-	// drainMargin is how long after its grace period the drain waits for work, before and after the work is told
-	// to end at once.
-	drainMargin = 2 * time.Second
-)
+// drainMargin is how long after its grace period the drain waits for work, before and after the work is told to end at
+// once.
+const drainMargin = 2 * time.Second
 
 // Drain ends the replica's work. The error names work that did not stop.
 //
@@ -38,10 +34,7 @@ func (s *Executor) Drain() error {
 	if s.finish(done, s.stopAll(time.Time{})+drainMargin) {
 		return s.settle()
 	}
-	killBy := time.Now()
-	if s.halting() {
-		killBy = killBy.Add(haltGrace)
-	}
+	killBy := s.killBy()
 	s.stopAll(killBy)
 	timer := time.NewTimer(time.Until(killBy) + drainMargin)
 	defer timer.Stop()

@@ -54,18 +54,12 @@ func (s *Executor) handBack(c claimed) {
 func (s *Executor) execute(ctx context.Context, c claimed) {
 	w, ok := s.plan.Execution(c.task)
 	ses := s.member.Session()
-	if !ok || ses.ID != c.session || !ses.Trusted() || s.halting() {
-		// A replica that wakes late starts nothing: another one may have the row by now. Nor does a replica
-		// that is told to stop at once.
-		s.handBack(c)
-		return
-	}
 	t := c.task
 	t.Replica = s.opt.ID
 	t.IdempotencyKey = t.Key(s.plan.Set.Name)
 	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until}
-	if a.deadline(ses, s.clock).Until() <= s.lastGrace() {
-		s.handBack(c) // it would be told to stop at once, and be lost
+	if !ok || !s.mayStart(a, ses) {
+		s.handBack(c)
 		return
 	}
 	ctx, end := a.begin(ctx)

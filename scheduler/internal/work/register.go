@@ -8,10 +8,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// register holds every task that this replica is concerned with, in one state; the package's drawing shows their order:
+// register holds every task that this replica is concerned with, in one state; the package's drawing shows their order.
+// Claiming is a state of a transaction, and not of a task: which tasks it claims is known when it has ended, so until then no
+// task has an entry, and find does not know it. What asks whether a row may be one of these asks claimingSince.
 //
-//	claiming    a transaction is under way that may claim it; which tasks it claims is known when it has ended
-//	queued      it is claimed, and waits for a worker
+//	claiming    a transaction is under way that may claim tasks; see claim
+//	queued      a task is claimed, and waits for a worker
 //	running     a worker has it
 //	recording   its result, which may be that it is handed back, waits for the store's acknowledgement
 //
