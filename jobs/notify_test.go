@@ -31,7 +31,7 @@ func TestNotifyIsJudged(t *testing.T) {
 		"pools.p.notify.on[2]": "is unknown",
 		"pools.p.notify.on[3]": "is given twice",
 		"jobs.in.pool":         "is for notifications alone",
-		"jobs.how.notify":      "and not how",
+		"jobs.how.notify":      "no way to send them",
 	} {
 		if !strings.Contains(got[path], says) {
 			t.Errorf("%s: got %q, want something with %q", path, got[path], says)
@@ -100,8 +100,8 @@ func TestSentence(t *testing.T) {
 		"[prod] job backup failed, the run of 2026-06-01T08:00:00Z: exit status 3": {
 			Event: EventFailed, Name: "prod", Job: "backup", Pool: "default", ScheduledAt: at, TaskID: "7", Reason: "", Error: " exit status 3\nmore",
 		},
-		"job backup: a task was lost, the run of 2026-06-01T08:00:00Z: replica a died while it had the task": {
-			Event: EventLost, Job: "backup", ScheduledAt: at, TaskID: "7", Reason: "replica a died while it had the task",
+		"job backup: a task was lost, the run of 2026-06-01T08:00:00Z: the session of replica a expired while it had the task": {
+			Event: EventLost, Job: "backup", ScheduledAt: at, TaskID: "7", Reason: "the session of replica a expired while it had the task",
 		},
 		"pool mail failed (task 7): timeout after 30s": {Event: EventFailed, Pool: "mail", TaskID: "7", Reason: "timeout after 30s", Error: "x"},
 		"pool mail failed":                                    {Event: EventFailed, Pool: "mail"},

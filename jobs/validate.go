@@ -97,7 +97,7 @@ func (p *problems) notify(path string, n Notify) {
 	}
 	if n.Handler == nil {
 		if len(n.On) > 0 {
-			p.add(path, "says when somebody is to be told, and not how; give it a Handler")
+			p.add(path, "names events and no way to send them; give it a Handler")
 		}
 		return
 	}

@@ -198,7 +198,7 @@ jobs.j.schedule: hour: 25 is out of range 0–23`: {Jobs: map[string]Job{"j": {H
 		`jobs.j.description: must be at most 4096 bytes of text`:                                                  {Jobs: map[string]Job{"j": {Handler: h, Description: "\xff"}}},
 		`jobs.j.labels.: is missing
 jobs.j.labels.team: must be at most 255 bytes of printable text`: {Jobs: map[string]Job{"j": {Handler: h, Labels: map[string]string{"team": "\x1b[0m", "": "x"}}}},
-		`jobs.j.notify: says when somebody is to be told, and not how; give it a Handler`:                                                                                    {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{On: events[:1]}}}},
+		`jobs.j.notify: names events and no way to send them; give it a Handler`:                                                                                             {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{On: events[:1]}}}},
 		`jobs.j.notify.on[1]: "nothing" is unknown; use failed or missed or lost or recovered`:                                                                               {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{Handler: h, On: []Event{EventLost, ""}}}}},
 		`jobs.j.notify.on[2]: "lost" is given twice; remove one`:                                                                                                             {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{Handler: h, On: []Event{EventLost, EventMissed, EventLost}}}}},
 		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name`:   {Pools: map[string]Pool{naming.NotificationsPool: {Handler: h}}},

@@ -107,7 +107,7 @@ var (
 	fenced = happens.counter("results_fenced_total",
 		"Results rejected for a stale token: another replica owns the task.")
 	late = happens.counter("results_late_total",
-		"Late results that replaced a lost one: the replica was slow, not dead.")
+		"Late results that replaced a lost one: the replica was slow and had not ended.")
 )
 
 // Claims and locks.

@@ -41,14 +41,14 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 	}{
 		"nothing is wrong":           {spoil: func(*Scheduler) {}, name: "store", ready: true, store: true, lock: true},
 		"it has not joined":          {joining: true, spoil: func(*Scheduler) {}, name: "store", says: "joining", undo: func(s *Scheduler) { s.members.SetLoaded() }, lock: true},
-		"the store is away":          {spoil: func(s *Scheduler) { s.members.StoreFailed(gone); time.Sleep(90 * time.Second) }, name: "store", says: "away for 1m30s: gone away", undo: func(s *Scheduler) { s.members.StoreFailed(nil) }, lock: true},
-		"its beats are not answered": {spoil: func(*Scheduler) { time.Sleep(time.Hour) }, name: "store", says: "no beat was acknowledged in time; the others may take this replica for dead", undo: func(s *Scheduler) { trusting(s) }, store: true, lock: true},
-		"the locks are away, wait":   {wait: true, spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", says: "away for 1s: gone away; nothing starts until it is there", undo: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
-		"the locks are away":         {spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", ready: true, says: "away for 1s: gone away; the store's rows decide alone", undo: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
-		"the clock jumped":           {spoil: func(s *Scheduler) { ahead(s, time.Hour) }, name: "clock", says: "the database's clock moved by 1h0m0s; nothing is decided until it has been steady for 3 beats", undo: func(s *Scheduler) { ahead(s, 0) }, store: true, lock: true},
-		"a newer configuration":      {spoil: func(s *Scheduler) { s.triggers.LeaveJobs([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica knows differently", undo: func(s *Scheduler) { s.triggers.LeaveJobs(nil) }, store: true, lock: true},
+		"the store is away":          {spoil: func(s *Scheduler) { s.members.StoreFailed(gone); time.Sleep(90 * time.Second) }, name: "store", says: "unavailable for 1m30s: gone away", undo: func(s *Scheduler) { s.members.StoreFailed(nil) }, lock: true},
+		"its beats are not answered": {spoil: func(*Scheduler) { time.Sleep(time.Hour) }, name: "store", says: "no heartbeat was acknowledged in time; this replica's session may have expired", undo: func(s *Scheduler) { trusting(s) }, store: true, lock: true},
+		"the locks are away, wait":   {wait: true, spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", says: "unavailable for 1s: gone away; nothing starts until it answers", undo: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
+		"the locks are away":         {spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", ready: true, says: "unavailable for 1s: gone away; the store's rows decide alone", undo: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
+		"the clock jumped":           {spoil: func(s *Scheduler) { ahead(s, time.Hour) }, name: "clock", says: "the database's clock moved by 1h0m0s; nothing is decided until it has been steady for 3 heartbeats", undo: func(s *Scheduler) { ahead(s, 0) }, store: true, lock: true},
+		"a newer configuration":      {spoil: func(s *Scheduler) { s.triggers.LeaveJobs([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica defines differently", undo: func(s *Scheduler) { s.triggers.LeaveJobs(nil) }, store: true, lock: true},
 		"it drains":                  {spoil: func(s *Scheduler) { s.members.Drain() }, name: "draining", says: "this replica is stopping", store: true, lock: true, draining: true},
-		"there is no room":           {spoil: startWithoutRoom, name: "room", says: "work of p cannot be started here and is handed back: " + abort.ErrNoRoom.Error(), undo: func(s *Scheduler) { time.Sleep(time.Minute) }, store: true, lock: true},
+		"there is no room":           {spoil: startWithoutRoom, name: "room", says: "tasks of p cannot be started on this replica and are released: " + abort.ErrNoRoom.Error(), undo: func(s *Scheduler) { time.Sleep(time.Minute) }, store: true, lock: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -46,13 +46,13 @@ func (s *Scheduler) govern(ctx context.Context) {
 		}
 		news := s.triggers.LeaveJobs(got.Jobs)
 		if news && len(got.Jobs) > 0 {
-			s.log.Warn("another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
+			s.log.Warn("jobs differ from another replica's newer configuration, and are left to that replica; restart the replica with the older file",
 				"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", "))
 		}
 		left := s.goBy(got.Pools)
 		newsOfPools := !slices.Equal(left, *s.foreignPools.Swap(&left))
 		if newsOfPools && len(left) > 0 {
-			s.log.Warn("another replica's newer configuration governs, and has handlers of pools otherwise; their tasks are left to that replica",
+			s.log.Warn("handlers of pools differ from another replica's newer configuration, and their tasks are left to that replica; restart the replica with the older file",
 				"pools", len(left), "such as", plan.Some(left))
 		}
 		if news || newsOfPools {

@@ -88,8 +88,8 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 // of each by name. When they are its own again nothing is logged. It asks again soon after each change, seldom while
 // something is left.
 func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
-	const jobsSay, poolsSay = "another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
-		"another replica's newer configuration governs, and has handlers of pools otherwise; their tasks are left to that replica"
+	const jobsSay, poolsSay = "jobs differ from another replica's newer configuration, and are left to that replica; restart the replica with the older file",
+		"handlers of pools differ from another replica's newer configuration, and their tasks are left to that replica; restart the replica with the older file"
 	var many []string
 	for n := range 12 {
 		many = append(many, fmt.Sprintf("j%02d", n))
@@ -162,10 +162,10 @@ func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
 	}{
 		"nothing":   {nil, nil, ""},
 		"a limit":   {nil, []ledger.OtherPool{limits}, ""},
-		"jobs":      {[]string{"x", "y"}, []ledger.OtherPool{limits}, "a newer configuration governs 2 jobs that this replica knows differently"},
-		"a handler": {nil, []ledger.OtherPool{handler}, "a newer configuration governs tasks of 1 pools that it has no such handlers for: p (tasks without a kind)"},
+		"jobs":      {[]string{"x", "y"}, []ledger.OtherPool{limits}, "a newer configuration governs 2 jobs that this replica defines differently"},
+		"a handler": {nil, []ledger.OtherPool{handler}, "a newer configuration governs tasks of 1 pools whose handlers it does not have: p (tasks without a kind)"},
 		"a job, and handlers of two pools": {[]string{"x"}, []ledger.OtherPool{handler, {Name: "q", Hash: "newer"}},
-			"a newer configuration governs 1 jobs that this replica knows differently, and tasks of 2 pools that it has no such handlers for: p (tasks without a kind), q (this replica does not have the pool)"},
+			"a newer configuration governs 1 jobs that this replica defines differently, and tasks of 2 pools whose handlers it does not have: p (tasks without a kind), q (this replica does not have the pool)"},
 	} {
 		s.triggers.LeaveJobs(c.jobs)
 		left := s.goBy(c.pools)

@@ -27,10 +27,10 @@ func (s *Scheduler) Health() []wire.Condition {
 func (s *Scheduler) drift() string {
 	var what []string
 	if n := s.triggers.ForeignJobs(); n > 0 {
-		what = append(what, fmt.Sprintf("%d jobs that this replica knows differently", n))
+		what = append(what, fmt.Sprintf("%d jobs that this replica defines differently", n))
 	}
 	if left := *s.foreignPools.Load(); len(left) > 0 {
-		what = append(what, fmt.Sprintf("tasks of %d pools that it has no such handlers for: %s", len(left), plan.Some(left)))
+		what = append(what, fmt.Sprintf("tasks of %d pools whose handlers it does not have: %s", len(left), plan.Some(left)))
 	}
 	if len(what) == 0 {
 		return ""

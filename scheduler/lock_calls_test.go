@@ -90,7 +90,7 @@ func TestNothingStartsBeforeTheLockServiceWasSeen(t *testing.T) {
 	ran := &starts{}
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: ran, Concurrency: jobs.Allow}}}
 	r := start(t, st, lk, set, scheduler.Options{ID: "a", WhenDown: scheduler.DownWait})
-	await.Until(t, "readiness says so", func() bool { return strings.Contains(r.Health()[1].Detail, "nothing starts until it is there") })
+	await.Until(t, "readiness says so", func() bool { return strings.Contains(r.Health()[1].Detail, "nothing starts until it answers") })
 	if rows := ledgerOf(t, st, "j"); len(rows) > 0 || ran.count() > 0 {
 		t.Errorf("%d due times were decided before", len(rows))
 	}

@@ -28,7 +28,7 @@ func TestWhatIsLoggedOfALife(t *testing.T) {
 		last  string
 	}{
 		"signed off":  {func(st *memstore.Store) ledger.Store { return st }, ""},
-		"not let off": {func(st *memstore.Store) ledger.Store { return clinging{st} }, "could not sign off; the others will notice within the session ttl error=no way"},
+		"not let off": {func(st *memstore.Store) ledger.Store { return clinging{st} }, "session not ended; it expires after its ttl error=no way"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

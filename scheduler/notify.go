@@ -35,7 +35,7 @@ func (s *Scheduler) notify(ctx context.Context) {
 				s.members.StoreFailed(err)
 				break
 			} else if err != nil { // such as while a newer configuration takes the pool away
-				s.log.Warn("notifications are put off", "error", err)
+				s.log.Warn("notifications delayed; retrying", "error", err)
 				break
 			}
 			if done.Tasks > 0 {

@@ -234,10 +234,10 @@ func (s *Scheduler) leave(ctx context.Context) {
 	defer cancel()
 	s.triggers.Leave(ctx)
 	if n := s.work.Leave(ctx); n > 0 {
-		s.log.Warn("not signing off, as work goes on that was told to stop; the others will notice within the session ttl", "running", n)
+		s.log.Warn("session not ended, as attempts still run after their grace period; it expires after its ttl", "running", n)
 		return
 	}
 	if err := s.members.Leave(ctx); err != nil {
-		s.log.Warn("could not sign off; the others will notice within the session ttl", "error", err)
+		s.log.Warn("session not ended; it expires after its ttl", "error", err)
 	}
 }

@@ -253,7 +253,7 @@ func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 			}
 			for kind, tasks := range kinds {
 				if !slices.ContainsFunc(all, func(line string) bool {
-					return strings.Contains(line, fmt.Sprintf("wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=%s tasks=%d since=", kind, tasks))
+					return strings.Contains(line, fmt.Sprintf("cannot run: no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=%s tasks=%d since=", kind, tasks))
 				}) {
 					t.Errorf("%s: nothing of %d tasks of kind %s in %q", when, tasks, kind, all)
 				}

@@ -81,7 +81,7 @@ func (w *reap) write(t *tx) error {
 		return err
 	}
 	for _, r := range rows {
-		m := died(r, reason.ReplicaDied, fmt.Sprintf("replica %s died while it had the task", r.Replica))
+		m := died(r, reason.ReplicaDied, fmt.Sprintf("the session of replica %s expired while it had the task", r.Replica))
 		switch {
 		case m.to == toDone:
 			m.until = r.mayRunUntil

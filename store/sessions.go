@@ -79,7 +79,7 @@ func gone(p ledger.Peer, host string) bool {
 // Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.
 // ledger.ErrSessionDead is final.
 func (s replica) Beat(ctx context.Context, session string) (database time.Time, err error) {
-	err = s.keep(ctx, "beat", func(t *tx) error {
+	err = s.keep(ctx, "heartbeat", func(t *tx) error {
 		now, err := t.Now()
 		if err != nil {
 			return err

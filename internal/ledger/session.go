@@ -10,7 +10,7 @@ import (
 var (
 	// ErrSessionDead: the session was declared dead by a peer, or its row is gone. Nothing may be
 	// started or written under it; the replica joins again.
-	ErrSessionDead = errors.New("session is dead")
+	ErrSessionDead = errors.New("session expired")
 	// ErrReplicaLive: another live session carries the same replica id.
 	ErrReplicaLive = errors.New("replica id is in use")
 	// ErrLockService: a live replica uses another lock service, so the two could not exclude each other.

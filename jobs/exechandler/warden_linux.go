@@ -27,7 +27,7 @@ func beWarden() bool {
 	if err := warden.Run(log); errors.Is(err, warden.ErrByHand) {
 		fmt.Fprintln(os.Stderr, err)
 	} else if err != nil {
-		log.Error("the warden ends", "error", err)
+		log.Error("the warden ends after an error; its commands are killed", "error", err)
 	}
 	return true
 }

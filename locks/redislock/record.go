@@ -28,12 +28,12 @@ func (r record) String() string {
 func parse(text string) (record, error) {
 	f := strings.SplitN(text, "\n", 6)
 	if len(f) < 6 {
-		return record{}, fmt.Errorf("a holder reads %.80q", text)
+		return record{}, fmt.Errorf("the record of a holder is malformed: %.80q", text)
 	}
 	token, err := strconv.ParseInt(f[0], 10, 64)
 	since, err2 := strconv.ParseInt(f[3], 10, 64)
 	if err := cmp.Or(err, err2); err != nil {
-		return record{}, fmt.Errorf("a holder reads %.80q: %w", text, err)
+		return record{}, fmt.Errorf("the record of a holder is malformed: %.80q: %w", text, err)
 	}
 	return record{driver.Token(token), f[1], f[2], since, f[4], f[5]}, nil
 }

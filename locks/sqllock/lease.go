@@ -95,7 +95,7 @@ func (s *leaseSession) held(ctx context.Context, wants []driver.Want) (map[strin
 }
 
 // errLate undoes a transaction in which nothing was inserted, so that it costs no write.
-var errLate = errors.New("others were faster")
+var errLate = errors.New("other sessions changed the rows first")
 
 // insert adds rows for these keys, in their order. Which of them were free, the rows say: the count does not, and IGNORE
 // hides errors.

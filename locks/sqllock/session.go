@@ -48,7 +48,7 @@ func (c *session) execRows(ctx context.Context, statement string, of sqlkit.Many
 func (c *session) mint(t *sqlkit.Tx, n int) (driver.Token, error) {
 	last, err := c.dialect.mint(t, c.namespace, n)
 	if err == nil && last == 0 {
-		err = fmt.Errorf("the mark of namespace %s is gone", c.namespace)
+		err = fmt.Errorf("the token counter of namespace %s is missing from the table", c.namespace)
 	}
 	return driver.Token(last) - driver.Token(n) + 1, err
 }

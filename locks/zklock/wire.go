@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/handshake"
 )
 
-var errShut = errors.New("the session is over")
+var errShut = errors.New("the session has ended")
 
 // dialer is how the library reaches the servers. It is shut for good when the session is over: the
 // library would begin another session by itself, with requests of the old one in its queue.

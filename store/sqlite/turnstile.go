@@ -36,7 +36,7 @@ const (
 )
 
 // errInside is tryLock's answer when another process has the lock.
-var errInside = errors.New("another process is in the turnstile")
+var errInside = errors.New("another process has its turn to write")
 
 // openTurnstile opens the turnstile of a database, which is a file beside it with the same rights.
 func openTurnstile(database string) (*turnstile, error) {

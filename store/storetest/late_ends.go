@@ -21,7 +21,7 @@ func lateResult(t *testing.T, b *Bench) {
 	if reaped := other.reap(); len(reaped) != 1 {
 		t.Fatalf("reaped %+v", reaped)
 	}
-	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it had the task")
+	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: the session of replica one expired while it had the task")
 	stale := task
 	stale.Token--
 	s.wantFinish(s.finish(result(stale, ledger.Ended, jobs.StateSucceeded)), ledger.Fenced)
@@ -47,14 +47,14 @@ func lateResultOfJob(t *testing.T, b *Bench) {
 	other := s.second("two")
 	s.die()
 	other.reap()
-	s.want("trigger", s.trigger("a", due(1), 0), "lost lost: replica one died while it had the task")
+	s.want("trigger", s.trigger("a", due(1), 0), "lost lost: the session of replica one expired while it had the task")
 	s.wantFinish(s.finish(
 		ledger.Result{TaskID: got.Started[0].ID, Token: 1, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "exit status 1"},
 		ledger.Result{TaskID: got.Started[1].ID, Token: 1, Verdict: ledger.Again, State: jobs.StateFailed}, // too late for another attempt
 	), ledger.Late, ledger.Late)
 	s.want("trigger of a", s.trigger("a", due(1), 0), "ran failed: late: exit status 1")
 	s.want("trigger of b", s.trigger("b", due(1), 0), "ran failed: late")
-	s.want("trigger of c", s.trigger("c", due(1), 0), "lost lost: replica one died while it had the task") // it wrote no result
+	s.want("trigger of c", s.trigger("c", due(1), 0), "lost lost: the session of replica one expired while it had the task") // it wrote no result
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='c' AND busy_until>0")
 	s.wantInt(0, "SELECT COUNT(*) FROM {jobs} WHERE name<>'c' AND busy_until>0")
 }

@@ -294,10 +294,10 @@ func forced(t *testing.T, b *Bench) {
 	must(t, err)
 	s.die()
 	other.reap()
-	s.want("lost", s.trigger("a", due(3), 1), "lost lost: "+note+"; replica one died while it had the task")
+	s.want("lost", s.trigger("a", due(3), 1), "lost lost: "+note+"; the session of replica one expired while it had the task")
 	s.want("lost", code("a", 3), "replica_died")
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='a' AND busy_until>0")
 	s.finish(result(lostAgain.Started[0], ledger.Ended, jobs.StateSucceeded))
-	s.want("late", s.trigger("a", due(3), 1), "ran succeeded: "+note+"; replica one died while it had the task; late")
+	s.want("late", s.trigger("a", due(3), 1), "ran succeeded: "+note+"; the session of replica one expired while it had the task; late")
 	s.want("late", code("a", 3), "late")
 }

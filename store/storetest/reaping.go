@@ -43,8 +43,8 @@ func reapFails(t *testing.T, b *Bench) {
 	if len(reaped) != 1 || reaped[0].Replica != "one" || reaped[0].Task.ID != task.ID || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.FinishedAt.IsZero() {
 		t.Fatalf("reaped %+v", reaped)
 	}
-	s.want("task", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it had the task")
-	s.want("trigger", s.trigger("a", due(1), 0), "lost lost: replica one died while it had the task")
+	s.want("task", s.task(task.ID), "lost attempt 1 token 1 replica one: the session of replica one expired while it had the task")
+	s.want("trigger", s.trigger("a", due(1), 0), "lost lost: the session of replica one expired while it had the task")
 	s.wantInt(due(61).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='a'")
 	s.wantInt(0, "SELECT busy_until FROM {jobs} WHERE name='b'")
 	s.wantInt(1, "SELECT losses FROM {done}")
@@ -81,7 +81,7 @@ func reapRetries(t *testing.T, b *Bench) {
 	if len(reaped) != 1 || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.Lost != 3 || reaped[0].Task.ReasonCode != reason.LostLimit {
 		t.Fatalf("reaped %+v", reaped)
 	}
-	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: replica one died while it had the task; 3 attempts were lost")
+	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: the session of replica one expired while it had the task; 3 attempts were lost")
 	s.wantInt(1, "SELECT COUNT(*) FROM {done} WHERE reason_code='lost_limit'")
 	s.wantInt(2, "SELECT COUNT(*) FROM {attempts} WHERE reason_code='replica_died'")
 }
@@ -96,7 +96,7 @@ func reapCancelled(t *testing.T, b *Bench) {
 	must(t, err)
 	s.die()
 	other.reap()
-	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it had the task; cancelled by bob")
+	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: the session of replica one expired while it had the task; cancelled by bob")
 }
 
 // A job is busy until the last of its attempts must have ended, and no shorter than it was; what may run again does so at
@@ -126,7 +126,7 @@ func reapBusy(t *testing.T, b *Bench) {
 	s.wantInt(due(90).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='a'")
 	s.wantInt(due(70).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='b'")
 	s.wantInt(5, "SELECT busy_until FROM {jobs} WHERE name='c'")
-	s.want("what must have ended", s.task(over), "ready attempt 1 token 1 replica -: replica one died while it had the task")
+	s.want("what must have ended", s.task(over), "ready attempt 1 token 1 replica -: the session of replica one expired while it had the task")
 	if again := other.claim("again", 1); len(again) != 1 || again[0].Lost != 1 {
 		t.Errorf("claimed %+v", again)
 	}
@@ -188,8 +188,8 @@ func reapExtended(t *testing.T, b *Bench) {
 		lost jobs.OnLost
 		row  string
 	}{
-		{jobs.LostFails, "lost attempt 1 token 1 replica one: replica one died while it had the task"},
-		{jobs.LostRetries, "waits attempt 1 token 2 replica -: replica one died while it had the task"},
+		{jobs.LostFails, "lost attempt 1 token 1 replica one: the session of replica one expired while it had the task"},
+		{jobs.LostRetries, "waits attempt 1 token 2 replica -: the session of replica one expired while it had the task"},
 	} {
 		decision := run("a", due(n+1), true)
 		decision.Triggers[0].Task.OnLost = c.lost

@@ -187,11 +187,11 @@ func reapedRows(t *testing.T, b *Bench) {
 	reaped := second.reap()
 	s.wantRow("task that is attempted again", s.row("tasks", "id=?", task.ID), want.with(by).with(row{
 		"state": 1, "run_at": due(1_000_000), "losses": 1, "session_id": "", "replica": "", "claim_id": "", "may_run_until": 0, "started_at": 0,
-		"reason": "replica one died while it had the task", "reason_code": "replica_died",
+		"reason": "the session of replica one expired while it had the task", "reason_code": "replica_died",
 	}))
 	attempt := s.row("attempts", "1=1")
 	s.wantRow("attempt that was lost", attempt, row{
-		"task_id": task.ID, "attempt": 1, "state": "lost", "reason": "replica one died while it had the task", "reason_code": "replica_died", "token": 1, "replica": "one",
+		"task_id": task.ID, "attempt": 1, "state": "lost", "reason": "the session of replica one expired while it had the task", "reason_code": "replica_died", "token": 1, "replica": "one",
 		"started_at": task.StartedAt, "finished_at": attempt["finished_at"], "exit_code": nil, "error": "",
 	})
 	if len(reaped) != 1 || reaped[0].Replica != "one" {
@@ -200,7 +200,7 @@ func reapedRows(t *testing.T, b *Bench) {
 	answered := reaped[0].Task
 	answered.Payload, answered.PayloadSize = task.Payload, task.PayloadSize
 	s.wantTask(answered, jobs.Attempt{
-		Attempt: 1, State: jobs.StateLost, Reason: "replica one died while it had the task", ReasonCode: reason.ReplicaDied, Token: 1, Replica: "one", StartedAt: task.StartedAt,
+		Attempt: 1, State: jobs.StateLost, Reason: "the session of replica one expired while it had the task", ReasonCode: reason.ReplicaDied, Token: 1, Replica: "one", StartedAt: task.StartedAt,
 		FinishedAt: time.UnixMicro(attempt["finished_at"].(int64)).UTC(),
 	})
 }
@@ -220,19 +220,19 @@ func lateRows(t *testing.T, b *Bench) {
 	lost := second.reap()[0].Task
 
 	want = want.done(row{
-		"state": "lost", "losses": 1, "reason": "replica one died while it had the task", "reason_code": "replica_died", "may_run_until": due(1_000_000),
+		"state": "lost", "losses": 1, "reason": "the session of replica one expired while it had the task", "reason_code": "replica_died", "may_run_until": due(1_000_000),
 		"finished_at": lost.FinishedAt,
 	})
 	s.wantRow("lost task", s.row("done", "1=1"), want)
 	s.wantTask(lost)
 	trigger = trigger.with(row{
-		"outcome": "lost", "result": "lost", "reason": "replica one died while it had the task", "reason_code": "replica_died", "finished_at": lost.FinishedAt,
+		"outcome": "lost", "result": "lost", "reason": "the session of replica one expired while it had the task", "reason_code": "replica_died", "finished_at": lost.FinishedAt,
 	})
 	s.wantRow("its trigger", s.row("triggers", "task_id=?", task.ID), trigger)
 	s.wantRow("its job", s.row("jobs", "name='a'"), job.with(row{"busy_until": due(1_000_000)}))
 	event := row{
 		"event": "lost", "job": "a", "pool": "default", "trigger_at": due(1), "trigger_seq": 0, "until_at": 0, "due_count": 1, "task_id": task.ID,
-		"attempt": 1, "replica": "one", "reason": "replica one died while it had the task", "reason_code": "replica_died", "error": "", "happened_at": lost.FinishedAt,
+		"attempt": 1, "replica": "one", "reason": "the session of replica one expired while it had the task", "reason_code": "replica_died", "error": "", "happened_at": lost.FinishedAt,
 	}
 	s.wantRow("its event", s.row("events", "1=1").without("id"), event)
 	standing := row{"kind": "job", "name": "a", "failing": 1, "last_success_at": 0, "last_end_at": lost.FinishedAt}

@@ -153,7 +153,7 @@ func lostEvents(t *testing.T, b *Bench) {
 	if got := s.events(); got != "lost job a, lost pool work" && got != "lost pool work, lost job a" { // what runs again is not lost yet
 		t.Errorf("events are %q", got)
 	}
-	s.wantInt(2, "SELECT COUNT(*) FROM {events} WHERE replica='one' AND reason LIKE 'replica one died%'")
+	s.wantInt(2, "SELECT COUNT(*) FROM {events} WHERE replica='one' AND reason LIKE 'the session of replica one expired%'")
 	s.want("job", s.standing("job", "a"), "failing")
 	s.want("pool", s.standing("pool", "work"), "failing")
 	s.want("pool", s.standing("pool", "again"), "none")

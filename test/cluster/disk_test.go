@@ -32,7 +32,7 @@ func TestDiskFull(t *testing.T) {
 	room := r.mayWrite(t, 0)
 	program.Within(t, 15*time.Second, "readiness says so", func() bool {
 		ready, detail := r.condition(t, "store")
-		return !ready && strings.Contains(detail, "away")
+		return !ready && strings.Contains(detail, "unavailable")
 	})
 	answer, err := http.Post(r.url+"/api/v1/jobs/second/run", "application/json", strings.NewReader("{}"))
 	if err != nil {

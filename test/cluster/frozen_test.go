@@ -54,7 +54,7 @@ jobs:
 	r1.Signal(t, syscall.SIGCONT)
 	program.Within(t, 15*time.Second, "r1 notices and is ready again", func() bool {
 		ready, _ := r1.condition(t, "store")
-		return ready && strings.Contains(r1.Log(), "the others declared this replica dead; joining again")
+		return ready && strings.Contains(r1.Log(), "this replica's session expired; joining again")
 	})
 	program.Within(t, 15*time.Second, "the second attempt says that it lives", func() bool {
 		said, _ := os.ReadFile(beats)
@@ -67,7 +67,7 @@ jobs:
 		done := r1.tasks(t, "long", "succeeded")
 		return len(done) == 1 && done[0].ID == id && done[0].Replica == "r2" && done[0].Attempt == 2
 	})
-	if !strings.Contains(r2.Log(), `"msg":"replica declared dead","replica":"r1"`) {
+	if !strings.Contains(r2.Log(), `"msg":"a replica's session expired; its tasks are reaped","replica":"r1"`) {
 		t.Error("r2 does not say that it declared r1 dead")
 	}
 	wantOneByOne(t, beats, 2)

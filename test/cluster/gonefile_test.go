@@ -50,7 +50,7 @@ func TestTheFileOfAReplicaIsReplaced(t *testing.T) {
 		ready, detail := old.condition(t, "store")
 		return !ready && strings.Contains(detail, "lockstep.db was deleted or replaced while it is open")
 	})
-	if log := old.Log(); !strings.Contains(log, "service away") || !strings.Contains(log, "was deleted or replaced") {
+	if log := old.Log(); !strings.Contains(log, "service unavailable; retrying") || !strings.Contains(log, "was deleted or replaced") {
 		t.Errorf("its log does not say so:\n%s", log)
 	}
 	if err := old.call("POST", "/api/v1/pools/default/tasks", map[string]any{}, nil); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "was deleted or replaced") {

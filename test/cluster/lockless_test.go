@@ -69,11 +69,11 @@ func TestStartWithoutTheLockService(t *testing.T) {
 			program.Build(t, scheduler) // is not what is timed
 			began := time.Now()
 			r := startUnready(t, write("lockstep.yaml", section))
-			program.Within(t, 15*time.Second, "readiness says that it is away", func() bool {
+			program.Within(t, 15*time.Second, "readiness says that it is unavailable", func() bool {
 				ready, detail := r.condition(t, "lock")
-				return ready == (l.when == "store") && strings.Contains(detail, "away for")
+				return ready == (l.when == "store") && strings.Contains(detail, "unavailable for")
 			})
-			if log := r.Log(); !strings.Contains(log, "starting without it") || !strings.Contains(log, "service away") {
+			if log := r.Log(); !strings.Contains(log, "starting without it") || !strings.Contains(log, "service unavailable; retrying") {
 				t.Errorf("its log does not say so:\n%s", log)
 			}
 			if text := r.metrics(t); !strings.Contains(text, "lockstep_lock_up{") || !strings.Contains(text, "} 0\n") {

@@ -89,7 +89,7 @@ func TestOutages(t *testing.T) {
 			stop()
 			program.Within(t, 15*time.Second, "readiness says so", func() bool {
 				ready, detail := r.condition(t, o.condition)
-				return ready == o.readyBeside && strings.Contains(detail, "away")
+				return ready == o.readyBeside && strings.Contains(detail, "unavailable")
 			})
 			gone := time.Now().UTC().Add(time.Second)
 			decided := func() int { return len(r.triggers(t, "&since="+gone.Format(time.RFC3339))) }

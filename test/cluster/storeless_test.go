@@ -54,7 +54,7 @@ jobs:
 	down := time.Now()
 	time.Sleep(*storeOutage)
 	for _, r := range []*replica{a, b} {
-		if ready, detail := r.condition(t, "store"); ready || !strings.Contains(detail, "away") {
+		if ready, detail := r.condition(t, "store"); ready || !strings.Contains(detail, "unavailable") {
 			t.Errorf("%s, without a database: ready %v, %q", r.id, ready, detail)
 		}
 	}
@@ -119,8 +119,8 @@ jobs:
 		t.Errorf("replicas: %v, %v", peers.Items, err)
 	}
 	for _, r := range []*replica{a, b} {
-		if strings.Contains(r.Log(), "declared dead") {
-			t.Errorf("%s or its peer was declared dead:\n%s", r.id, r.Log())
+		if strings.Contains(r.Log(), "replica's session expired") {
+			t.Errorf("%s or its peer expired:\n%s", r.id, r.Log())
 		}
 	}
 	a.wantEverySecond(t, time.Since(began))

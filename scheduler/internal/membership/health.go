@@ -32,7 +32,7 @@ type service struct {
 }
 
 func (s service) away() string {
-	return fmt.Sprintf("away for %s: %v", time.Since(s.since).Round(time.Second), s.err)
+	return fmt.Sprintf("unavailable for %s: %v", time.Since(s.since).Round(time.Second), s.err)
 }
 
 func (h *health) storeUp() { h.set("store", &h.store, nil) }
@@ -49,13 +49,13 @@ func (h *health) set(name string, s *service, err error) {
 	defer h.mu.Unlock()
 	switch {
 	case s.err == nil && err != nil:
-		h.log.Warn("service away", "service", name, "error", err)
+		h.log.Warn("service unavailable; retrying", "service", name, "error", err)
 		s.since, s.saidAt = time.Now(), time.Now()
 	case s.err != nil && err == nil:
-		h.log.Info("service back", "service", name, "after", time.Since(s.since).Round(time.Millisecond).String())
+		h.log.Info("service available again", "service", name, "after", time.Since(s.since).Round(time.Millisecond).String())
 		s.since = time.Now()
 	case err != nil && s.err.Error() != err.Error() && time.Since(s.saidAt) >= sayEvery:
-		h.log.Warn("service still away", "service", name, "error", err, "for", time.Since(s.since).Round(time.Second).String())
+		h.log.Warn("service still unavailable; retrying", "service", name, "error", err, "for", time.Since(s.since).Round(time.Second).String())
 		s.saidAt = time.Now()
 	}
 	s.err = err
@@ -70,7 +70,7 @@ func (h *health) disbelieved(err error) {
 	defer h.mu.Unlock()
 	if h.saidAt.IsZero() || time.Since(h.saidAt) >= sayEvery {
 		h.saidAt = time.Now()
-		h.log.Warn("nothing is decided", "reason", err)
+		h.log.Warn("the database's clock is not trusted; nothing is decided", "reason", err)
 	}
 }
 
@@ -148,12 +148,12 @@ func (m *Member) Conditions() (store, clock, draining wire.Condition) {
 	case h.store.err != nil:
 		store.Ready, store.Detail = false, h.store.away()
 	case !m.Session().Trusted():
-		store.Ready, store.Detail = false, "no beat was acknowledged in time; the others may take this replica for dead"
+		store.Ready, store.Detail = false, "no heartbeat was acknowledged in time; this replica's session may have expired"
 	}
 	clock = wire.Condition{Name: "clock", Ready: true}
 	if off := m.clock.skew(); off != 0 {
 		clock.Ready = false
-		clock.Detail = fmt.Sprintf("the database's clock moved by %v; nothing is decided until it has been steady for %d beats",
+		clock.Detail = fmt.Sprintf("the database's clock moved by %v; nothing is decided until it has been steady for %d heartbeats",
 			off.Round(time.Millisecond), consistentRenewals)
 	}
 	draining = wire.Condition{Name: "draining", Ready: !h.draining}

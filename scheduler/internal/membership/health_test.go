@@ -28,19 +28,19 @@ func TestWhatIsSaidOfAService(t *testing.T) {
 			want  string
 		}{
 			{0, nil, ""},
-			{time.Minute, one, "service away service=lock service error=one"},
+			{time.Minute, one, "service unavailable; retrying service=lock service error=one"},
 			{time.Second, one, ""},
 			{time.Second, other, ""},
 			{sayEvery - 2*time.Second - 1, one, ""},
 			{1, one, ""}, // nothing new
-			{0, other, "service still away service=lock service error=other for=10s"},
+			{0, other, "service still unavailable; retrying service=lock service error=other for=10s"},
 			{time.Second, one, ""},
 			{time.Minute, one, ""},
-			{0, other, "service still away service=lock service error=other for=1m11s"},
-			{time.Second, nil, "service back service=lock service after=1m12s"},
+			{0, other, "service still unavailable; retrying service=lock service error=other for=1m11s"},
+			{time.Second, nil, "service available again service=lock service after=1m12s"},
 			{time.Minute, nil, ""},
-			{time.Minute, one, "service away service=lock service error=one"},
-			{time.Minute, nil, "service back service=lock service after=1m0s"},
+			{time.Minute, one, "service unavailable; retrying service=lock service error=one"},
+			{time.Minute, nil, "service available again service=lock service after=1m0s"},
 		} {
 			time.Sleep(step.after)
 			if step.err == nil {
@@ -102,7 +102,7 @@ func TestADisbelievedClockFillsNoLog(t *testing.T) {
 			s.StoreFailed(fmt.Errorf("decide: %w", ledger.ErrClock))
 			time.Sleep(20 * time.Millisecond)
 		}
-		if n := strings.Count(log.String(), "nothing is decided"); n != 3 {
+		if n := strings.Count(log.String(), "the database's clock is not trusted; nothing is decided"); n != 3 {
 			t.Errorf("in 25 s it was said %d times", n)
 		}
 	})

@@ -42,7 +42,7 @@ func (m *Member) Join(ctx context.Context) error {
 		m.joined = ""
 	}
 	if err != nil {
-		return fmt.Errorf("first beat: %w", err)
+		return fmt.Errorf("first heartbeat: %w", err)
 	}
 	m.clock.Observe(asked, database)
 	m.session.Store(&Session{id, since.Add(m.trustFor()), asked})

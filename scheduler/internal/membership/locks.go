@@ -98,7 +98,7 @@ func (l *LockService) Condition() wire.Condition {
 		if c.Ready {
 			c.Detail += "; the store's rows decide alone"
 		} else {
-			c.Detail += "; nothing starts until it is there"
+			c.Detail += "; nothing starts until it answers"
 		}
 	}
 	return c

@@ -62,7 +62,7 @@ func (m *Member) beat(ctx context.Context, patience time.Duration) error {
 	if errors.Is(err, ledger.ErrSessionDead) {
 		if m.died != ses.ID { // equal: it is reported already, and could not join yet
 			m.died = ses.ID
-			m.log.Warn("the others declared this replica dead; joining again", "replica", m.opt.ID)
+			m.log.Warn("this replica's session expired; joining again", "replica", m.opt.ID)
 			m.sessionsLost.Add(1)
 		}
 		m.on.Died(ses.ID)

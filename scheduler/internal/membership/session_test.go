@@ -213,7 +213,7 @@ func TestASessionThatDied(t *testing.T) {
 		if err := s.beat(t.Context(), time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if said := log.Take(); len(said) != 1 || said[0] != "the others declared this replica dead; joining again replica=a" {
+		if said := log.Take(); len(said) != 1 || said[0] != "this replica's session expired; joining again replica=a" {
 			t.Errorf("said is %q", said)
 		}
 		ses := s.session.Load()

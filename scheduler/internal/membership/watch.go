@@ -97,7 +97,7 @@ func (m *Member) expire(ctx context.Context, p ledger.Peer, silent time.Duration
 	}
 	m.expired.Add(1)
 	m.on.Expired()
-	m.log.Warn("replica declared dead", "replica", p.Replica, "silent", silent.Round(time.Millisecond).String())
+	m.log.Warn("a replica's session expired; its tasks are reaped", "replica", p.Replica, "silent", silent.Round(time.Millisecond).String())
 }
 
 func present(peers []ledger.Peer) string {

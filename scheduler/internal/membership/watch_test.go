@@ -277,7 +277,7 @@ func TestWhatIsLoggedOfAnExpiredSession(t *testing.T) {
 			s.expirePeers(t.Context(), seen, []ledger.Peer{peer})
 			time.Sleep(2 * time.Second)
 		}
-		if want, got := []string{"replica declared dead replica=b silent=10s"}, log.Take(); !slices.Equal(got, want) {
+		if want, got := []string{"a replica's session expired; its tasks are reaped replica=b silent=10s"}, log.Take(); !slices.Equal(got, want) {
 			t.Errorf("logged is %q, want %q", got, want)
 		}
 	})

@@ -64,7 +64,7 @@ func (f forward) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	}
 	n, _, _ := f.plan.notifies(told)
 	if n.Handler == nil {
-		return jobs.Cancel(errors.New("nobody is told of this any more"))
+		return jobs.Cancel(errors.New("the configuration has no notification for this event any more"))
 	}
 	return n.Handler.Run(ctx, t, out)
 }

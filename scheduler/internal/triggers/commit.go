@@ -95,7 +95,7 @@ func (s *Triggers) decideFree(ctx context.Context, names []string, overdue bool)
 	}
 	for _, name := range foreign {
 		if s.foreign.add(asked, name) {
-			s.log.Warn("another replica's newer configuration governs this job, and has it otherwise; it is left to that replica", "job", name)
+			s.log.Warn("the job differs from another replica's newer configuration, and is left to that replica; restart the replica with the older file", "job", name)
 		}
 	}
 	soonest := s.clock.Now().Add(lookLeast)

@@ -249,7 +249,7 @@ func TestWhatIsLoggedOfDecisions(t *testing.T) {
 			}}}}, nil
 		}
 		missed := "trigger job=b at=" + at.String() + " outcome=missed count=3 reason=it was late"
-		left := "another replica's newer configuration governs this job, and has it otherwise; it is left to that replica job=a"
+		left := "the job differs from another replica's newer configuration, and is left to that replica; restart the replica with the older file job=a"
 		for n, want := range [][]string{{left, missed}, {missed}} {
 			s.triggers.decideFree(t.Context(), []string{"a", "b"}, false)
 			if diff := cmp.Diff(want, slices.Sorted(slices.Values(log.Take()))); diff != "" {

@@ -88,7 +88,7 @@ func TestDrainDoesNotWaitForRoom(t *testing.T) {
 				stop(s, cancel)
 				select {
 				case err := <-done:
-					if err == nil || !strings.Contains(err.Error(), "did not take the last results") {
+					if err == nil || !strings.Contains(err.Error(), "the last results were not recorded") {
 						t.Errorf("Run returned %v", err)
 					}
 				case <-time.After(time.Minute):

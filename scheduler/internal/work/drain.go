@@ -85,6 +85,6 @@ func (s *Executor) settle() error {
 	case <-s.register.allRecorded():
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("scheduler: the store did not take the last results within %v; the others will find these tasks lost", settleTimeout)
+		return fmt.Errorf("scheduler: the last results were not recorded within %v; their tasks are reaped when this replica's session expires", settleTimeout)
 	}
 }

@@ -20,13 +20,13 @@ func TestWhatIsLoggedOfTheDead(t *testing.T) {
 		s.work.log = slog.New(log)
 		st.reaped = []ledger.Reaped{{
 			Task: jobs.Task{
-				ID: "1", Job: "j", Pool: "p", Kind: "k", State: jobs.StateLost, Reason: "replica b died while it had the task", Replica: "c", Error: "before",
+				ID: "1", Job: "j", Pool: "p", Kind: "k", State: jobs.StateLost, Reason: "the session of replica b expired while it had the task", Replica: "c", Error: "before",
 			},
 			Replica: "b",
 		}}
 		s.work.reap(t.Context())
 		want := []string{
-			"attempt lost with its replica task=1 job=j pool=p replica=b state=lost reason=replica b died while it had the task",
+			"attempt lost: its replica's session expired task=1 job=j pool=p replica=b state=lost reason=the session of replica b expired while it had the task",
 		}
 		if diff := cmp.Diff(want, log.Take()); diff != "" {
 			t.Errorf("logged (-want +got):\n%s", diff)

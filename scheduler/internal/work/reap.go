@@ -35,13 +35,13 @@ func (s *Executor) reap(ctx context.Context) {
 	switch {
 	case err == nil:
 	case refusal(err): // of some of them; the others are written
-		s.log.Error("the store refuses what is to become of a dead replica's tasks; it is tried again", "refusal", err)
+		s.log.Error("the store refuses to reap tasks of an expired session; retrying", "refusal", err)
 	default:
 		s.member.StoreFailed(err)
 	}
 	for _, r := range reaped {
 		s.metrics.Reaped(r)
-		s.log.Warn("attempt lost with its replica", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
+		s.log.Warn("attempt lost: its replica's session expired", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
 			"replica", r.Replica, "state", r.Task.State, "reason", r.Task.Reason)
 		if r.Task.State == jobs.StatePending {
 			s.wakeFeeder(r.Task.Pool)

@@ -170,7 +170,7 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 func (s *Executor) recorded(o outcome, f ledger.Finished) {
 	s.metrics.Recorded(o.task, o.result, f)
 	if f.Finish == ledger.Fenced {
-		s.log.Warn("result refused: another replica owns the task now", "task", o.task.ID, "job", o.task.Job,
+		s.log.Warn("result rejected: stale token; the task no longer belongs to this replica", "task", o.task.ID, "job", o.task.Job,
 			"token", o.task.Token, "state", o.result.State)
 		return
 	}

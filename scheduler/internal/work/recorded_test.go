@@ -40,9 +40,9 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		"late":                {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Late, jobs.StateSucceeded), "attempt ended state=succeeded pool=p late=true task=2 attempt=1", false},
 		"again":               {ofPool, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute + time.Microsecond}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p task=2 attempt=1 retry_in=1m0s", true},
 		"of a job, again":     {ofJob, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p job=j at=" + at.String() + " task=1 attempt=2 retry_in=0s", true},
-		"refused":             {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Fenced, ""), "result refused: another replica owns the task now task=1 job=j token=7 state=succeeded", false},
+		"refused":             {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Fenced, ""), "result rejected: stale token; the task no longer belongs to this replica task=1 job=j token=7 state=succeeded", false},
 		"handed back":         {ofJob, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Recorded, jobs.StatePending), "", false},
-		"handed back, fenced": {ofPool, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Fenced, ""), "result refused: another replica owns the task now task=2 job= token=8 state=", false},
+		"handed back, fenced": {ofPool, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Fenced, ""), "result rejected: stale token; the task no longer belongs to this replica task=2 job= token=8 state=", false},
 	} {
 		log, m := &replicatest.Lines{}, &observed{}
 		s := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})

@@ -43,7 +43,7 @@ func TestPausesForWantOfRoom(t *testing.T) {
 		if longest := roomMost*5/4 + roomShown; longest >= 5*time.Second {
 			t.Errorf("a replica may not be ready for %v after there is room again", longest)
 		}
-		if c, short := r.condition(); !short || c.Ready || !strings.Contains(c.Detail, "work of p cannot be started here") {
+		if c, short := r.condition(); !short || c.Ready || !strings.Contains(c.Detail, "tasks of p cannot be started on this replica") {
 			t.Errorf("%+v, %v", c, short)
 		}
 		if r.shut("other") {
@@ -87,7 +87,7 @@ func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 			t.Helper()
 			for range 50 { // the order of a map changes
 				c, short := r.condition()
-				if want := "work of a, b, c cannot be started here and is handed back: " + err; !short || c.Name != "room" || c.Ready || c.Detail != want {
+				if want := "tasks of a, b, c cannot be started on this replica and are released: " + err; !short || c.Name != "room" || c.Ready || c.Detail != want {
 					t.Fatalf("%+v, %t, want %q", c, short, want)
 				}
 			}
@@ -95,7 +95,7 @@ func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 		told := func(want ...string) {
 			t.Helper()
 			for i := range want {
-				want[i] = "work is handed back: it could not be started here pool=" + want[i]
+				want[i] = "tasks released: they cannot be started on this replica pool=" + want[i]
 			}
 			if got := log.Take(); !slices.Equal(got, want) {
 				t.Errorf("the log is told %q, want %q", got, want)

@@ -104,7 +104,7 @@ func TestHowLongADrainWaitsForItsLastResults(t *testing.T) {
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		began := time.Now()
 		err := s.work.Drain()
-		const want = "scheduler: the store did not take the last results within 10s; the others will find these tasks lost"
+		const want = "scheduler: the last results were not recorded within 10s; their tasks are reaped when this replica's session expires"
 		if took := time.Since(began); took != 10*time.Second || err == nil || err.Error() != want {
 			t.Errorf("after %v: %v", took, err)
 		}

@@ -60,14 +60,14 @@ func (s *Executor) unrunnable(ctx context.Context) {
 }
 
 func (s *Executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
-	what := "tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them"
+	what := "tasks cannot run: no live replica has a handler for their kind; start one that has, or cancel them"
 	switch {
 	case p.Hash == "":
-		what = "tasks wait for nobody: no live configuration has their pool; start a replica that has it, or cancel them"
+		what = "tasks cannot run: no live configuration has their pool; start a replica that has it, or cancel them"
 	case p.Kinds != nil && len(p.Kinds) == 0:
-		what = "tasks wait for nobody: their pool has no handler in any live replica; " + ledger.GiveHandler + ", or cancel them"
+		what = "tasks cannot run: their pool has no handler in any live replica; " + ledger.GiveHandler + ", or cancel them"
 	case u.Kind == "":
-		what = "tasks wait for nobody: they have no kind, and no live replica has a handler for those; start one that has, or cancel them"
+		what = "tasks cannot run: they have no kind, and no live replica has a handler for those; start one that has, or cancel them"
 	}
 	s.log.Warn(what, "pool", p.Name, "kind", u.Kind, "tasks", u.Tasks, "since", u.Since.Format(time.RFC3339))
 }

@@ -101,11 +101,11 @@ func TestWhatIsSaidOfWhatWaitsForNobody(t *testing.T) {
 		s.work.meetUnknown()
 		synctest.Wait()
 		if diff := cmp.Diff([]string{
-			"tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=typo tasks=1 since=2026-01-01T12:00:00Z",
-			"tasks wait for nobody: they have no kind, and no live replica has a handler for those; start one that has, or cancel them pool=p kind= tasks=1 since=2026-01-01T12:00:00Z",
-			"tasks wait for nobody: no live configuration has their pool; start a replica that has it, or cancel them pool=retired kind= tasks=1 since=2026-01-01T12:00:00Z",
-			"tasks wait for nobody: their pool has no handler in any live replica; " + ledger.GiveHandler + ", or cancel them pool=bare kind=k tasks=1 since=2026-01-01T12:00:00Z",
-			"tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them pool=kinds kind=k tasks=7 since=2026-01-01T12:00:00Z",
+			"tasks cannot run: no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=typo tasks=1 since=2026-01-01T12:00:00Z",
+			"tasks cannot run: they have no kind, and no live replica has a handler for those; start one that has, or cancel them pool=p kind= tasks=1 since=2026-01-01T12:00:00Z",
+			"tasks cannot run: no live configuration has their pool; start a replica that has it, or cancel them pool=retired kind= tasks=1 since=2026-01-01T12:00:00Z",
+			"tasks cannot run: their pool has no handler in any live replica; " + ledger.GiveHandler + ", or cancel them pool=bare kind=k tasks=1 since=2026-01-01T12:00:00Z",
+			"tasks cannot run: no live replica has a handler for their kind; start one that has, or cancel them pool=kinds kind=k tasks=7 since=2026-01-01T12:00:00Z",
 		}, log.Take()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

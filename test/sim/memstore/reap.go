@@ -28,7 +28,7 @@ func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, er
 				job.BusyUntil = r.MayRunUntil
 				put(t, &t.jobs, job)
 			}
-			m := died(r, reason.ReplicaDied, fmt.Sprintf("replica %s died while it had the task", r.Replica))
+			m := died(r, reason.ReplicaDied, fmt.Sprintf("the session of replica %s expired while it had the task", r.Replica))
 			switch {
 			case m.to == toDone:
 				m.until = r.MayRunUntil

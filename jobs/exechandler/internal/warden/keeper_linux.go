@@ -153,7 +153,7 @@ func (k *keeper) orphaned() {
 	}
 	k.starts = nil
 	if len(k.all) > 0 {
-		k.log.Warn("the replica is gone; its commands are being stopped", "commands", len(k.all))
+		k.log.Warn("the connection to the replica ended; its commands are being stopped", "commands", len(k.all))
 	}
 	since := k.clock(true)
 	for _, c := range k.all {

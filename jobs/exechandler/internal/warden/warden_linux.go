@@ -20,7 +20,7 @@ var (
 	// ErrLate: the command was not started, as its StartBy has passed.
 	ErrLate = errors.New("too late to start it")
 	// ErrGone: the warden has ended, and nothing was started.
-	ErrGone = errors.New("the warden is gone")
+	ErrGone = errors.New("the warden has ended")
 	// ErrDied: the warden ended before its report of the command, and the command with it.
 	ErrDied = errors.New("the warden ended, and the command was killed with it")
 )
