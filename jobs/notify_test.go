@@ -46,7 +46,7 @@ func TestNotifyIsJudged(t *testing.T) {
 // The pool of notifications is there for those who notify, and may be limited by all.
 func TestPoolOfNotifications(t *testing.T) {
 	if _, ok := (Set{}).WithDefaults().Pools[naming.NotificationsPool]; ok {
-		t.Error("it exists where nobody is told of anything")
+		t.Error("it exists without a notification")
 	}
 	h := says("h")
 	set := Set{Jobs: map[string]Job{"a": {Handler: h, Notify: Notify{Handler: h}}}}
@@ -161,14 +161,14 @@ func TestPoolsOfASet(t *testing.T) {
 	}
 }
 
-// Whoever notifies, their pool is there.
-func TestWhoNotifies(t *testing.T) {
+// A set with a notification has the pool of notifications.
+func TestNotificationsHaveTheirPool(t *testing.T) {
 	h, told := says("h"), Notify{Handler: says("n")}
 	for what, c := range map[string]struct {
 		set  Set
 		want int // kinds of notifications
 	}{
-		"nobody":        {Set{Jobs: map[string]Job{"a": {Handler: h}}, Pools: map[string]Pool{"p": {Handler: h, Notify: Notify{On: events}}}}, 0},
+		"none":          {Set{Jobs: map[string]Job{"a": {Handler: h}}, Pools: map[string]Pool{"p": {Handler: h, Notify: Notify{On: events}}}}, 0},
 		"jobs":          {Set{Jobs: map[string]Job{"a": {Notify: told}, "b": {Notify: told}, "c": {Notify: told}}}, 3},
 		"pools":         {Set{Pools: map[string]Pool{"p": {Notify: told}, "q": {Notify: told}, "r": {Notify: told}}}, 3},
 		"a job of two":  {Set{Jobs: map[string]Job{"a": {}, "b": {Notify: told}}, Pools: map[string]Pool{"p": {}}}, 1},

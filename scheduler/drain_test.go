@@ -271,7 +271,7 @@ func TestHaltEndsWorkAtOnce(t *testing.T) {
 }
 
 // Nothing can end a function that ignores its context, but after a halt the replica does not wait for it.
-func TestHaltGivesUpOnTheDeaf(t *testing.T) {
+func TestHaltDoesNotWaitForHandlersThatIgnoreTheirContext(t *testing.T) {
 	t.Parallel()
 	for moment, drainTimeout := range map[string]time.Duration{"drain timeout": time.Hour, "grace period": 10 * time.Millisecond} {
 		t.Run(moment, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (n *noting) begun(what string) []time.Time {
 
 // The database's clock jumps ahead by an hour for a few seconds, which no replica believes: so nothing starts
 // early or late, and nothing is deleted.
-func TestAJumpOfTheClockThatNobodyBelieves(t *testing.T) {
+func TestAJumpOfTheClockThatNoReplicaBelieves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()

@@ -14,7 +14,7 @@ import (
 
 // A handler that ignores its context goes on in a program that outlives Run. Nothing starts in its place before
 // its bound, as if its replica had lost the store.
-func TestNobodyStartsBesideWorkThatIsLeftBehind(t *testing.T) {
+func TestNothingStartsBesideWorkThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
 	bounds, again, end := make(chan *bound.Bound, 1), make(chan struct{}), make(chan struct{})

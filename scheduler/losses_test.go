@@ -46,7 +46,7 @@ func TestLossesDoNotUseUpRetries(t *testing.T) {
 }
 
 // With on_lost retry a task runs again until it was lost lost_limit times.
-func TestATaskEndsAsLostWhenThreeReplicasDiedUnderIt(t *testing.T) {
+func TestATaskEndsAsLostAfterThreeExpiredSessions(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
 	st := db.open(t)

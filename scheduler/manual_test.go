@@ -139,7 +139,7 @@ func (s hangsUp) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, e
 }
 
 // A manual run that was opened is executed, though its caller has given up before the answer.
-func TestAManualRunOutlivesWhoAskedForIt(t *testing.T) {
+func TestAManualRunOutlivesItsCaller(t *testing.T) {
 	ctx, goAway := context.WithCancel(t.Context())
 	began := make(chan struct{}, 1)
 	h := does(func(context.Context, jobs.Task, io.Writer) error { began <- struct{}{}; return nil })

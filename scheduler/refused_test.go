@@ -37,7 +37,7 @@ var _ ledger.Store = &refusing{}
 
 // The first replica whose heartbeat is acknowledged, when the disk of the store has room again, does not expire the others:
 // all it saw of them meanwhile is that the store took nothing.
-func TestAStoreThatTakesNothingKillsNobody(t *testing.T) {
+func TestAStoreThatTakesNothingExpiresNoSession(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
 	db := sqlite(t)

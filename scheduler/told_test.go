@@ -23,7 +23,7 @@ import (
 )
 
 // A notification is sent at once when a task has failed and when a due time was missed, with what is known of it.
-func TestWhoWantsToKnowIsToldAtOnce(t *testing.T) {
+func TestNotificationsAreSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()
 		var told []jobs.Notification
@@ -84,7 +84,7 @@ func TestOneMissedDueTimeIsTold(t *testing.T) {
 	at := replicatest.Time("11:00:00")
 	route := p.Route(replicatest.Time("12:00:00"), ledger.Event{Notification: jobs.Notification{Event: jobs.EventMissed, Job: "a", ScheduledAt: at, Count: 1, At: at}, Hash: p.Jobs["a"].Hash})
 	if route.Task == nil {
-		t.Fatal("nobody is told")
+		t.Fatal("no notification was sent")
 	}
 	if n := route.Task.Payload.(jobs.Notification); !n.Until.Equal(at) || n.Count != 1 {
 		t.Errorf("%+v", n)

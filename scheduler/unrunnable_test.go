@@ -77,7 +77,7 @@ func runs(t *testing.T, st ledger.Store, set jobs.Set, o Options) *Scheduler {
 
 // Tasks that a replica cannot run cost it no more than its poll, do not delay the tasks behind them, and run
 // as soon as a replica joins that can run them.
-func TestWhatNobodyHereCanRunCostsNothing(t *testing.T) {
+func TestTasksThatCannotRunHereCostNothing(t *testing.T) {
 	ran, later := new(atomic.Int64), new(atomic.Int64)
 	pool := func(kinds ...string) jobs.Pool {
 		p := jobs.Pool{Kinds: map[string]jobs.Handler{"known": quick{ran}}}
@@ -221,7 +221,7 @@ func TestAPoolOfANewerConfigurationCostsNothing(t *testing.T) {
 
 // Tasks that no replica can run are logged once for each pool and kind, with the count, and again an hour later; tasks that
 // another replica can run are not.
-func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
+func TestUnrunnableTasksAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()

@@ -65,7 +65,7 @@ func runNow(t *testing.T, r *replica, b *blocking) *attempt {
 }
 
 // The nightly backup survives an outage of the store that is longer than the session ttl.
-func TestAnOutageOfTheStoreDoesNotStopWhatNobodyMayStartElsewhere(t *testing.T) {
+func TestAnOutageOfTheStoreDoesNotStopWhatCannotStartElsewhere(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
 	cut := &silent{Store: db.open(t).Sides().Replica}

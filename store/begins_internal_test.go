@@ -207,7 +207,7 @@ func TestWhatIsSweptIsNotRetried(t *testing.T) {
 }
 
 // A replica that has nothing to do holds up no writer, however often it polls.
-func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
+func TestAnIdleReplicaWritesNothing(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 	if err != nil {

@@ -407,7 +407,7 @@ func TestDefinitionsKeepWhatIsWrittenBeside(t *testing.T) {
 }
 
 // A check of definitions that hold waits for no lock.
-func TestDefinitionsThatHoldWaitForNobody(t *testing.T) {
+func TestDefinitionsThatHoldWaitForNoLock(t *testing.T) {
 	q := newContest(t)
 	for _, release := range []func(){
 		q.holdJobs("a", "b", "c"), q.hold("SELECT name FROM {pools} WHERE name='p'"), q.hold("SELECT id FROM {sessions} WHERE id=?", q.session),

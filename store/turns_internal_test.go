@@ -17,7 +17,7 @@ import (
 )
 
 // However many views run, and however slowly, replicas and users work: on what Open opened, and on a handle of four connections.
-func TestReadersDelayNobody(t *testing.T) {
+func TestReadersDelayNothing(t *testing.T) {
 	t.Parallel()
 	eachStore(t, readersDelayNobody)
 	for driver, dsn := range map[string]string{

@@ -261,7 +261,7 @@ func addPoolKinds(t *testing.T, b *Bench) {
 			}
 		}
 		if !slices.Equal(kinds, []string{"fax", "mail"}) {
-			t.Errorf("%s, tasks of the kinds %q wait for nobody", when, kinds)
+			t.Errorf("%s, tasks of the kinds %q cannot run", when, kinds)
 		}
 	}
 	waits("beside a replica that has another pool")

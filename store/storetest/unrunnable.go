@@ -103,7 +103,7 @@ func (s *scene) waits(when string, kinds []string, want ...string) {
 			waiting = append(waiting, u.Kind)
 		}
 		if p.Name == "work" && (!slices.Equal(p.Kinds, kinds) || (p.Kinds == nil) != (kinds == nil) || !slices.Equal(waiting, want)) {
-			s.t.Errorf("%s: %q can be run and %q wait for nobody, want %q and %q", when, p.Kinds, waiting, kinds, want)
+			s.t.Errorf("%s: %q can be run and %q cannot, want %q and %q", when, p.Kinds, waiting, kinds, want)
 		}
 	}
 }

@@ -195,7 +195,7 @@ func TestHowOftenAReplicaBeats(t *testing.T) {
 
 // A replica whose session was expired calls Died, joins again with the configuration number that it had, and calls
 // Changed.
-func TestASessionThatDied(t *testing.T) {
+func TestAnExpiredSessionJoinsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := pacing(t)
 		s.SetConfig(42)

@@ -67,7 +67,7 @@ func peerOf(replica, session string, beat int64) ledger.Peer {
 // A session is expired once its heartbeat was seen unchanged for a session ttl, its own or that of the replica that
 // looks, whichever is longer; and only while the replica that looks could read the store, and all its own heartbeats
 // were acknowledged.
-func TestWhoIsDeclaredDead(t *testing.T) {
+func TestWhichSessionsExpire(t *testing.T) {
 	const never = -1
 	beats := func(n int) int64 { return int64(n) }
 	silent := func(int) int64 { return 7 }
@@ -229,7 +229,7 @@ func TestWhatAReplicaSeesOfOthers(t *testing.T) {
 }
 
 // Live replicas that do not drain take part. A replica that drains calls SetDraining again while the store does not know it.
-func TestWhoTakesPart(t *testing.T) {
+func TestWhichReplicasTakePart(t *testing.T) {
 	drains := func(p ledger.Peer) ledger.Peer { p.Draining = true; return p }
 	dead := func(p ledger.Peer) ledger.Peer { p.Dead = true; return p }
 	self, other := peerOf("a", "mine", 1), peerOf("b", "theirs", 1)

@@ -119,7 +119,7 @@ func TestWhatANotificationSays(t *testing.T) {
 	} {
 		route := p.Route(replicatest.Time("12:00:00"), c.event)
 		if route.Task == nil {
-			t.Errorf("nobody is told of %s", c.want.ID)
+			t.Errorf("no notification of %s", c.want.ID)
 			continue
 		}
 		kind := p.Jobs["j"].notifier

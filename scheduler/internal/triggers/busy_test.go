@@ -15,7 +15,7 @@ import (
 )
 
 // A replica that may not start anything any more decides nothing more, and does not forget the jobs that are left.
-func TestWhoIsNotTrustedDecidesNothingMore(t *testing.T) {
+func TestAnUntrustedSessionDecidesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := replicatest.NewContended()
 		set := jobs.Set{Jobs: map[string]jobs.Job{}}

@@ -363,7 +363,7 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 
 // While a replica drains, or waits for the lock service, it does not decide again the jobs that were busy, and keeps them
 // for later.
-func TestWhatIsBusyIsLeftByWhoStops(t *testing.T) {
+func TestADrainingReplicaLeavesBusyJobs(t *testing.T) {
 	for what, c := range map[string]struct {
 		stop  func(s *replica, cancel func())
 		calls int

@@ -250,7 +250,7 @@ func TestOnlyOwnStripesAreDueHere(t *testing.T) {
 
 // A due time is overdue after 250 ms: then the owner of its stripe and the next in rank decide it, and 250 ms later all
 // others. Jobs that this replica does not know, or that a newer configuration governs, are left alone.
-func TestWhoHelpsWhen(t *testing.T) {
+func TestWhichReplicasDecideAnOverdueJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		live := []string{"a", "b", "c", "d"}
 		names, ranks := []string{}, map[int]string{}

@@ -13,7 +13,7 @@ import (
 )
 
 // The log names each task that an expired replica left, and its state then.
-func TestWhatIsLoggedOfTheDead(t *testing.T) {
+func TestWhatIsLoggedOfReapedTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := reaping(t)
 		log := &replicatest.Lines{}

@@ -260,7 +260,7 @@ func TestAStoreThatDoesNotListRowsIsAway(t *testing.T) {
 
 // A replica that leaves hands back the rows that it does not know, at once, and leaves alone those that run or wait to be
 // recorded.
-func TestWhoLeavesHandsBackWhatItDoesNotKnow(t *testing.T) {
+func TestAReplicaThatLeavesReleasesUnknownRows(t *testing.T) {
 	s, st := lists(t, "runs", "about to", "result", "neither")
 	for id, how := range map[string]string{"runs": "it runs", "about to": "it is about to run", "result": "its result waits for the store"} {
 		known[how](s, jobs.Task{ID: id, Token: 7, Pool: "p"})

@@ -88,7 +88,7 @@ func unrunnableIn(pool string, kinds ...string) ledger.PoolStatus {
 }
 
 // A task that no replica can run is logged with what to do about it: that depends on what is missing.
-func TestWhatIsSaidOfWhatWaitsForNobody(t *testing.T) {
+func TestWhatIsLoggedOfUnrunnableTasks(t *testing.T) {
 	status := func(p ledger.PoolStatus, edit func(p *ledger.PoolStatus)) ledger.PoolStatus { edit(&p); return p }
 	synctest.Test(t, func(t *testing.T) {
 		s, _, log := watching(t,
@@ -113,7 +113,7 @@ func TestWhatIsSaidOfWhatWaitsForNobody(t *testing.T) {
 }
 
 // Each pool and kind is logged once in an hour, and unrunnableLines of them at most in a look; the others a minute later.
-func TestHowOftenItIsSaidThatTasksWaitForNobody(t *testing.T) {
+func TestHowOftenUnrunnableTasksAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st, log := watching(t, unrunnableIn("p", "typo"), unrunnableIn("q", "typo"))
 		said := func(when string, want int) {
@@ -149,7 +149,7 @@ func TestHowOftenItIsSaidThatTasksWaitForNobody(t *testing.T) {
 
 // While there are tasks that no replica can run, a replica looks each minute. After that it looks again when it meets
 // such a task, and not before a minute is over.
-func TestWhenItIsLookedAtWhatWaitsForNobody(t *testing.T) {
+func TestHowOftenUnrunnableTasksAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st, _ := watching(t, unrunnableIn("q", "typo"))
 		looks := func(what string, want int) {
@@ -184,7 +184,7 @@ func TestWhenItIsLookedAtWhatWaitsForNobody(t *testing.T) {
 
 // When every task has a replica that can run it, a replica asks for tasks of all kinds again, but not in pools where others
 // have work: there it would meet the same kinds.
-func TestWhatIsForgottenWhenNothingWaitsForNobody(t *testing.T) {
+func TestWhatIsForgottenWhenEveryTaskCanRun(t *testing.T) {
 	for pending, forgets := range map[int]bool{0: true, 1: false} {
 		synctest.Test(t, func(t *testing.T) {
 			others := unrunnableIn("p")
