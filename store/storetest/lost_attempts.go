@@ -210,7 +210,7 @@ func forcedTexts(t *testing.T, b *Bench) {
 		if note = note[:min(len(note), 352)]; !strings.HasPrefix(why, strings.ToValidUTF8(note, "")) {
 			t.Errorf("%s: that it was forced is lost: %q", job, why)
 		}
-		if !utf8.ValidString(why) || len(why) > 512 || !strings.Contains(why, "; replica rrrrrrrr") || !strings.Contains(why, "; late: éééééééé") {
+		if !utf8.ValidString(why) || len(why) > 512 || !strings.Contains(why, "; the session of replica rrrrrrrr") || !strings.Contains(why, "; late: éééééééé") {
 			t.Errorf("%s: its reason has %d bytes: %q", job, len(why), why)
 		}
 	}
