@@ -48,7 +48,7 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 		"the clock jumped":           {spoil: func(s *Scheduler) { ahead(s, time.Hour) }, name: "clock", says: "the database's clock moved by 1h0m0s; nothing is decided until it has been steady for 3 heartbeats", undo: func(s *Scheduler) { ahead(s, 0) }, store: true, lock: true},
 		"a newer configuration":      {spoil: func(s *Scheduler) { s.triggers.LeaveJobs([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica defines differently", undo: func(s *Scheduler) { s.triggers.LeaveJobs(nil) }, store: true, lock: true},
 		"it drains":                  {spoil: func(s *Scheduler) { s.members.Drain() }, name: "draining", says: "this replica is stopping", store: true, lock: true, draining: true},
-		"there is no room":           {spoil: startWithoutRoom, name: "room", says: "tasks of p cannot be started on this replica and are released: " + abort.ErrNoRoom.Error(), undo: func(s *Scheduler) { time.Sleep(time.Minute) }, store: true, lock: true},
+		"there is no room":           {spoil: startWithoutRoom, name: "room", says: "tasks of p cannot be started on this replica and are handed back: " + abort.ErrNoRoom.Error(), undo: func(s *Scheduler) { time.Sleep(time.Minute) }, store: true, lock: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

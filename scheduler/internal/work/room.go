@@ -70,7 +70,7 @@ func (r *room) refused(pool string, err error) {
 		s.until = now.Add(s.pause*3/4 + rand.N(s.pause/2))
 	}
 	if now.Sub(s.saidAt) >= sayEvery {
-		r.log.Warn("tasks released: they cannot be started on this replica", "pool", pool, "tasks", s.count, "error", err)
+		r.log.Warn("tasks handed back: they cannot be started on this replica", "pool", pool, "tasks", s.count, "error", err)
 		s.count, s.saidAt = 0, now
 	}
 }
@@ -116,6 +116,6 @@ func (r *room) condition() (c wire.Condition, short bool) {
 		return c, false
 	}
 	slices.Sort(pools)
-	detail := fmt.Sprintf("tasks of %s cannot be started on this replica and are released: %v", strings.Join(pools, ", "), last.err)
+	detail := fmt.Sprintf("tasks of %s cannot be started on this replica and are handed back: %v", strings.Join(pools, ", "), last.err)
 	return wire.Condition{Name: "room", Ready: false, Detail: detail}, true
 }

@@ -87,7 +87,7 @@ func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 			t.Helper()
 			for range 50 { // the order of a map changes
 				c, short := r.condition()
-				if want := "tasks of a, b, c cannot be started on this replica and are released: " + err; !short || c.Name != "room" || c.Ready || c.Detail != want {
+				if want := "tasks of a, b, c cannot be started on this replica and are handed back: " + err; !short || c.Name != "room" || c.Ready || c.Detail != want {
 					t.Fatalf("%+v, %t, want %q", c, short, want)
 				}
 			}
@@ -95,7 +95,7 @@ func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 		told := func(want ...string) {
 			t.Helper()
 			for i := range want {
-				want[i] = "tasks released: they cannot be started on this replica pool=" + want[i]
+				want[i] = "tasks handed back: they cannot be started on this replica pool=" + want[i]
 			}
 			if got := log.Take(); !slices.Equal(got, want) {
 				t.Errorf("the log is told %q, want %q", got, want)
