@@ -1,10 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -14,9 +12,11 @@ import (
 // that has an output. jobs.ErrNotFound if nothing is kept, or there is no such task.
 func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
 	return get(ctx, s.view, "output", func(t *tx) (output []byte, _ error) {
-		first := max(attempt, 0)
-		found, err := t.One(`SELECT output FROM {outputs} WHERE task_id = ? AND attempt BETWEEN ? AND ? ORDER BY attempt DESC LIMIT 1`,
-			[]any{id, first, cmp.Or(first, math.MaxInt32)}, &output)
+		text, args := `SELECT output FROM {outputs} WHERE task_id = ?`, []any{id}
+		if attempt > 0 {
+			text, args = text+` AND attempt = ?`, append(args, attempt)
+		}
+		found, err := t.One(text+` ORDER BY attempt DESC LIMIT 1`, args, &output)
 		if err == nil && !found {
 			err = fmt.Errorf("output of task %.64q, attempt %d: %w", id, attempt, jobs.ErrNotFound)
 		}
