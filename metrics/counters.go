@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
@@ -29,8 +28,8 @@ func newCounters() *counters {
 		}
 	}
 	// Prometheus' increase() ignores the first value of a counter, so it must be 0.
-	c.count(fenced)
-	c.count(late)
+	c.count(resultsFenced)
+	c.count(resultsLate)
 	for _, cause := range []jobs.Cause{jobs.CauseSchedule, jobs.CauseCatchUp, jobs.CauseManual} {
 		c.count(triggersDecided, string(cause), "run")
 		c.count(triggersDecided, string(cause), string(jobs.Skipped))
@@ -89,9 +88,9 @@ func (c *counters) Decided(t jobs.Trigger) {
 }
 
 // Claimed counts a claim.
-func (c *counters) Claimed(try ledger.ClaimTry) {
+func (c *counters) Claimed(try jobs.ClaimTry) {
 	c.count(tasksClaimed, try.Pool).Add(float64(try.Tasks))
-	c.duration(claimDuration, try.LockBackend, string(try.Result)).Observe(try.Took.Seconds())
+	c.duration(claimDuration, try.LockBackend, try.Result).Observe(try.Took.Seconds())
 }
 
 // Started counts an attempt that begins.
@@ -100,38 +99,36 @@ func (c *counters) Started(t jobs.Task, lag time.Duration) {
 }
 
 // Ended counts an attempt whose handler returned.
-func (c *counters) Ended(t jobs.Task, _ ledger.Result, took time.Duration) {
+func (c *counters) Ended(t jobs.Task, _ jobs.State, took time.Duration) {
 	c.duration(attemptDuration, t.Pool).Observe(took.Seconds())
 }
 
-// Recorded counts the effect of a recorded result.
-func (c *counters) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
-	switch {
-	case f.Finish == ledger.Fenced:
-		c.count(fenced).Inc()
-		return
-	case r.Verdict == ledger.HandBack:
-		c.count(handedBack, t.Pool).Inc()
-		return
-	case f.Finish == ledger.Late:
-		c.count(late).Inc()
+// Recorded counts the recorded end of an attempt.
+func (c *counters) Recorded(t jobs.Task, end jobs.State, late bool) {
+	if late {
+		c.count(resultsLate).Inc()
 	}
-	c.count(attempts, t.Pool, string(r.State)).Inc()
-	c.went(t, r.State, f.Task.State)
+	c.ended(t, end)
 }
+
+// HandedBack counts a task that did not start.
+func (c *counters) HandedBack(t jobs.Task) { c.count(handedBack, t.Pool).Inc() }
+
+// Fenced counts a result that the store refused.
+func (c *counters) Fenced(jobs.Task, jobs.State) { c.count(resultsFenced).Inc() }
 
 // Reaped counts a task of an expired owner.
-func (c *counters) Reaped(r ledger.Reaped) {
-	c.count(tasksReaped, r.Task.Pool).Inc()
-	c.count(attempts, r.Task.Pool, string(jobs.StateLost)).Inc()
-	c.went(r.Task, jobs.StateLost, r.Task.State)
+func (c *counters) Reaped(t jobs.Task, _ string) {
+	c.count(tasksReaped, t.Pool).Inc()
+	c.ended(t, jobs.StateLost)
 }
 
-// went counts the state of a task after an attempt, if the store returns one.
-func (c *counters) went(t jobs.Task, attempt, now jobs.State) {
-	switch {
+// ended counts an attempt with this end, and the state of its task afterwards, if the store returns one.
+func (c *counters) ended(t jobs.Task, end jobs.State) {
+	c.count(attempts, t.Pool, string(end)).Inc()
+	switch now := t.State; {
 	case now == jobs.StatePending:
-		c.count(retries, t.Pool, string(attempt)).Inc()
+		c.count(retries, t.Pool, string(end)).Inc()
 	case now != "" && now.Ended():
 		c.count(tasksEnded, t.Pool, string(now)).Inc()
 		if t.Job == "" || t.RetryOf != "" { // a retry by hand is no trigger

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -13,7 +14,7 @@ type fake struct {
 	ledger.API
 	mu        sync.Mutex
 	set       jobs.Set
-	vitals    ledger.Vitals
+	vitals    wire.Vitals
 	pools     []ledger.PoolStatus
 	standings []ledger.JobStanding
 	peers     []ledger.Peer
@@ -25,7 +26,7 @@ func (f *fake) store() Store { return ledger.Sides{API: f} }
 
 func (f *fake) Set() jobs.Set { return f.set }
 
-func (f *fake) Vitals() ledger.Vitals {
+func (f *fake) Vitals() wire.Vitals {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.vitals

@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 const namespace = "lockstep_"
@@ -22,9 +22,9 @@ type family struct {
 	kind    kind
 	help    string // in one sentence
 	labels  []string
-	buckets []float64                   // of a histogram
-	cluster bool                        // every replica reads the same from the store: aggregate by max; else each has its own: sum
-	value   func(ledger.Vitals) float64 // of a replica; nil: elsewhere
+	buckets []float64                 // of a histogram
+	cluster bool                      // every replica reads the same from the store: aggregate by max; else each has its own: sum
+	value   func(wire.Vitals) float64 // of a replica; nil: elsewhere
 	desc    *prometheus.Desc
 }
 
@@ -66,7 +66,7 @@ func (p *part) shared(name, help string, labels ...string) *family {
 }
 
 // vital is a metric of a replica without labels.
-func (p *part) vital(k kind, name, help string, value func(ledger.Vitals) float64) *family {
+func (p *part) vital(k kind, name, help string, value func(wire.Vitals) float64) *family {
 	return p.add(family{name: name, kind: k, help: help, value: value})
 }
 
@@ -104,9 +104,9 @@ var (
 		"Running tasks reaped after their owner's session expired.", "pool")
 	handedBack = happens.counter("tasks_handed_back_total",
 		"Claimed tasks handed back unstarted: no worker was free in time, or the replica drained.", "pool")
-	fenced = happens.counter("results_fenced_total",
+	resultsFenced = happens.counter("results_fenced_total",
 		"Results rejected for a stale token: another replica owns the task.")
-	late = happens.counter("results_late_total",
+	resultsLate = happens.counter("results_late_total",
 		"Late results that replaced a lost one: the replica was slow and had not ended.")
 )
 
@@ -133,33 +133,33 @@ var (
 	buildInfo = stands.gauge("build_info",
 		"Always 1.", "version", "goversion")
 	_ = stands.vital(gauge, "replica_ready", "1 while this replica starts new work.",
-		func(v ledger.Vitals) float64 { return bit(v.Ready) })
+		func(v wire.Vitals) float64 { return bit(v.Ready) })
 	_ = stands.vital(gauge, "replica_draining", "1 while this replica drains.",
-		func(v ledger.Vitals) float64 { return bit(v.Draining) })
+		func(v wire.Vitals) float64 { return bit(v.Draining) })
 	_ = stands.vital(gauge, "store_up", "1 while the store answers this replica.",
-		func(v ledger.Vitals) float64 { return bit(v.StoreUp) })
+		func(v wire.Vitals) float64 { return bit(v.StoreUp) })
 	lockUp = stands.gauge("lock_up",
 		"1 while the lock service answers this replica; backend store: the store's own rows.", "backend")
 	_ = stands.vital(gauge, "session_renewal_age_seconds", "Time since the store last acknowledged a heartbeat; beyond replica.session_ttl the session expires.",
-		func(v ledger.Vitals) float64 { return v.RenewalAge.Seconds() })
+		func(v wire.Vitals) float64 { return v.RenewalAge.Seconds() })
 	_ = stands.vital(counter, "sessions_lost_total", "Expired sessions of this replica.",
-		func(v ledger.Vitals) float64 { return float64(v.SessionsExpired) })
+		func(v wire.Vitals) float64 { return float64(v.SessionsExpired) })
 	_ = stands.vital(counter, "replicas_declared_dead_total", "Sessions of other replicas that this one expired.",
-		func(v ledger.Vitals) float64 { return float64(v.PeersExpired) })
+		func(v wire.Vitals) float64 { return float64(v.PeersExpired) })
 	_ = stands.vital(gauge, "clock_skew_seconds", "The database's clock minus this machine's, at the last heartbeat.",
-		func(v ledger.Vitals) float64 { return v.ClockSkew.Seconds() })
+		func(v wire.Vitals) float64 { return v.ClockSkew.Seconds() })
 	_ = stands.vital(counter, "clock_refused_total", "Heartbeats at which the database's clock was off by more than replica.max_clock_skew: nothing was decided then.",
-		func(v ledger.Vitals) float64 { return float64(v.ClockRefused) })
+		func(v wire.Vitals) float64 { return float64(v.ClockRefused) })
 	_ = stands.vital(gauge, "configuration_number", "Number of this replica's configuration; of live ones the highest governs.",
-		func(v ledger.Vitals) float64 { return float64(v.Config) })
+		func(v wire.Vitals) float64 { return float64(v.Config) })
 	_ = stands.vital(gauge, "configuration_drift_jobs", "Jobs that this replica does not decide: a newer configuration governs and defines them differently, or only one of the two has them.",
-		func(v ledger.Vitals) float64 { return float64(v.Foreign) })
+		func(v wire.Vitals) float64 { return float64(v.Foreign) })
 	_ = stands.vital(gauge, "configuration_drift_pools", "Pools of which this replica does not claim all tasks: a newer configuration governs, with other handlers or without the pool.",
-		func(v ledger.Vitals) float64 { return float64(v.ForeignPools) })
+		func(v wire.Vitals) float64 { return float64(v.ForeignPools) })
 	_ = stands.vital(gauge, "stripes", "Stripes that this replica owns, of 64.",
-		func(v ledger.Vitals) float64 { return float64(v.Stripes) })
+		func(v wire.Vitals) float64 { return float64(v.Stripes) })
 	_ = stands.vital(gauge, "workers", "Maximum of attempts at once in this replica.",
-		func(v ledger.Vitals) float64 { return float64(v.Workers) })
+		func(v wire.Vitals) float64 { return float64(v.Workers) })
 	running = stands.gauge("attempts_running",
 		"Running attempts in this replica.", "pool")
 	certificateExpiry = stands.gauge("certificate_expiry_timestamp_seconds",

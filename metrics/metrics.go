@@ -28,6 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -41,7 +42,7 @@ type Store interface {
 // Replica is a running replica; *scheduler.Scheduler is one.
 type Replica interface {
 	Set() jobs.Set
-	Vitals() ledger.Vitals
+	Vitals() wire.Vitals
 }
 
 // Options of Metrics. The zero value works.

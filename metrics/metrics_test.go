@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -56,24 +55,22 @@ func TestWhatReplicasTellIsCounted(t *testing.T) {
 	m.Decided(jobs.Trigger{Cause: jobs.CauseSchedule, Count: 1})
 	m.Decided(jobs.Trigger{Cause: jobs.CauseCatchUp, Outcome: jobs.Missed, Count: 40})
 	m.Decided(jobs.Trigger{Cause: jobs.CauseManual, Outcome: jobs.Skipped, Count: 1})
-	m.Claimed(ledger.ClaimTry{Pool: "p", LockBackend: "redis", Result: ledger.ClaimTook, Tasks: 3, Took: time.Millisecond})
-	m.Claimed(ledger.ClaimTry{Pool: "p", LockBackend: "redis", Result: ledger.ClaimEmpty, Took: time.Millisecond})
+	m.Claimed(jobs.ClaimTry{Pool: "p", LockBackend: "redis", Result: "took", Tasks: 3, Took: time.Millisecond})
+	m.Claimed(jobs.ClaimTry{Pool: "p", LockBackend: "redis", Result: "empty", Took: time.Millisecond})
 	m.Started(task, 20*time.Millisecond)
-	m.Ended(task, ledger.Result{State: jobs.StateFailed}, 2*time.Second)
-	record := func(task jobs.Task, v ledger.Verdict, attempt jobs.State, f ledger.Finish, now jobs.State) {
-		m.Recorded(task, ledger.Result{Verdict: v, State: attempt}, ledger.Finished{Finish: f, Task: jobs.Task{State: now}})
-	}
-	record(task, ledger.Again, jobs.StateFailed, ledger.Recorded, jobs.StatePending)
-	record(task, ledger.Ended, jobs.StateSucceeded, ledger.Recorded, jobs.StateSucceeded)
-	record(task, ledger.Ended, jobs.StateSucceeded, ledger.Fenced, jobs.StateRunning)
-	record(task, ledger.Ended, jobs.StateFailed, ledger.Late, jobs.StateFailed)
-	record(task, ledger.Died, jobs.StateLost, ledger.Recorded, jobs.StatePending)
-	record(task, ledger.HandBack, "", ledger.Recorded, jobs.StatePending)
-	record(task, ledger.Ended, jobs.StateSucceeded, ledger.Recorded, "") // before, and nobody knows what it is now
-	record(jobs.Task{Pool: "p", Job: "j", RetryOf: "other"}, ledger.Ended, jobs.StateSucceeded, ledger.Recorded, jobs.StateSucceeded)
-	record(jobs.Task{Pool: "p"}, ledger.Ended, jobs.StateCancelled, ledger.Recorded, jobs.StateCancelled)
-	m.Reaped(ledger.Reaped{Task: jobs.Task{Pool: "p", Job: "j", State: jobs.StateLost}})
-	m.Reaped(ledger.Reaped{Task: jobs.Task{Pool: "p", State: jobs.StatePending}})
+	m.Ended(task, jobs.StateFailed, 2*time.Second)
+	now := func(t jobs.Task, s jobs.State) jobs.Task { t.State = s; return t }
+	m.Recorded(now(task, jobs.StatePending), jobs.StateFailed, false)
+	m.Recorded(now(task, jobs.StateSucceeded), jobs.StateSucceeded, false)
+	m.Fenced(now(task, jobs.StateRunning), jobs.StateSucceeded)
+	m.Recorded(now(task, jobs.StateFailed), jobs.StateFailed, true)
+	m.Recorded(now(task, jobs.StatePending), jobs.StateLost, false)
+	m.HandedBack(now(task, jobs.StatePending))
+	m.Recorded(task, jobs.StateSucceeded, false) // before, and the store does not say what it is now
+	m.Recorded(jobs.Task{Pool: "p", Job: "j", RetryOf: "other", State: jobs.StateSucceeded}, jobs.StateSucceeded, false)
+	m.Recorded(jobs.Task{Pool: "p", State: jobs.StateCancelled}, jobs.StateCancelled, false)
+	m.Reaped(jobs.Task{Pool: "p", Job: "j", State: jobs.StateLost}, "b")
+	m.Reaped(jobs.Task{Pool: "p", State: jobs.StatePending}, "b")
 	wantValues(t, m, map[string]string{
 		`lockstep_triggers_decided_total{cause="schedule",decision="run"}`:      "1",
 		`lockstep_triggers_decided_total{cause="catch_up",decision="missed"}`:   "40",

@@ -57,9 +57,9 @@ func everything(m *Metrics, set jobs.Set) {
 		for i := range 500 {
 			d := time.Duration(i*i) * time.Millisecond
 			m.Started(t, d)
-			m.Ended(t, ledger.Result{}, d)
+			m.Ended(t, jobs.StateSucceeded, d)
 		}
-		m.Claimed(ledger.ClaimTry{Pool: pool, LockBackend: "redis", Result: ledger.ClaimTook, Tasks: 7, Took: time.Millisecond})
+		m.Claimed(jobs.ClaimTry{Pool: pool, LockBackend: "redis", Result: "took", Tasks: 7, Took: time.Millisecond})
 	}
 	m.Asked("redis", locks.Asked{Granted: 1, Busy: 1, Unknown: 1, Unavailable: 1})
 	m.Renewed("redis", time.Millisecond, nil)

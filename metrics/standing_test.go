@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -20,7 +21,7 @@ func scene() *fake {
 			Pools: map[string]jobs.Pool{"mail": {}},
 			Jobs:  map[string]jobs.Job{"backup": {Schedule: "30 2 * * *", Timeout: time.Hour, RunsOn: elsewhere}, "off": {Schedule: "@hourly", RunsOn: elsewhere}, "here": {Schedule: "@hourly", RunsOn: here}},
 		},
-		vitals: ledger.Vitals{
+		vitals: wire.Vitals{
 			Replica: "a", Now: now, Ready: true, StoreUp: true, Backend: "redis", RenewalAge: 2 * time.Second, SessionsExpired: 3, PeersExpired: 4,
 			ClockSkew: -time.Second, ClockRefused: 5, Config: 6, Foreign: 7, ForeignPools: 11, Stripes: 8, Workers: 9, Running: map[string]int{"mail": 10},
 		},

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
@@ -39,7 +38,7 @@ func (s *Scheduler) drift() string {
 }
 
 // Vitals is the state of this replica, without a call of the store or the lock service.
-func (s *Scheduler) Vitals() ledger.Vitals {
+func (s *Scheduler) Vitals() wire.Vitals {
 	v := s.members.Vitals()
 	v.Ready, v.Backend, v.Running = true, s.locks.Name(), s.work.Running()
 	v.Foreign, v.ForeignPools = s.triggers.ForeignJobs(), len(*s.foreignPools.Load())

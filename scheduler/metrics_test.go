@@ -42,7 +42,7 @@ func (m *told) count(what string) int {
 
 func (m *told) Decided(t jobs.Trigger) { m.add(t.Count, "%s %s %q", t.Job, t.Cause, t.Outcome) }
 
-func (m *told) Claimed(c ledger.ClaimTry) {
+func (m *told) Claimed(c jobs.ClaimTry) {
 	m.add(1, "claim by %s: %s", c.LockBackend, c.Result)
 	m.add(c.Tasks, "claimed in %s", c.Pool)
 	if c.Took <= 0 || c.Took > time.Minute {
@@ -57,21 +57,25 @@ func (m *told) Started(t jobs.Task, lag time.Duration) {
 	}
 }
 
-func (m *told) Ended(t jobs.Task, r ledger.Result, took time.Duration) {
-	m.add(1, "%s%s ended: %s", t.Job, t.Kind, r.State)
+func (m *told) Ended(t jobs.Task, end jobs.State, took time.Duration) {
+	m.add(1, "%s%s ended: %s", t.Job, t.Kind, end)
 	if took < 0 || took > time.Minute {
 		m.add(1, "took %v", took)
 	}
 }
 
-func (m *told) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
-	if f.Finish == ledger.Fenced {
-		m.add(1, "fenced")
+func (m *told) Recorded(t jobs.Task, end jobs.State, late bool) {
+	m.add(1, "%s%s recorded %s: %s", t.Job, t.Kind, end, t.State)
+	if late {
+		m.add(1, "late")
 	}
-	m.add(1, "%s%s %s %s: %s", t.Job, t.Kind, f.Finish, r.Verdict, f.Task.State)
 }
 
-func (m *told) Reaped(r ledger.Reaped) { m.add(1, "reaped from %s: %s", r.Replica, r.Task.State) }
+func (m *told) HandedBack(jobs.Task) { m.add(1, "handed back") }
+
+func (m *told) Fenced(jobs.Task, jobs.State) { m.add(1, "fenced") }
+
+func (m *told) Reaped(t jobs.Task, replica string) { m.add(1, "reaped from %s: %s", replica, t.State) }
 
 func TestMetricsAreCalled(t *testing.T) {
 	st := sqlite(t).open(t)
@@ -104,9 +108,9 @@ func TestMetricsAreCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, what := range []string{
-		`j manual ""`, "j started", "j ended: succeeded", "j recorded ended: succeeded",
-		`off schedule "skipped"`, `on schedule ""`, "on started", "on recorded ended: succeeded",
-		"claim by memory: took", "claimed in p", "once ended: failed", "once recorded again: pending", "once recorded ended: succeeded",
+		`j manual ""`, "j started", "j ended: succeeded", "j recorded succeeded: succeeded",
+		`off schedule "skipped"`, `on schedule ""`, "on started", "on recorded succeeded: succeeded",
+		"claim by memory: took", "claimed in p", "once ended: failed", "once recorded failed: pending", "once recorded succeeded: succeeded",
 	} {
 		await.Until(t, what, func() bool { return m.count(what) > 0 })
 	}

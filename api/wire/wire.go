@@ -1,5 +1,5 @@
 // Package wire has the JSON of the API as Go types: for package api, package client, the program's -o json and the
-// page. Tasks, triggers and attempts are those of package jobs.
+// page. Tasks, triggers and attempts are those of package jobs. [Vitals] is for metrics within the process, and no JSON.
 //
 // Times are UTC. Fields that do not apply are absent.
 package wire

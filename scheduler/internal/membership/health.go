@@ -164,8 +164,8 @@ func (m *Member) Conditions() (store, clock, draining wire.Condition) {
 }
 
 // Vitals are those of the session, the clock and the services.
-func (m *Member) Vitals() ledger.Vitals {
-	v := ledger.Vitals{
+func (m *Member) Vitals() wire.Vitals {
+	v := wire.Vitals{
 		Replica: m.opt.ID, SessionsExpired: int(m.sessionsLost.Load()), PeersExpired: int(m.expired.Load()),
 		Config: m.config.Load(), Workers: m.opt.Workers,
 	}

@@ -87,9 +87,11 @@ func (a *assumed) Session() *membership.Session { return a.session.Load() }
 // unmeasured is the Observer of a replica without metrics.
 type unmeasured struct{}
 
-func (unmeasured) Decided(jobs.Trigger)                               {}
-func (unmeasured) Claimed(ledger.ClaimTry)                            {}
-func (unmeasured) Started(jobs.Task, time.Duration)                   {}
-func (unmeasured) Ended(jobs.Task, ledger.Result, time.Duration)      {}
-func (unmeasured) Recorded(jobs.Task, ledger.Result, ledger.Finished) {}
-func (unmeasured) Reaped(ledger.Reaped)                               {}
+func (unmeasured) Decided(jobs.Trigger)                       {}
+func (unmeasured) Claimed(jobs.ClaimTry)                      {}
+func (unmeasured) Started(jobs.Task, time.Duration)           {}
+func (unmeasured) Ended(jobs.Task, jobs.State, time.Duration) {}
+func (unmeasured) Recorded(jobs.Task, jobs.State, bool)       {}
+func (unmeasured) HandedBack(jobs.Task)                       {}
+func (unmeasured) Fenced(jobs.Task, jobs.State)               {}
+func (unmeasured) Reaped(jobs.Task, string)                   {}

@@ -37,13 +37,17 @@ func (o *observed) add(format string, args ...any) {
 
 func (o *observed) Started(t jobs.Task, _ time.Duration) { o.add("%s started", t.ID) }
 
-func (o *observed) Ended(t jobs.Task, r ledger.Result, took time.Duration) {
-	o.add("%s %s %s after %v", t.ID, r.Verdict, r.State, took)
+func (o *observed) Ended(t jobs.Task, end jobs.State, took time.Duration) {
+	o.add("%s ended %s after %v", t.ID, end, took)
 }
 
-func (o *observed) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
-	o.add("%s %s is %s", t.ID, r.Verdict, f.Finish)
+func (o *observed) Recorded(t jobs.Task, end jobs.State, late bool) {
+	o.add("%s recorded %s late=%t: %s", t.ID, end, late, t.State)
 }
+
+func (o *observed) HandedBack(t jobs.Task) { o.add("%s handed back: %s", t.ID, t.State) }
+
+func (o *observed) Fenced(t jobs.Task, end jobs.State) { o.add("%s fenced %s: %s", t.ID, end, t.State) }
 
 // executing is a replica with a trusted session and a pool p with one worker, which is taken. Its recorder does not run.
 func executing(t *testing.T, h jobs.Handler, m Observer) *replica {

@@ -122,9 +122,9 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				if f.s.locks.Down() != c.away {
 					t.Errorf("the lock service is away: %t", !c.away)
 				}
-				want := ledger.ClaimTook
+				want := claimTook
 				if c.claims == never {
-					want = ledger.ClaimFailed
+					want = claimFailed
 				}
 				if c.claims == never && c.down {
 					if len(m.all) > 0 {
@@ -132,7 +132,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 					}
 				} else if len(m.all) != 1 || m.all[0] != want {
 					t.Errorf("metrics are told %q, not %q", m.all, want)
-				} else if m.last.Pool != "p" || m.last.LockBackend != "scripted" || m.last.Took < claimed || (m.last.Tasks == 1) != (want == ledger.ClaimTook) {
+				} else if m.last.Pool != "p" || m.last.LockBackend != "scripted" || m.last.Took < claimed || (m.last.Tasks == 1) != (want == claimTook) {
 					t.Errorf("metrics are told %+v", m.last)
 				}
 				if c.held <= busyLimit && !free() {

@@ -81,7 +81,7 @@ func (s *Executor) execute(ctx context.Context, c claimed) {
 		if result.Verdict != ledger.HandBack {
 			s.feeders[t.Pool].ended(took)
 		}
-		s.metrics.Ended(t, result, took)
+		s.metrics.Ended(t, result.State, took)
 		s.recorder.add(c.session, t, result)
 		s.recorder.waitForRoom()
 	}()

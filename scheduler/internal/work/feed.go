@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
@@ -87,12 +88,12 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	defer s.register.claim()()
 	began := time.Now()
-	tried := func(r ledger.ClaimResult, tasks int) {
-		s.metrics.Claimed(ledger.ClaimTry{Pool: f.pool.Name, LockBackend: s.locks.Name(), Result: r, Tasks: tasks, Took: time.Since(began)})
+	tried := func(result string, tasks int) {
+		s.metrics.Claimed(jobs.ClaimTry{Pool: f.pool.Name, LockBackend: s.locks.Name(), Result: result, Tasks: tasks, Took: time.Since(began)})
 	}
 	unlock, err := f.lock(ctx)
 	if err != nil {
-		tried(ledger.ClaimFailed, 0)
+		tried(claimFailed, 0)
 		return false
 	}
 	inTurn := !s.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that

@@ -100,11 +100,11 @@ func took(n int, more bool) ledger.Claimed {
 // tries is an Observer that notes how claims ended.
 type tries struct {
 	Observer
-	all  []ledger.ClaimResult
-	last ledger.ClaimTry
+	all  []string
+	last jobs.ClaimTry
 }
 
-func (m *tries) Claimed(c ledger.ClaimTry) { m.all, m.last = append(m.all, c.Result), c }
+func (m *tries) Claimed(c jobs.ClaimTry) { m.all, m.last = append(m.all, c.Result), c }
 
 // claims has a feeder claim until there is nothing more to do. Nothing that it takes is started.
 func claims(t *testing.T, f *feeder, want bool) {
@@ -227,8 +227,8 @@ func TestWhatAFeederClaims(t *testing.T) {
 			t.Errorf("claimed is %+v", c)
 		}
 
-		if want := []ledger.ClaimResult{
-			ledger.ClaimTook, ledger.ClaimTook, ledger.ClaimEmpty, ledger.ClaimEmpty, ledger.ClaimOutdated, ledger.ClaimFailed, ledger.ClaimEmpty,
+		if want := []string{
+			claimTook, claimTook, claimEmpty, claimEmpty, claimOutdated, claimFailed, claimEmpty,
 		}; !slices.Equal(m.all, want) {
 			t.Errorf("metrics are told %q, not %q", m.all, want)
 		}

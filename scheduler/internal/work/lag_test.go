@@ -48,14 +48,14 @@ func TestWhatCameOfAClaim(t *testing.T) {
 	for _, c := range []struct {
 		got  ledger.Claimed
 		err  error
-		want ledger.ClaimResult
+		want string
 	}{
-		{ledger.Claimed{}, fmt.Errorf("claim: %w", ledger.ErrOutdated), ledger.ClaimOutdated},
-		{ledger.Claimed{}, jobs.ErrUnavailable, ledger.ClaimFailed},
-		{ledger.Claimed{Tasks: tasks, Full: true}, nil, ledger.ClaimTook},
-		{ledger.Claimed{Paused: true}, nil, ledger.ClaimPaused},
-		{ledger.Claimed{Full: true}, nil, ledger.ClaimFull},
-		{ledger.Claimed{}, nil, ledger.ClaimEmpty},
+		{ledger.Claimed{}, fmt.Errorf("claim: %w", ledger.ErrOutdated), claimOutdated},
+		{ledger.Claimed{}, jobs.ErrUnavailable, claimFailed},
+		{ledger.Claimed{Tasks: tasks, Full: true}, nil, claimTook},
+		{ledger.Claimed{Paused: true}, nil, claimPaused},
+		{ledger.Claimed{Full: true}, nil, claimFull},
+		{ledger.Claimed{}, nil, claimEmpty},
 	} {
 		if got := claimResult(c.got, c.err); got != c.want {
 			t.Errorf("%+v, %v: %s, want %s", c.got, c.err, got, c.want)

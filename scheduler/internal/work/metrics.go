@@ -10,11 +10,13 @@ import (
 
 // Observer is told what the work of a replica does, when it does it.
 type Observer interface {
-	Claimed(c ledger.ClaimTry)
+	Claimed(c jobs.ClaimTry)
 	Started(t jobs.Task, lag time.Duration)
-	Ended(t jobs.Task, r ledger.Result, took time.Duration)
-	Recorded(t jobs.Task, r ledger.Result, f ledger.Finished)
-	Reaped(r ledger.Reaped)
+	Ended(t jobs.Task, end jobs.State, took time.Duration)
+	Recorded(t jobs.Task, end jobs.State, late bool)
+	HandedBack(t jobs.Task)
+	Fenced(t jobs.Task, end jobs.State)
+	Reaped(t jobs.Task, replica string)
 }
 
 // lag is how long after it was due an attempt starts now.
@@ -26,19 +28,29 @@ func (s *Executor) lag(t jobs.Task) time.Duration {
 	return max(0, s.clock.Now().Sub(due))
 }
 
+// Results of a jobs.ClaimTry, which describes them.
+const (
+	claimTook     = "took"
+	claimEmpty    = "empty"
+	claimFull     = "full"
+	claimPaused   = "paused"
+	claimOutdated = "outdated"
+	claimFailed   = "failed"
+)
+
 // claimResult is the result of a claim.
-func claimResult(got ledger.Claimed, err error) ledger.ClaimResult {
+func claimResult(got ledger.Claimed, err error) string {
 	switch {
 	case errors.Is(err, ledger.ErrOutdated):
-		return ledger.ClaimOutdated
+		return claimOutdated
 	case err != nil:
-		return ledger.ClaimFailed
+		return claimFailed
 	case len(got.Tasks) > 0:
-		return ledger.ClaimTook
+		return claimTook
 	case got.Paused:
-		return ledger.ClaimPaused
+		return claimPaused
 	case got.Full:
-		return ledger.ClaimFull
+		return claimFull
 	}
-	return ledger.ClaimEmpty
+	return claimEmpty
 }

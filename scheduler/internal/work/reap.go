@@ -40,7 +40,7 @@ func (s *Executor) reap(ctx context.Context) {
 		s.member.StoreFailed(err)
 	}
 	for _, r := range reaped {
-		s.metrics.Reaped(r)
+		s.metrics.Reaped(r.Task, r.Replica)
 		s.log.Warn("attempt lost: its replica's session expired", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
 			"replica", r.Replica, "state", r.Task.State, "reason", r.Task.Reason)
 		if r.Task.State == jobs.StatePending {

@@ -168,15 +168,19 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 
 // recorded logs and counts a result, and wakes what waits for the slot that became free.
 func (s *Executor) recorded(o outcome, f ledger.Finished) {
-	s.metrics.Recorded(o.task, o.result, f)
+	t := o.task
+	t.State = f.Task.State
 	if f.Finish == ledger.Fenced {
+		s.metrics.Fenced(t, o.result.State)
 		s.log.Warn("result rejected: stale token; the task no longer belongs to this replica", "task", o.task.ID, "job", o.task.Job,
 			"token", o.task.Token, "state", o.result.State)
 		return
 	}
 	if o.result.Verdict == ledger.HandBack {
+		s.metrics.HandedBack(t)
 		return
 	}
+	s.metrics.Recorded(t, o.result.State, f.Finish == ledger.Late)
 	attrs := []any{"state", o.result.State, "pool", o.task.Pool}
 	if f.Finish == ledger.Late {
 		attrs = append(attrs, "late", true)

@@ -28,21 +28,22 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		r     ledger.Result
 		f     ledger.Finished
 		want  string
+		told  string
 		polls bool
 	}{
-		"of a job":            {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p job=j at=" + at.String() + " task=1 attempt=2", false},
-		"of another job":      {jobs.Task{ID: "3", Job: "k", Pool: "p"}, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p job=k at=" + time.Time{}.String() + " task=3 attempt=0", false},
-		"of a pool":           {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p task=2 attempt=1", false},
-		"failed":              {ofPool, failed, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 reason=timeout error=no luck", false},
-		"failed, no reason":   {ofPool, ledger.Result{State: jobs.StateFailed, Error: "no luck"}, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 error=no luck", false},
-		"failed, no error":    {ofPool, ledger.Result{State: jobs.StateFailed, Reason: "timeout"}, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 reason=timeout", false},
-		"lost":                {ofPool, ledger.Result{Verdict: ledger.Died, State: jobs.StateLost}, became(ledger.Recorded, jobs.StateLost), "attempt ended state=lost pool=p task=2 attempt=1", false},
-		"late":                {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Late, jobs.StateSucceeded), "attempt ended state=succeeded pool=p late=true task=2 attempt=1", false},
-		"again":               {ofPool, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute + time.Microsecond}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p task=2 attempt=1 retry_in=1m0s", true},
-		"of a job, again":     {ofJob, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p job=j at=" + at.String() + " task=1 attempt=2 retry_in=0s", true},
-		"refused":             {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Fenced, ""), "result rejected: stale token; the task no longer belongs to this replica task=1 job=j token=7 state=succeeded", false},
-		"handed back":         {ofJob, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Recorded, jobs.StatePending), "", false},
-		"handed back, fenced": {ofPool, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Fenced, ""), "result rejected: stale token; the task no longer belongs to this replica task=2 job= token=8 state=", false},
+		"of a job":            {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p job=j at=" + at.String() + " task=1 attempt=2", "1 recorded succeeded late=false: succeeded", false},
+		"of another job":      {jobs.Task{ID: "3", Job: "k", Pool: "p"}, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p job=k at=" + time.Time{}.String() + " task=3 attempt=0", "3 recorded succeeded late=false: succeeded", false},
+		"of a pool":           {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p task=2 attempt=1", "2 recorded succeeded late=false: succeeded", false},
+		"failed":              {ofPool, failed, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 reason=timeout error=no luck", "2 recorded failed late=false: failed", false},
+		"failed, no reason":   {ofPool, ledger.Result{State: jobs.StateFailed, Error: "no luck"}, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 error=no luck", "2 recorded failed late=false: failed", false},
+		"failed, no error":    {ofPool, ledger.Result{State: jobs.StateFailed, Reason: "timeout"}, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 reason=timeout", "2 recorded failed late=false: failed", false},
+		"lost":                {ofPool, ledger.Result{Verdict: ledger.Died, State: jobs.StateLost}, became(ledger.Recorded, jobs.StateLost), "attempt ended state=lost pool=p task=2 attempt=1", "2 recorded lost late=false: lost", false},
+		"late":                {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Late, jobs.StateSucceeded), "attempt ended state=succeeded pool=p late=true task=2 attempt=1", "2 recorded succeeded late=true: succeeded", false},
+		"again":               {ofPool, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute + time.Microsecond}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p task=2 attempt=1 retry_in=1m0s", "2 recorded failed late=false: pending", true},
+		"of a job, again":     {ofJob, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p job=j at=" + at.String() + " task=1 attempt=2 retry_in=0s", "1 recorded failed late=false: pending", true},
+		"refused":             {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Fenced, ""), "result rejected: stale token; the task no longer belongs to this replica task=1 job=j token=7 state=succeeded", "1 fenced succeeded: ", false},
+		"handed back":         {ofJob, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Recorded, jobs.StatePending), "", "1 handed back: pending", false},
+		"handed back, fenced": {ofPool, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Fenced, ""), "result rejected: stale token; the task no longer belongs to this replica task=2 job= token=8 state=", "2 fenced : ", false},
 	} {
 		log, m := &replicatest.Lines{}, &observed{}
 		s := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
@@ -60,8 +61,8 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		if warned := len(warnings.Take()) > 0; warned != (strings.HasPrefix(what, "failed") || c.f.Finish == ledger.Fenced) {
 			t.Errorf("%s: it is a warning: %v", what, warned)
 		}
-		if want := []string{fmt.Sprintf("%s %s is %s", c.task.ID, c.r.Verdict, c.f.Finish)}; !slices.Equal(m.all, want) {
-			t.Errorf("%s: metrics are told %q", what, m.all)
+		if !slices.Equal(m.all, []string{c.told}) {
+			t.Errorf("%s: metrics are told %q, not %q", what, m.all, c.told)
 		}
 		if polls := len(s.work.nudgePoll) > 0; polls != c.polls {
 			t.Errorf("%s: the poll is woken: %t", what, polls)

@@ -75,7 +75,7 @@ type reapings struct {
 	tasks []string
 }
 
-func (r *reapings) Reaped(l ledger.Reaped) { r.tasks = append(r.tasks, l.Task.ID) }
+func (r *reapings) Reaped(t jobs.Task, _ string) { r.tasks = append(r.tasks, t.ID) }
 
 // The reaped tasks count, also where the store refuses the rest; a task that is pending for another attempt is claimed at
 // once. A refusal of some tasks is no outage of the store.

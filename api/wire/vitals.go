@@ -1,4 +1,4 @@
-package ledger
+package wire
 
 import "time"
 
@@ -9,7 +9,7 @@ type Vitals struct {
 	Ready    bool      // every Condition is
 	Draining bool
 	StoreUp  bool
-	Backend  string // of the locks, as in LockBackend of ClaimTry
+	Backend  string // of the locks, as in jobs.ClaimTry.LockBackend
 	LockUp   bool
 
 	RenewalAge      time.Duration // since the store last acknowledged the session; 0 before it has joined
@@ -26,25 +26,3 @@ type Vitals struct {
 	Workers      int            // attempts at once, at most
 	Running      map[string]int // attempts under way here, by pool; pools without any are absent
 }
-
-// ClaimTry is one try of a replica to take tasks of a pool, from asking for the lock to the answer
-// of the store.
-type ClaimTry struct {
-	Pool        string
-	LockBackend string      // "store" where the store's own rows are the locks
-	Result      ClaimResult // what came of it
-	Tasks       int         // that were taken
-	Took        time.Duration
-}
-
-// ClaimResult is what came of a ClaimTry.
-type ClaimResult string
-
-const (
-	ClaimTook     ClaimResult = "took"     // at least one task
-	ClaimEmpty    ClaimResult = "empty"    // there was none that this replica can run
-	ClaimFull     ClaimResult = "full"     // max_running is reached
-	ClaimPaused   ClaimResult = "paused"   // the pool is
-	ClaimOutdated ClaimResult = "outdated" // a newer configuration has the pool otherwise
-	ClaimFailed   ClaimResult = "failed"   // no answer of the store, or of the lock service under when_down: wait
-)
