@@ -16,8 +16,8 @@ func (s *Scheduler) Health() []wire.Condition {
 	store, clock, draining := s.members.Conditions()
 	conf := wire.Condition{Name: "configuration", Ready: true, Detail: s.drift()}
 	all := []wire.Condition{store, s.locks.Condition(), clock, conf, draining}
-	if room, short := s.work.Condition(); short {
-		all = append(all, room)
+	if shortage, short := s.work.Condition(); short {
+		all = append(all, shortage)
 	}
 	return all
 }

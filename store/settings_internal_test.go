@@ -111,7 +111,7 @@ func TestCloseClosesEachHandle(t *testing.T) {
 		}
 		if d, ok := s.db.Dialect.(sqlkit.SQLite); ok {
 			if err := d.Turns.(io.Closer).Close(); !errors.Is(err, os.ErrClosed) {
-				t.Errorf("the turnstile is open: %v", err)
+				t.Errorf("the file of turns is open: %v", err)
 			}
 		}
 		for name, handle := range handles {

@@ -114,7 +114,7 @@ func write(w *os.File, payload []byte) (stop func()) {
 // start starts the command, with the warden if there is one.
 func (c *command) start(ctx context.Context) (running, error) {
 	if b := bound.Of(ctx); b != nil && (b.StartLeft() <= 0 || b.Left() <= 0) {
-		return nil, fmt.Errorf("%w: this replica lost touch with the store before it could start the command", abort.ErrNotStarted)
+		return nil, fmt.Errorf("%w: this replica's session could not be renewed before the command was started", abort.ErrNotStarted)
 	}
 	if wardens.Load() {
 		return c.startWarded(ctx)

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// Exposed returns what users beside root and the owner may do with a SQLite file, its log, the log's index and its turnstile, as
+// Exposed returns what users beside root and the owner may do with a SQLite file, its log, the log's index and its -turn file, as
 // far as these exist: "" if nothing. A user that can write one of them can make jobs run; remedy is what to do. An owner that is
 // neither root nor the user, a number as of [os.Geteuid], can write; a negative user means any owner. SQLite gives the files that
 // it makes the mode of the database. ACLs are read on Linux only; on Windows it returns "".

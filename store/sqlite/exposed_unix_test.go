@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
-// SQLite has the log beside the file that a link leads to, and the turnstile is beside the link.
+// SQLite has the log beside the file that a link leads to, and the file of turns is beside the link.
 func TestExposed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 func tryLock(f *os.File) error {
 	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return errInside
+		return errLocked
 	}
 	return err
 }

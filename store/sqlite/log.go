@@ -72,17 +72,17 @@ func restoring(name string) string {
 
 // remember writes which database was opened, for the next checkLog. It is on the disk before the log has content: a
 // power loss must not leave the identity of an earlier database beside the log of this one.
-func (t *turnstile) remember(database string) error {
+func (q *writerQueue) remember(database string) error {
 	now, err := identify(database)
 	if err != nil {
 		return err
 	}
 	var known identity
-	if _, err := t.file.ReadAt(known[:], identityAt); err == nil && known == now {
+	if _, err := q.file.ReadAt(known[:], identityAt); err == nil && known == now {
 		return nil
 	}
-	if _, err := t.file.WriteAt(now[:], identityAt); err != nil {
+	if _, err := q.file.WriteAt(now[:], identityAt); err != nil {
 		return fmt.Errorf("which database was opened cannot be written: %w", err)
 	}
-	return t.file.Sync()
+	return q.file.Sync()
 }

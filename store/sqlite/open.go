@@ -34,7 +34,7 @@ func (opener) Open(path string, views int) (sqlitefile.Database, error) {
 }
 
 // database is one connection that writes, one for heartbeats, some that read, some for views, one that keeps the file open, and
-// the turnstile of writers; or one connection for all.
+// the queue of writers; or one connection for all.
 type database struct {
 	pools  sqlitefile.Pools
 	keeper *sql.DB   // of the one that does nothing; nil: in memory
@@ -124,7 +124,7 @@ func open(file string, views int) (_ sqlitefile.Database, err error) {
 }
 
 func (d *database) takeTurns(file string) error {
-	turns, err := openTurnstile(file)
+	turns, err := openWriterQueue(file)
 	if err != nil {
 		return err
 	}

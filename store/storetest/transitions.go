@@ -11,10 +11,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// life is a task, and its owner's data about it.
-type life struct {
+// ownedTask is a task, and its owner's data about it.
+type ownedTask struct {
 	owner, other *scene
-	nth          int // of the lives of a test
+	nth          int // of the tasks of a test
 	id           string
 	token        int64
 	until        time.Time // its attempts may run until then
@@ -40,7 +40,7 @@ func (s *scene) state(id string) string {
 	return "none"
 }
 
-func (l *life) claim(s *scene, pool string) {
+func (l *ownedTask) claim(s *scene, pool string) {
 	c := s.claiming(pool, 1)
 	c.Admit = func(time.Time, ledger.Candidate) (time.Time, bool) { return l.until, true }
 	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
@@ -50,28 +50,28 @@ func (l *life) claim(s *scene, pool string) {
 	}
 }
 
-func (l *life) result(v ledger.Verdict, state jobs.State) {
+func (l *ownedTask) result(v ledger.Verdict, state jobs.State) {
 	_, err := l.owner.Store.Finish(l.owner.ctx(), l.owner.session, []ledger.Result{{TaskID: l.id, Token: l.token, Verdict: v, State: state}})
 	must(l.owner.t, err)
 }
 
 // die reaps the tasks of the owner, whose session is dead from then on.
-func (l *life) die() {
+func (l *ownedTask) die() {
 	l.owner.die()
 	l.other.reap()
 }
 
-func (l *life) cancel() { _, _ = l.owner.Store.Cancel(l.owner.ctx(), l.id, "alice") } // a conflict changes nothing
+func (l *ownedTask) cancel() { _, _ = l.owner.Store.Cancel(l.owner.ctx(), l.id, "alice") } // a conflict changes nothing
 
 // retire sweeps while no configuration has job a. Nothing is old.
-func (l *life) retire() {
+func (l *ownedTask) retire() {
 	l.other.DB.Exec(l.other.t, "UPDATE {jobs} SET hash='' WHERE name='a'")
 	l.other.sweep(jobs.Retention{}, 100)
 	l.other.DB.Exec(l.other.t, "UPDATE {jobs} SET hash=? WHERE name='a'", hash)
 }
 
 // retry may make another task. A conflict changes nothing.
-func (l *life) retry() {
+func (l *ownedTask) retry() {
 	task, err := l.other.Store.Retry(l.other.ctx(), l.id, "", true)
 	if err == nil {
 		l.made = task.ID
@@ -79,7 +79,7 @@ func (l *life) retry() {
 }
 
 // decide opens a task of job a, which is due at runAt and may become running if it is admitted; its attempts may run until l.until.
-func (l *life) decide(runAt time.Time, admitted bool) {
+func (l *ownedTask) decide(runAt time.Time, admitted bool) {
 	d := run("a", due(l.nth), false)
 	d.Triggers[0].Task.RunAt = runAt
 	if l.id = d.Triggers[0].Task.ID; admitted {
@@ -96,23 +96,23 @@ func (l *life) decide(runAt time.Time, admitted bool) {
 // of another.
 var operations = []struct {
 	name string
-	do   func(l *life, pool string)
+	do   func(l *ownedTask, pool string)
 }{
-	{"promote", func(l *life, _ string) {
+	{"promote", func(l *ownedTask, _ string) {
 		_, _, err := l.other.Store.Ready(l.other.ctx(), asIs)
 		must(l.other.t, err)
 	}},
-	{"claim", func(l *life, pool string) { token := l.token; l.claim(l.other, pool); l.token = token }},
-	{"succeeded", func(l *life, _ string) { l.result(ledger.Ended, jobs.StateSucceeded) }},
-	{"failed", func(l *life, _ string) { l.result(ledger.Ended, jobs.StateFailed) }},
-	{"cancelled", func(l *life, _ string) { l.result(ledger.Ended, jobs.StateCancelled) }},
-	{"again", func(l *life, _ string) { l.result(ledger.Again, jobs.StateFailed) }},
-	{"hand back", func(l *life, _ string) { l.result(ledger.HandBack, "") }},
-	{"died", func(l *life, _ string) { l.result(ledger.Died, jobs.StateLost) }},
-	{"reap", func(l *life, _ string) { l.die() }},
-	{"cancel", func(l *life, _ string) { l.cancel() }},
-	{"retire", func(l *life, _ string) { l.retire() }},
-	{"retry", func(l *life, _ string) { l.retry() }},
+	{"claim", func(l *ownedTask, pool string) { token := l.token; l.claim(l.other, pool); l.token = token }},
+	{"succeeded", func(l *ownedTask, _ string) { l.result(ledger.Ended, jobs.StateSucceeded) }},
+	{"failed", func(l *ownedTask, _ string) { l.result(ledger.Ended, jobs.StateFailed) }},
+	{"cancelled", func(l *ownedTask, _ string) { l.result(ledger.Ended, jobs.StateCancelled) }},
+	{"again", func(l *ownedTask, _ string) { l.result(ledger.Again, jobs.StateFailed) }},
+	{"hand back", func(l *ownedTask, _ string) { l.result(ledger.HandBack, "") }},
+	{"died", func(l *ownedTask, _ string) { l.result(ledger.Died, jobs.StateLost) }},
+	{"reap", func(l *ownedTask, _ string) { l.die() }},
+	{"cancel", func(l *ownedTask, _ string) { l.cancel() }},
+	{"retire", func(l *ownedTask, _ string) { l.retire() }},
+	{"retry", func(l *ownedTask, _ string) { l.retry() }},
 }
 
 // jobsPool is the pool of the tasks of jobs; tasks in the other pools have no job.
@@ -121,46 +121,46 @@ const jobsPool = "default"
 // transitions walks from each state by each operation. What is not named leaves the task as it is, and makes no other one.
 func transitions(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	running := func(l *life, pool string) {
+	running := func(l *ownedTask, pool string) {
 		if pool == jobsPool {
 			l.decide(time.Time{}, true)
 		} else {
 			l.claim(l.owner, pool)
 		}
 	}
-	after := func(ways ...func(l *life, pool string)) func(l *life, pool string) {
-		return func(l *life, pool string) {
+	after := func(ways ...func(l *ownedTask, pool string)) func(l *ownedTask, pool string) {
+		return func(l *ownedTask, pool string) {
 			running(l, pool)
 			for _, way := range ways {
 				way(l, pool)
 			}
 		}
 	}
-	ended := func(state jobs.State) func(l *life, pool string) {
-		return func(l *life, _ string) { l.result(ledger.Ended, state) }
+	ended := func(state jobs.State) func(l *ownedTask, pool string) {
+		return func(l *ownedTask, _ string) { l.result(ledger.Ended, state) }
 	}
-	long := func(l *life, pool string) {
+	long := func(l *ownedTask, pool string) {
 		l.until = time.Now().Add(time.Hour)
 		running(l, pool)
 	}
-	ready := func(l *life, pool string) {
+	ready := func(l *ownedTask, pool string) {
 		if pool == jobsPool {
 			l.decide(time.Time{}, false)
 		}
 	}
-	waits := func(l *life, pool string) {
+	waits := func(l *ownedTask, pool string) {
 		ready(l, pool)
 		s.DB.Exec(t, "UPDATE {tasks} SET state=1 WHERE id=?", l.id)
 	}
-	later := func(l *life, pool string) {
+	later := func(l *ownedTask, pool string) {
 		waits(l, pool)
 		s.DB.Exec(t, "UPDATE {tasks} SET run_at=? WHERE id=?", due(1_000_000).UnixMicro(), l.id)
 	}
-	asked := func(l *life, _ string) { l.cancel() }
-	again := func(l *life, _ string) { l.result(ledger.Again, jobs.StateFailed) }
-	stale := func(l *life, _ string) { l.token-- }
-	died := func(l *life, _ string) { l.die() }
-	foreign := func(l *life, _ string) { l.owner = s.second("another of " + l.id) }
+	asked := func(l *ownedTask, _ string) { l.cancel() }
+	again := func(l *ownedTask, _ string) { l.result(ledger.Again, jobs.StateFailed) }
+	stale := func(l *ownedTask, _ string) { l.token-- }
+	died := func(l *ownedTask, _ string) { l.die() }
+	foreign := func(l *ownedTask, _ string) { l.owner = s.second("another of " + l.id) }
 	const (
 		late   = "succeeded: succeeded 1 late, failed: failed 1 late, cancelled: cancelled 1 late, again: failed 1 late"
 		result = "succeeded: succeeded 1, failed: failed 1, cancelled: cancelled 1, again: waits 1, hand back: ready 0"
@@ -168,7 +168,7 @@ func transitions(t *testing.T, b *Bench) {
 	nth := 0
 	for _, c := range []struct {
 		from, pool string
-		reach      func(l *life, pool string)
+		reach      func(l *ownedTask, pool string)
 		want       string // by operation; with + and the task that it made
 	}{
 		{"waits 0", "work", waits, "promote: ready 0, cancel: cancelled 0"},
@@ -194,7 +194,7 @@ func transitions(t *testing.T, b *Bench) {
 		{"lost 1", "work", after(died), late + ", retry: lost 1 + ready 0"},
 		{"lost 1", jobsPool, after(died), late},
 		{"lost 1", "work", after(died, stale), "retry: lost 1 + ready 0"},
-		{"lost 1", "work", after(func(l *life, _ string) { l.result(ledger.Died, jobs.StateLost) }), late + ", retry: lost 1 + ready 0"},
+		{"lost 1", "work", after(func(l *ownedTask, _ string) { l.result(ledger.Died, jobs.StateLost) }), late + ", retry: lost 1 + ready 0"},
 		{"failed 1 late", "work", after(died, ended(jobs.StateFailed)), "retry: failed 1 late + ready 0"},
 		{"succeeded 1 late", "work", after(died, ended(jobs.StateSucceeded)), "retry: succeeded 1 late + ready 0"},
 	} {
@@ -205,7 +205,7 @@ func transitions(t *testing.T, b *Bench) {
 		}
 		for _, op := range operations {
 			nth++
-			l := &life{owner: s.second("owner of " + newID()), other: s, nth: nth}
+			l := &ownedTask{owner: s.second("owner of " + newID()), other: s, nth: nth}
 			if c.pool != jobsPool {
 				l.id = s.enqueue(c.pool, 1)[0]
 			}
@@ -230,7 +230,7 @@ func transitions(t *testing.T, b *Bench) {
 // births are the states in which tasks begin; one that Retry makes is in transitions.
 func births(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	enqueue := func(l *life, runAt time.Time) {
+	enqueue := func(l *ownedTask, runAt time.Time) {
 		made, err := s.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", RunAt: runAt})
 		must(t, err)
 		l.id = made[0].ID
@@ -238,17 +238,17 @@ func births(t *testing.T, b *Bench) {
 	var now time.Time // none is given
 	for i, c := range []struct {
 		by, want string
-		birth    func(l *life)
+		birth    func(l *ownedTask)
 	}{
-		{"Enqueue", "ready 0", func(l *life) { enqueue(l, now) }},
-		{"Enqueue for a time that has passed", "ready 0", func(l *life) { enqueue(l, micro(1)) }},
-		{"Enqueue for later", "waits 0", func(l *life) { enqueue(l, due(1_000_000)) }},
-		{"Decide", "ready 0", func(l *life) { l.decide(now, false) }},
-		{"Decide for later", "waits 0", func(l *life) { l.decide(due(1_000_000), false) }},
-		{"Decide with room", "running 1", func(l *life) { l.decide(now, true) }},
-		{"Decide with room for later", "waits 0", func(l *life) { l.decide(due(1_000_000), true) }},
+		{"Enqueue", "ready 0", func(l *ownedTask) { enqueue(l, now) }},
+		{"Enqueue for a time that has passed", "ready 0", func(l *ownedTask) { enqueue(l, micro(1)) }},
+		{"Enqueue for later", "waits 0", func(l *ownedTask) { enqueue(l, due(1_000_000)) }},
+		{"Decide", "ready 0", func(l *ownedTask) { l.decide(now, false) }},
+		{"Decide for later", "waits 0", func(l *ownedTask) { l.decide(due(1_000_000), false) }},
+		{"Decide with room", "running 1", func(l *ownedTask) { l.decide(now, true) }},
+		{"Decide with room for later", "waits 0", func(l *ownedTask) { l.decide(due(1_000_000), true) }},
 	} {
-		l := &life{owner: s, other: s, nth: i + 1}
+		l := &ownedTask{owner: s, other: s, nth: i + 1}
 		c.birth(l)
 		s.want("task by "+c.by, s.state(l.id), c.want)
 		s.wantInt(int64(i)+1, "SELECT COUNT(*) FROM {tasks}")

@@ -104,7 +104,7 @@ var readers = map[string]string{
 	"store/sqlite/head.go":                                "a database, as SQLite opens it next",
 	"store/sqlite/log.go":                                 "a database and what lies beside it, which SQLite opens next",
 	"store/storetest/sessions.go":                         "/proc",
-	"store/sqlite/turnstile.go":                           "the file beside a database whose lock is the turn to write",
+	"store/sqlite/writer_queue.go":                        "the file beside a database whose lock is the turn to write",
 }
 
 // A file with commands, tokens or keys could be a FIFO that hangs a replica, or belong to another user:

@@ -12,10 +12,10 @@ import (
 
 // edge is the connection between one process and the store.
 type edge struct {
-	st    *memstore.Store
-	index int // of the replica; -1: an outsider
-	w     *world
-	life  *life
+	st      *memstore.Store
+	index   int // of the replica; -1: an outsider
+	w       *world
+	process *process
 
 	decisions atomic.Int64 // about several jobs
 }
@@ -27,7 +27,7 @@ func call[T any](ctx context.Context, e *edge, act func(ctx context.Context) (T,
 	var none T
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // as the store does
 	defer cancel()
-	if !e.life.goOn() {
+	if !e.process.goOn() {
 		return none, unavailable("dead")
 	}
 	if kind, _ := e.w.weather.strikes(e.index, storeDown, refuses); kind != "" {
@@ -41,7 +41,7 @@ func call[T any](ctx context.Context, e *edge, act func(ctx context.Context) (T,
 		if e.w.weather.coin() {
 			<-ctx.Done()
 		}
-		e.life.goOn()
+		e.process.goOn()
 		return none, unavailable("the answer was lost")
 	case hangs:
 		if e.w.weather.coin() { // what was sent arrives, when it arrives
@@ -52,7 +52,7 @@ func call[T any](ctx context.Context, e *edge, act func(ctx context.Context) (T,
 			})
 		}
 		<-ctx.Done()
-		e.life.goOn()
+		e.process.goOn()
 		return none, unavailable("no answer")
 	case slows: // on the way there, or on the way back
 		if after = e.w.weather.coin(); !after && !e.lasts(ctx, by) {
@@ -63,7 +63,7 @@ func call[T any](ctx context.Context, e *edge, act func(ctx context.Context) (T,
 	if after && !e.lasts(ctx, by) {
 		return none, unavailable("the answer was too slow")
 	}
-	if !e.life.goOn() {
+	if !e.process.goOn() {
 		return none, unavailable("dead")
 	}
 	return got, err
@@ -77,7 +77,7 @@ func (e *edge) lasts(ctx context.Context, d time.Duration) bool {
 	case <-timer.C:
 	case <-ctx.Done():
 		return false
-	case <-e.life.dead:
+	case <-e.process.dead:
 	}
 	return true
 }

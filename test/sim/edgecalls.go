@@ -70,7 +70,7 @@ func (e *edge) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 	return stalled(ctx, e, func(ctx context.Context) (ledger.Decided, error) {
 		decided, err := e.st.Decide(ctx, d)
 		decided.Busy = busy
-		e.life.trip(decided.Started)
+		e.process.trip(decided.Started)
 		return decided, err
 	})
 }
@@ -102,7 +102,7 @@ func (e *edge) Look(ctx context.Context, pool string, l ledger.Look) (ledger.See
 func (e *edge) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	return stalled(ctx, e, func(ctx context.Context) (ledger.Claimed, error) {
 		claimed, err := e.st.Claim(ctx, c)
-		e.life.trip(claimed.Tasks)
+		e.process.trip(claimed.Tasks)
 		return claimed, err
 	})
 }

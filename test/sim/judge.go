@@ -190,12 +190,13 @@ func (w *world) judgeLoss(op string, row memstore.Task, reason string) {
 		return
 	}
 	me := w.runs[claimKey{row.ID, row.Token}]
+	gaveUp := op == "finish" && strings.HasPrefix(reason, "this replica's session could not be renewed")
 	switch {
 	case op == "reap" && !r.drained.IsZero() && !w.expired[row.Session] && w.leavesClean(r) && (me == nil || !me.ignores):
 		w.violate(row.ID, "task %s was lost with replica %s, which drained", row.ID, row.Replica)
-	case op == "finish" && strings.HasPrefix(reason, "this replica lost touch") && w.untouched(r, time.Now().Add(-answered)):
+	case gaveUp && w.untouched(r, time.Now().Add(-answered)):
 		w.violate(row.ID, "replica %s gave task %s up, and nothing was wrong with it", row.Replica, row.ID)
-	case op == "finish" && strings.HasPrefix(reason, "this replica lost touch") && me != nil && !me.to.IsZero():
+	case gaveUp && me != nil && !me.to.IsZero():
 		w.judgeGivenUp(r, row, me)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // lockEdge is the connection between one process and the lock service: a driver.
 type lockEdge struct {
 	*memlock.Service
-	w     *world
-	index int
-	life  *life
+	w       *world
+	index   int
+	process *process
 
 	mu      sync.Mutex
 	session string // the last one
@@ -53,7 +53,7 @@ var errNoAnswer = errors.New("simulated: the answer was lost")
 
 func lockCall[T any](ctx context.Context, l *lockEdge, act func(ctx context.Context) (T, error)) (T, error) {
 	var none T
-	if !l.life.goOn() {
+	if !l.process.goOn() {
 		return none, fmt.Errorf("%w: dead", driver.ErrUnreachable)
 	}
 	back := time.Duration(0) // how long the answer takes
@@ -67,7 +67,7 @@ func lockCall[T any](ctx context.Context, l *lockEdge, act func(ctx context.Cont
 		if l.w.weather.coin() {
 			<-ctx.Done()
 		}
-		l.life.goOn()
+		l.process.goOn()
 		return none, errNoAnswer
 	case kind == lockSlow && l.w.weather.coin():
 		back = by
@@ -78,7 +78,7 @@ func lockCall[T any](ctx context.Context, l *lockEdge, act func(ctx context.Cont
 	}
 	got, err := act(ctx)
 	l.wait(ctx, back) // a caller without a processor finds it after it has stopped waiting
-	if !l.life.goOn() {
+	if !l.process.goOn() {
 		return none, errNoAnswer
 	}
 	return got, err
@@ -93,7 +93,7 @@ func (l *lockEdge) wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-l.life.dead:
+	case <-l.process.dead:
 	}
 }
 

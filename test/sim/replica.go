@@ -13,7 +13,7 @@ import (
 
 // replica is one process.
 type replica struct {
-	*life
+	*process
 	node  *node
 	id    string
 	s     *scheduler.Scheduler
@@ -33,16 +33,16 @@ type replica struct {
 // newReplica is the node's next process, not started yet. With the node's mu held.
 func newReplica(n *node) *replica {
 	w, p := n.w, n.w.plan
-	r := &replica{life: newLife(), node: n, id: fmt.Sprintf("r%d", n.index), done: make(chan struct{}), running: map[string]int{}}
+	r := &replica{process: newProcess(), node: n, id: fmt.Sprintf("r%d", n.index), done: make(chan struct{}), running: map[string]int{}}
 	if !p.SameIDs {
 		r.id = fmt.Sprintf("r%d-%d", n.index, n.n)
 	}
-	e := &edge{index: n.index, w: w, life: r.life}
+	e := &edge{index: n.index, w: w, process: r.process}
 	e.st = &memstore.Store{Database: w.db, Name: r.id, NewID: e.newID, Stall: e.stall, Repeat: e.repeat}
 	var lk scheduler.Locks
 	service := scheduler.StoreLocks
 	if !p.NoLocks {
-		r.lock = &lockEdge{Service: w.locks, w: w, index: n.index, life: r.life}
+		r.lock = &lockEdge{Service: w.locks, w: w, index: n.index, process: r.process}
 		locker, err := locks.New(r.lock, locks.Options{TTL: p.TTL, Owner: r.id})
 		if err != nil {
 			panic(err)

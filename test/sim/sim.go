@@ -13,7 +13,7 @@
 //	world.go, steps.go, quiesce.go     the run of a plan, until it has come to rest
 //	weather.go, edge.go, edgecalls.go  faults between a process and the store
 //	lockedge.go, ids.go                and the lock service, and the clock of its ids
-//	node.go, replica.go, life.go       processes that freeze, are killed and drain
+//	node.go, replica.go, process.go    processes that freeze, are killed and drain
 //	handler.go                         and their handlers
 //	seen.go, history.go, tape.go       the history, and the logs of replicas
 //	watch.go, ledger.go                checks of each row, and of each attempt

@@ -82,7 +82,7 @@ func (w *world) pauseReplica(s step, r *replica) {
 		r.freeze()
 		w.work.Go(func() {
 			time.Sleep(s.For)
-			r.melt()
+			r.unfreeze()
 		})
 	}
 	if s.N == 0 {

@@ -38,7 +38,7 @@ func newWorld(p *plan) *world {
 	w.db = memstore.New()
 	w.db.Clock, w.db.Watch = w.clock, w.watch
 	w.admin = &memstore.Store{Database: w.db, Name: "admin"}
-	w.app = &edge{index: -1, w: w, life: newLife()}
+	w.app = &edge{index: -1, w: w, process: newProcess()}
 	w.app.st = &memstore.Store{Database: w.db, Name: "app", NewID: w.app.newID}
 	for _, set := range p.versions() {
 		for name, j := range set {

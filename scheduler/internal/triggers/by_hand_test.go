@@ -27,7 +27,7 @@ func TestNothingIsRunByHandWithoutATrustedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
-	const want = ": this replica lost touch with the store"
+	const want = ": this replica's session could not be renewed"
 	if _, _, err := s.RunJob(t.Context(), "j", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("a run: %v", err)
 	}

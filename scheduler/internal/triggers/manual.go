@@ -113,7 +113,7 @@ func (s *Triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 		return ledger.Decided{}, notNow("this replica has not joined the store; Run joins it, and Health says whether it has")
 	}
 	if !ses.Trusted() {
-		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
+		return ledger.Decided{}, fmt.Errorf("%w: this replica's session could not be renewed", jobs.ErrUnavailable)
 	}
 	// A drain waits until what becomes running here has started, or is handed back.
 	release, ok := s.work.Hold()

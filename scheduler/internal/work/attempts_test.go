@@ -124,7 +124,7 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 			t.Errorf("told: %s", told)
 		}
 		select {
-		case <-s.work.attempts.close():
+		case <-s.work.attempts.drain():
 		default:
 			t.Error("a drain waits for it still")
 		}
@@ -214,7 +214,7 @@ func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
 					t.Errorf("%d workers are free, %d attempts run", s.work.slots.room("p"), len(s.work.register.attempts()))
 				}
 				select {
-				case <-s.work.attempts.close():
+				case <-s.work.attempts.drain():
 				default:
 					t.Error("a drain waits for them still")
 				}
@@ -266,7 +266,7 @@ func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 		if before < 2 {
 			t.Fatalf("%d are wanted, and none ahead", before)
 		}
-		s.work.room.refused("p", abort.ErrNoRoom)
+		s.work.shortages.refused("p", abort.ErrNoRoom)
 		if n := f.wanted(); n != 0 {
 			t.Errorf("%d are wanted", n)
 		}
@@ -277,7 +277,7 @@ func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 				t.Errorf("task %s: %+v, want it handed back", id, r)
 			}
 		}
-		time.Sleep(2 * roomLeast)
+		time.Sleep(2 * shortageLeast)
 		if n := f.wanted(); n != before {
 			t.Errorf("once there is room %d are wanted, not %d", n, before)
 		}
@@ -301,8 +301,8 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &observed{}
 				s := executing(t, replicatest.Function(func(context.Context, jobs.Task, io.Writer) error { return c.err }), m)
-				s.work.room.refused("p", abort.ErrNoRoom)
-				time.Sleep(2 * roomLeast)
+				s.work.shortages.refused("p", abort.ErrNoRoom)
+				time.Sleep(2 * shortageLeast)
 				s.work.register.queue(claimOf("2"))
 				s.work.register.queue(claimOf("3"))
 				s.work.register.start(claimOf("1"))
@@ -320,7 +320,7 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 				if !s.work.register.holds("1") || c.back != s.work.register.holds("2") {
 					t.Error("what has ended is not to be recorded, or what is queued is")
 				}
-				if _, short := s.work.room.condition(); short != c.shut {
+				if _, short := s.work.shortages.condition(); short != c.shut {
 					t.Errorf("said to have no room: %v", short)
 				}
 				s.work.slots.give("p", 1)

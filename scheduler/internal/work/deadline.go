@@ -152,7 +152,7 @@ func (s *Executor) expire(ctx context.Context) {
 func (s *Executor) stopBefore(a *attempt, left time.Duration) {
 	end := a.deadline(s.member.Session(), s.clock)
 	if end.IsZero() || end.Until() <= left {
-		a.stop(stopExpired, "this replica lost touch with the store, and another one may start in its place", killTime(end))
+		a.stop(stopExpired, "this replica's session could not be renewed, and another attempt may start in its place", killTime(end))
 	}
 }
 

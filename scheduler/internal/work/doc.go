@@ -23,8 +23,8 @@
 //	       expire      attempts near their deadline                 (deadline.go, deaf.go)
 //	       record      results → store, in batches                  (record.go, refusal.go)
 //
-// Take ends as a drain begins, Keep when it is over (drain.go), which the gate tells (gate.go). An attempt (attempt.go) begins in
+// Take ends as a drain begins, Keep when it is over (drain.go), as inflight.go tells. An attempt (attempt.go) begins in
 // execute.go, on a worker of its pool (slots.go). What may stop it, and until when it may run, is in deadline.go; what its handler
-// wrote and returned is kept by output.go and returned.go. A pool whose work finds no room on this machine is left to others for a
-// moment (room.go).
+// wrote and returned is kept by output.go and returned.go. A pool whose work finds a shortage of
+// descriptors, processes or memory is left to others for a moment (shortage.go).
 package work

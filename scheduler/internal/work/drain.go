@@ -25,7 +25,7 @@ func (s *Executor) Drain() error {
 		f.handBackQueue()
 	}
 	s.recorder.makeRoom() // nothing more is taken
-	done := s.attempts.close()
+	done := s.attempts.drain()
 	s.log.Info("draining", "running", len(s.register.attempts()), "timeout", s.opt.DrainTimeout.String())
 	if s.finish(done, s.opt.DrainTimeout) {
 		return s.settle()

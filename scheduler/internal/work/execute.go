@@ -19,7 +19,7 @@ func (s *Executor) start(ctx context.Context, c claimed) {
 	ctx = context.WithoutCancel(ctx)
 	pool := c.task.Pool
 	s.register.start(c)
-	if s.attempts.enter() {
+	if s.attempts.begin() {
 		go s.work(ctx, c)
 		return
 	}
@@ -37,7 +37,7 @@ func (s *Executor) work(ctx context.Context, c claimed) {
 			return
 		}
 		s.slots.give(pool, 1)
-		s.attempts.leave()
+		s.attempts.end()
 	}()
 	for ok := true; ok; c, ok = s.feeders[pool].next() {
 		s.execute(ctx, c)
@@ -77,7 +77,7 @@ func (s *Executor) execute(ctx context.Context, c claimed) {
 	defer func() {
 		end()
 		took, result := time.Since(began), a.result(err, out.Bytes()).Kept()
-		s.foundRoom(t.Pool, result, err)
+		s.noteShortage(t.Pool, result, err)
 		if result.Verdict != ledger.HandBack {
 			s.feeders[t.Pool].ended(took)
 		}
@@ -88,14 +88,14 @@ func (s *Executor) execute(ctx context.Context, c claimed) {
 	err = run(ctx, w.Handler, t, out)
 }
 
-// foundRoom notes whether an attempt could be started. If there was no room for it, what is queued behind it is handed
-// back, too.
-func (s *Executor) foundRoom(pool string, r ledger.Result, err error) {
+// noteShortage notes whether an attempt could be started. If it failed for a shortage, what is queued behind it
+// is handed back, too.
+func (s *Executor) noteShortage(pool string, r ledger.Result, err error) {
 	switch {
 	case r.Verdict != ledger.HandBack:
-		s.room.worked(pool)
+		s.shortages.worked(pool)
 	case errors.Is(err, abort.ErrNoRoom):
-		s.room.refused(pool, err)
+		s.shortages.refused(pool, err)
 		s.feeders[pool].handBackQueue()
 	}
 }

@@ -39,14 +39,14 @@ type Executor struct {
 	plan    *plan.Plan
 	metrics Observer
 
-	slots    *slots
-	room     room
-	feeders  map[string]*feeder
-	register *register
-	recorder *recorder
-	attempts gate
-	halt     sync.Once
-	halted   chan struct{} // closed when everything must stop at once
+	slots     *slots
+	shortages shortages
+	feeders   map[string]*feeder
+	register  *register
+	recorder  *recorder
+	attempts  inflight
+	halt      sync.Once
+	halted    chan struct{} // closed when everything must stop at once
 
 	metUnknown      atomic.Bool   // a task that this replica has no handler for
 	nudgePoll       chan struct{} // look at the pools now
@@ -58,11 +58,11 @@ type Executor struct {
 func New(st ledger.Tasks, m member, lk *membership.LockService, p *plan.Plan, o Options, on Hooks) *Executor {
 	e := &Executor{
 		store: st, opt: o, on: on, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Observer,
-		room: room{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
+		shortages: shortages{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
 		nudgePoll: wake.Signal(), nudgeTend: wake.Signal(), nudgeUnrunnable: wake.Signal(),
 	}
 	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
-	e.slots.shut = e.room.shut
+	e.slots.shut = e.shortages.shut
 	e.recorder = newRecorder(e)
 	for name, pool := range p.Pools {
 		e.feeders[name] = newFeeder(e, pool)
@@ -106,11 +106,11 @@ func (s *Executor) Halted() <-chan struct{} { return s.halted }
 
 // Hold keeps a drain from ending until release is called; false once this replica was told to drain.
 func (s *Executor) Hold() (release func(), ok bool) {
-	return s.attempts.leave, !s.member.Draining() && s.attempts.enter()
+	return s.attempts.end, !s.member.Draining() && s.attempts.begin()
 }
 
-// Condition says which pools have no room; not short: all have room.
-func (s *Executor) Condition() (c wire.Condition, short bool) { return s.room.condition() }
+// Condition says of which pools work cannot be started here; not short: of none.
+func (s *Executor) Condition() (c wire.Condition, short bool) { return s.shortages.condition() }
 
 // Running counts the attempts of each pool.
 func (s *Executor) Running() map[string]int { return s.register.attemptsByPool() }

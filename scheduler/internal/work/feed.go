@@ -132,7 +132,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 // is left to others: tasks claimed ahead would only wait here.
 func (f *feeder) wanted() int {
 	free := f.s.slots.room(f.pool.Name)
-	if f.s.room.shut(f.pool.Name) {
+	if f.s.shortages.shut(f.pool.Name) {
 		return 0
 	}
 	f.mu.Lock()
@@ -196,7 +196,7 @@ func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.C
 // startQueued starts as many queued tasks as there are workers; for the rest, slots wakes the feeder when one is free. While
 // the pool's work is left to others all of them are handed back: they were claimed while a start found no room.
 func (f *feeder) startQueued(ctx context.Context) {
-	if f.s.room.shut(f.pool.Name) {
+	if f.s.shortages.shut(f.pool.Name) {
 		f.handBackQueue()
 		return
 	}

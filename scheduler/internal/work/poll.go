@@ -47,7 +47,7 @@ func (s *Executor) poll(ctx context.Context) {
 			if awake {
 				wake.Send(f.wake)
 			}
-			if work && !s.room.shut(name) {
+			if work && !s.shortages.shut(name) {
 				wait = pollFast
 			}
 		}

@@ -59,7 +59,7 @@ func TestWhenThePollAsks(t *testing.T) {
 		"only other replicas have the pool": {always("q"), nil, idle, false},
 		"one of the pools is known":         {always("q", "p", "r"), nil, busy, true},
 		"there is no room to start any of it": {always("p"), func(s *replica) {
-			s.work.room.pools = map[string]*shortage{"p": {err: replicatest.ErrRefused, until: time.Now().Add(time.Hour)}}
+			s.work.shortages.pools = map[string]*shortage{"p": {err: replicatest.ErrRefused, until: time.Now().Add(time.Hour)}}
 		}, idle, true},
 		"claims get nothing of it": {always("p"), func(s *replica) {
 			s.work.feeders["p"].vain, s.work.feeders["p"].notBefore = 1, time.Now().Add(time.Hour)

@@ -98,7 +98,7 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 func TestWhatComesAfterTheLastStartGoesBack(t *testing.T) {
 	st := replicatest.NewPicky(nil)
 	s := replicaOn(t, st, replicatest.Blocked{})
-	s.work.attempts.close()
+	s.work.attempts.drain()
 	s.work.slots.take("p", 1)
 	s.work.start(t.Context(), claimed{task: jobs.Task{ID: "1", Token: 7, Pool: "p"}, session: "session"})
 	if room := s.work.slots.room("p"); room != 4 || !s.work.register.holds("1") {

@@ -55,18 +55,18 @@ func run(ctx context.Context) error {
 	}
 	defer db.Close()
 	o := &staleOwners{store: s, db: db, log: log}
-	l, err := openLocks(*service)
+	h, err := openHolder(*service)
 	if err != nil {
 		return err
 	}
-	defer l.close(context.WithoutCancel(ctx)) // ctx has ended by then
+	defer h.close(context.WithoutCancel(ctx)) // ctx has ended by then
 	for {
 		round, cancel := context.WithTimeout(ctx, 10*time.Second)
 		// An unavailable server is asked again later: to fail is no refusal.
 		if err := o.writeAll(round); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-		if err := l.write(round, log); err != nil {
+		if err := h.write(round, log); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		cancel()

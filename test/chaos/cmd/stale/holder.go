@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// locks releases what its successor holds, in a namespace of its own.
-type locks struct {
+// staleHolder releases what its successor holds, in a namespace of its own.
+type staleHolder struct {
 	driver driver.Driver // nil: the locks are the store's
 	closer func() error
 	last   driver.Session // holds key under token, or did
@@ -24,40 +24,40 @@ const (
 	ttl = 2 * time.Second
 )
 
-func openLocks(s dial.Service) (*locks, error) {
+func openHolder(s dial.Service) (*staleHolder, error) {
 	if s.Kind == "" {
-		return &locks{}, nil
+		return &staleHolder{}, nil
 	}
 	d, closer, err := s.Open("stale-owner", ttl)
-	return &locks{driver: d, closer: closer}, err
+	return &staleHolder{driver: d, closer: closer}, err
 }
 
 // write acquires the key, and then releases it with the hold of the holder before.
-func (l *locks) write(ctx context.Context, log *history.Log[history.Stale]) error {
-	if l.driver == nil {
+func (h *staleHolder) write(ctx context.Context, log *history.Log[history.Stale]) error {
+	if h.driver == nil {
 		return nil
 	}
-	next, err := l.driver.Open(ctx, driver.Open{Namespace: "chaos-stale", TTL: ttl, Owner: "stale-owner"})
+	next, err := h.driver.Open(ctx, driver.Open{Namespace: "chaos-stale", TTL: ttl, Owner: "stale-owner"})
 	if err != nil {
 		return err
 	}
-	previous, old := l.last, driver.Held{Key: key, Token: l.token}
+	previous, old := h.last, driver.Held{Key: key, Token: h.token}
 	if previous != nil {
 		defer func() { _ = previous.Close(ctx) }() // it may be lost
 		if err := previous.Release(ctx, []driver.Held{old}); err != nil {
 			return errors.Join(err, next.Close(ctx))
 		}
 	}
-	l.last = nil
+	h.last = nil
 	granted, err := next.TryAcquire(ctx, rand.Text(), []driver.Want{{Key: key}})
 	if err != nil || granted[0].Token == 0 { // not even tried, not known, or not free yet
 		return errors.Join(err, next.Close(ctx))
 	}
-	l.last, l.token = next, granted[0].Token
+	h.last, h.token = next, granted[0].Token
 	if previous == nil {
 		return nil
 	}
-	mine := []driver.Held{{Key: key, Token: l.token}}
+	mine := []driver.Held{{Key: key, Token: h.token}}
 	if held, err := next.Check(ctx, mine); err != nil || !held[0] { // a fault was faster
 		return err
 	}
@@ -79,15 +79,15 @@ func (l *locks) write(ctx context.Context, log *history.Log[history.Stale]) erro
 	return log.Add(s)
 }
 
-func (l *locks) close(ctx context.Context) error {
+func (h *staleHolder) close(ctx context.Context) error {
 	var errs []error
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if l.last != nil {
-		errs = append(errs, l.last.Close(ctx))
+	if h.last != nil {
+		errs = append(errs, h.last.Close(ctx))
 	}
-	if l.closer != nil {
-		errs = append(errs, l.closer())
+	if h.closer != nil {
+		errs = append(errs, h.closer())
 	}
 	return errors.Join(errs...)
 }

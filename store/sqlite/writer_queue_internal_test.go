@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// turnstiles are those of so many processes that opened one file.
-func turnstiles(t *testing.T, n int) []*turnstile {
+// queues are those of so many processes that opened one file.
+func queues(t *testing.T, n int) []*writerQueue {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "a.db")
-	var all []*turnstile
+	var all []*writerQueue
 	for range n {
-		each, err := openTurnstile(file)
+		each, err := openWriterQueue(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,25 +28,25 @@ func turnstiles(t *testing.T, n int) []*turnstile {
 	return all
 }
 
-func inside(t *testing.T, stile *turnstile) (leave func()) {
+func turn(t *testing.T, queue *writerQueue) (leave func()) {
 	t.Helper()
-	leave, err := stile.Enter(t.Context())
+	leave, err := queue.Enter(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return leave
 }
 
-func TestTurnstileLetsInOneAtATime(t *testing.T) {
+func TestWritersHaveTurnsOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stiles := turnstiles(t, 2)
-		leave := inside(t, stiles[0])
+		all := queues(t, 2)
+		leave := turn(t, all[0])
 		var came atomic.Int32
 		var coming sync.WaitGroup
 		defer coming.Wait()
-		for _, stile := range stiles {
+		for _, queue := range all {
 			coming.Go(func() {
-				leave := inside(t, stile)
+				leave := turn(t, queue)
 				came.Add(1)
 				time.Sleep(turnPatience / 2)
 				leave()
@@ -54,28 +54,28 @@ func TestTurnstileLetsInOneAtATime(t *testing.T) {
 		}
 		time.Sleep(turnPatience / 2)
 		if came.Load() != 0 {
-			t.Error("somebody came in while another was inside")
+			t.Error("a second turn began during the first")
 		}
 		leave()
 		time.Sleep(turnPause)
 		if came.Load() != 1 {
-			t.Errorf("%d are inside once it is free", came.Load())
+			t.Errorf("%d turns began once it was free", came.Load())
 		}
 		time.Sleep(turnPatience/2 + turnPause)
 		if came.Load() != 2 {
-			t.Error("the second did not come in after the first")
+			t.Error("the second turn did not begin after the first")
 		}
 	})
 }
 
-// A process that froze inside holds up each other process for turnPatience once, not each of their transactions.
-func TestTurnstileIsNotHeldUpForLong(t *testing.T) {
+// A process that froze in its turn holds up each other process for turnPatience once, not each of their transactions.
+func TestTheQueueOfWritersIsNotHeldUpForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stiles := turnstiles(t, 2)
-		frozen := inside(t, stiles[0])
+		all := queues(t, 2)
+		frozen := turn(t, all[0])
 		for n := range 3 {
 			began := time.Now()
-			leave := inside(t, stiles[1])
+			leave := turn(t, all[1])
 			took := time.Since(began)
 			if first := n == 0; first != (took >= turnPatience) || took > turnPatience+turnPause {
 				t.Errorf("entry %d took %v", n, took)
@@ -83,26 +83,26 @@ func TestTurnstileIsNotHeldUpForLong(t *testing.T) {
 			leave()
 		}
 		frozen()
-		inside(t, stiles[1])()
-		again := inside(t, stiles[0])
+		turn(t, all[1])()
+		again := turn(t, all[0])
 		began := time.Now()
 		time.AfterFunc(turnPatience/2, again)
-		inside(t, stiles[1])()
+		turn(t, all[1])()
 		if took := time.Since(began); took < turnPatience/2 {
 			t.Errorf("it went around one who was not the frozen one, after %v", took)
 		}
 	})
 }
 
-func TestTurnstileObeysTheContext(t *testing.T) {
+func TestTheQueueOfWritersObeysTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stiles := turnstiles(t, 2)
-		leave := inside(t, stiles[0])
+		all := queues(t, 2)
+		leave := turn(t, all[0])
 		defer leave()
-		for name, stile := range map[string]*turnstile{"its own": stiles[0], "another": stiles[1]} {
+		for name, queue := range map[string]*writerQueue{"its own": all[0], "another": all[1]} {
 			ctx, cancel := context.WithTimeout(t.Context(), turnPatience/2)
 			defer cancel()
-			if _, err := stile.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := queue.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("behind %s process: %v", name, err)
 			}
 		}
@@ -110,15 +110,15 @@ func TestTurnstileObeysTheContext(t *testing.T) {
 }
 
 // With a file that cannot be locked, the order is lost, and no time.
-func TestTurnstileThatCannotBeLocked(t *testing.T) {
+func TestAQueueOfWritersThatCannotBeLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stile := turnstiles(t, 1)[0]
-		if err := stile.Close(); err != nil {
+		queue := queues(t, 1)[0]
+		if err := queue.Close(); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		for range 3 {
-			inside(t, stile)()
+			turn(t, queue)()
 		}
 		if took := time.Since(began); took > 0 {
 			t.Errorf("it took %v", took)
@@ -126,8 +126,8 @@ func TestTurnstileThatCannotBeLocked(t *testing.T) {
 	})
 }
 
-// A user that may write the database may pass, whichever user made the turnstile.
-func TestTurnstileHasTheRightsOfItsDatabase(t *testing.T) {
+// A user that may write the database may have turns, whichever user made their file.
+func TestTheQueueOfWritersHasTheRightsOfItsDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.db")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -135,12 +135,12 @@ func TestTurnstileHasTheRightsOfItsDatabase(t *testing.T) {
 	if err := os.Chmod(file, 0o660); err != nil { //nolint:gosec // a group that shares it
 		t.Fatal(err)
 	}
-	stile, err := openTurnstile(file)
+	queue, err := openWriterQueue(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stile.Close()
-	if info, err := stile.file.Stat(); err != nil || info.Mode().Perm() != 0o660 {
+	defer queue.Close()
+	if info, err := queue.file.Stat(); err != nil || info.Mode().Perm() != 0o660 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }

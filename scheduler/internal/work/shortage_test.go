@@ -18,7 +18,7 @@ import (
 func TestPausesForWantOfRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		r := room{log: slog.New(slog.NewTextHandler(&log, nil))}
+		r := shortages{log: slog.New(slog.NewTextHandler(&log, nil))}
 		refused := func() (pause time.Duration) {
 			began := time.Now()
 			for range 64 {
@@ -30,17 +30,17 @@ func TestPausesForWantOfRoom(t *testing.T) {
 			return time.Since(began)
 		}
 		var last time.Duration
-		for want := roomLeast; want < roomMost; want *= 2 {
+		for want := shortageLeast; want < shortageMost; want *= 2 {
 			if last = refused(); last < want*3/4 || last > want*5/4+time.Millisecond {
 				t.Errorf("a pause of %v, want about %v", last, want)
 			}
 		}
 		for range 20 {
-			if again := refused(); again < roomMost*3/4 || again > roomMost*5/4+time.Millisecond {
+			if again := refused(); again < shortageMost*3/4 || again > shortageMost*5/4+time.Millisecond {
 				t.Errorf("a later pause is %v", again)
 			}
 		}
-		if longest := roomMost*5/4 + roomShown; longest >= 5*time.Second {
+		if longest := shortageMost*5/4 + shortageShown; longest >= 5*time.Second {
 			t.Errorf("a replica may not be ready for %v after there is room again", longest)
 		}
 		if c, short := r.condition(); !short || c.Ready || !strings.Contains(c.Detail, "tasks of p cannot be started on this replica") {
@@ -53,7 +53,7 @@ func TestPausesForWantOfRoom(t *testing.T) {
 		if _, short := r.condition(); short {
 			t.Error("said after something was started")
 		}
-		if first := refused(); first > roomLeast*5/4+time.Millisecond {
+		if first := refused(); first > shortageLeast*5/4+time.Millisecond {
 			t.Errorf("after a success the pause is %v", first)
 		}
 		refused()
@@ -62,11 +62,11 @@ func TestPausesForWantOfRoom(t *testing.T) {
 		if !r.shut("p") {
 			t.Error("a success has ended the pause of others")
 		}
-		time.Sleep(roomMost)
-		if first := refused(); first > roomLeast*5/4+time.Millisecond {
+		time.Sleep(shortageMost)
+		if first := refused(); first > shortageLeast*5/4+time.Millisecond {
 			t.Errorf("after a success within a pause the next one is %v", first)
 		}
-		time.Sleep(roomShown + time.Millisecond)
+		time.Sleep(shortageShown + time.Millisecond)
 		if _, short := r.condition(); short {
 			t.Error("said when nothing was refused for long")
 		}
@@ -82,7 +82,7 @@ func TestPausesForWantOfRoom(t *testing.T) {
 func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &replicatest.Warnings{}
-		r := room{log: slog.New(log)}
+		r := shortages{log: slog.New(log)}
 		says := func(err string) {
 			t.Helper()
 			for range 50 { // the order of a map changes
@@ -103,7 +103,7 @@ func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 		}
 		r.refused("b", errors.New("one"))
 		told("b tasks=1 error=one")
-		time.Sleep(roomLeast * 5 / 4)
+		time.Sleep(shortageLeast * 5 / 4)
 		r.refused("c", errors.New("of c"))
 		r.refused("b", errors.New("two")) // its second pause is longer than the first ones of others
 		r.refused("a", errors.New("of a"))
@@ -111,7 +111,7 @@ func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 		says("two")
 		r.refused("b", errors.New("three"))
 		says("three")
-		time.Sleep(sayEvery - roomLeast*5/4 - 1)
+		time.Sleep(sayEvery - shortageLeast*5/4 - 1)
 		r.refused("b", errors.New("four"))
 		told()
 		time.Sleep(1)
@@ -120,20 +120,20 @@ func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 	})
 }
 
-// A pause is longer than the one before, unless that was over for more than roomMost; for roomShown more it is said.
+// A pause is longer than the one before, unless that was over for more than shortageMost; for shortageShown more it is said.
 func TestHowLongAPauseIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := room{log: slog.New(slog.DiscardHandler)}
+		r := shortages{log: slog.New(slog.DiscardHandler)}
 		pause := func() time.Duration {
 			r.refused("p", abort.ErrNoRoom)
 			return time.Until(r.pools["p"].until)
 		}
-		time.Sleep(pause() + roomMost)
+		time.Sleep(pause() + shortageMost)
 		second := pause()
-		if second < 2*roomLeast*3/4 {
+		if second < 2*shortageLeast*3/4 {
 			t.Errorf("the second pause is %v", second)
 		}
-		time.Sleep(second + roomShown)
+		time.Sleep(second + shortageShown)
 		if _, short := r.condition(); !short {
 			t.Error("it is not said any more")
 		}
@@ -141,8 +141,8 @@ func TestHowLongAPauseIsRemembered(t *testing.T) {
 		if _, short := r.condition(); short {
 			t.Error("it is still said")
 		}
-		time.Sleep(roomMost - roomShown)
-		if another := pause(); another > roomLeast*5/4 {
+		time.Sleep(shortageMost - shortageShown)
+		if another := pause(); another > shortageLeast*5/4 {
 			t.Errorf("after a long time without one the pause is %v", another)
 		}
 	})
