@@ -13,7 +13,7 @@ import (
 func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
 	return get(ctx, s.view, "output", func(t *tx) (output []byte, _ error) {
 		text, args := `SELECT output FROM {outputs} WHERE task_id = ?`, []any{id}
-		if attempt > 0 {
+		if attempt != 0 {
 			text, args = text+` AND attempt = ?`, append(args, attempt)
 		}
 		found, err := t.One(text+` ORDER BY attempt DESC LIMIT 1`, args, &output)

@@ -349,8 +349,10 @@ func viewOutput(t *testing.T, b *Bench) {
 			t.Fatalf("attempt %d: %q, %v", attempt, got, err)
 		}
 	}
-	if _, err := b.SQL().Output(t.Context(), "t", 3); !errors.Is(err, jobs.ErrNotFound) {
-		t.Fatal(err)
+	for _, attempt := range []int{3, -1} {
+		if _, err := b.SQL().Output(t.Context(), "t", attempt); !errors.Is(err, jobs.ErrNotFound) {
+			t.Fatal(err)
+		}
 	}
 }
 
