@@ -40,7 +40,7 @@ func (opener) Look(path string) (sqlitefile.Database, error) {
 }
 
 // Check refuses a path that store.Open would refuse for its place or for a file beside it, and a folder without room. It makes no
-// database; see store.Store.CheckRights for what it tries.
+// database; see ledger.Admin.CheckRights for what it tries.
 func Check(path string) error {
 	abs, err := checkPlace(path)
 	if err == nil {
