@@ -62,3 +62,71 @@ func findJob(rows []*jobRow, name string) (*jobRow, bool) {
 	}
 	return rows[i], true
 }
+
+// lockFree locks those of n rows that no other transaction has locked, and leaves out the rest. If others have all of them, it
+// waits for the first one without holding any, and then tries all again. Transactions that waited while they hold some would run
+// one after the other, and a transaction takes as long as its answers do.
+func lockFree[R any](n int, read func(lock string) ([]R, error)) ([]R, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	rows, err := read("{for_update}{skip_locked}")
+	if err == nil && len(rows) == 0 {
+		rows, err = read(" LIMIT 1{for_update}")
+		if err == nil && len(rows) > 0 && n > 1 {
+			rows, err = read("{for_update}{skip_locked}")
+		}
+	}
+	return rows, err
+}
+
+// lockFreeJobs locks the free ones of those jobs that exist, and whose next due time has come by dueBy, if that is
+// not zero. The rows are sorted by name; busy are the others.
+//
+// Index: primary key.
+func (t *tx) lockFreeJobs(names []string, dueBy time.Time) (rows []*jobRow, busy []string, err error) {
+	names = sqlkit.Distinct(names)
+	rows, err = lockFree(len(names), func(lock string) ([]*jobRow, error) { return t.selectJobs(names, dueBy, lock) })
+	if err != nil || len(rows) == 0 {
+		return nil, nil, err
+	}
+	return rows, without(names, rows), nil
+}
+
+// tryLockFreeJobs is lockFreeJobs without waiting: all may be busy.
+//
+// Index: primary key.
+func (t *tx) tryLockFreeJobs(names []string) (rows []*jobRow, busy []string, err error) {
+	names = sqlkit.Distinct(names)
+	rows, err = t.selectJobs(names, time.Time{}, "{for_update}{skip_locked}")
+	return rows, without(names, rows), err
+}
+
+func without(names []string, rows []*jobRow) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, found := findJob(rows, name)
+		return found
+	})
+}
+
+// lockFreeStripes locks the free ones of the jobs' stripes, and returns the jobs in them, and the others.
+//
+// Index: primary key of stripes.
+func (t *tx) lockFreeStripes(names []string) (mine, busy []string, err error) {
+	var stripes []int
+	for _, name := range names {
+		stripes = append(stripes, ledger.Stripe(name))
+	}
+	stripes = sqlkit.Distinct(stripes)
+	locked, err := lockFree(len(stripes), func(lock string) ([]int, error) {
+		return column[int](t.rows("SELECT stripe FROM {stripes}{by_key} WHERE {in int stripe} ORDER BY stripe"+lock, sqlkit.Rows(stripes, func(n int) []any { return []any{n} })))
+	})
+	for _, name := range names {
+		if len(locked) == 0 || slices.Contains(locked, ledger.Stripe(name)) { // without such rows there is no guard
+			mine = append(mine, name)
+		} else {
+			busy = append(busy, name)
+		}
+	}
+	return mine, busy, err
+}

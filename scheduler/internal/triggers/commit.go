@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
@@ -143,4 +145,21 @@ func (s *Triggers) logDecisions(decided ledger.Decided) {
 			}
 		}
 	}
+}
+
+// taskIDs makes ids for the tasks that a decision opens. They are the same each time the store asks, so an unknown COMMIT
+// can be settled by them.
+type taskIDs map[taskID]string
+
+type taskID struct {
+	job string
+	n   int
+}
+
+func (ids taskIDs) get(job string, n int) string {
+	key := taskID{job, n}
+	if ids[key] == "" {
+		ids[key] = uuid.Must(uuid.NewV7()).String()
+	}
+	return ids[key]
 }

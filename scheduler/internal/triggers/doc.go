@@ -17,7 +17,7 @@
 //	    decideFree                                                       (commit.go)
 //	       1. Work.Reserve: workers for runs of these jobs
 //	       2. one transaction: the store locks the jobs' rows, and asks
-//	          the rules what becomes of each due time                    (decide.go, taken.go, ids.go)
+//	          the rules what becomes of each due time                    (decide.go, taken.go)
 //	       3. hand over: what became running starts, other workers are free
 //	       4. when to look at each job next ──▶ upcoming
 //

@@ -17,7 +17,7 @@
 // (record.go, refusal.go).
 //
 //	Take   poll        which pools have work                        (poll.go)
-//	       feed        each pool: look, lock, claim, start          (feed.go, look.go, skips.go, follow.go)
+//	       feed        each pool: look, lock, claim, start          (feed.go, look.go, skips.go)
 //	       unrunnable  what no live replica can run, for the log    (unrunnable.go)
 //	Keep   tend        reaps, cancels, hands back lost claims       (reap.go, own.go)
 //	       expire      attempts near their deadline                 (deadline.go, deaf.go)

@@ -113,3 +113,12 @@ func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err err
 	}()
 	return read(h.Run(ctx, t, out), out)
 }
+
+// lag is how long after it was due an attempt starts now.
+func (s *Executor) lag(t jobs.Task) time.Duration {
+	due := t.RunAt
+	if j, ok := s.plan.Jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() && t.RunAt.Sub(t.ScheduledAt) <= j.CatchUp.Grace {
+		due = t.ScheduledAt
+	}
+	return max(0, s.clock.Now().Sub(due))
+}

@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,4 +147,14 @@ func (s *Executor) wakeFeeder(pool string) {
 	if f, ok := s.feeders[pool]; ok {
 		wake.Send(f.wake)
 	}
+}
+
+// Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler. It does not if a newer
+// configuration governs and has the handler otherwise, as far as this replica has learned, nor while it drains.
+func (s *Executor) Runs(pool, kind string) bool {
+	f, known := s.feeders[pool]
+	if !known || s.member.Draining() {
+		return false
+	}
+	return slices.Contains(f.governed().KindsOf(f.pool), kind)
 }

@@ -250,3 +250,51 @@ func (f *feeder) handBackOverdue(waited time.Duration) {
 		f.s.handBack(c)
 	}
 }
+
+// goBy has the feeder claim as g says, and forget which jobs could not be run: this replica may govern them again.
+func (f *feeder) goBy(g plan.Governing) {
+	f.mu.Lock()
+	other := f.governs.Hash != g.Hash
+	if !f.governs.Equal(g) || len(f.skipJobs) > 0 { // else the position behind the passed tasks holds
+		f.governs = g
+		f.forget()
+	}
+	f.mu.Unlock()
+	if other {
+		wake.Send(f.wake)
+	}
+}
+
+// governed is the definition that the feeder follows now.
+func (f *feeder) governed() plan.Governing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.governs
+}
+
+// Results of a jobs.ClaimTry, which describes them.
+const (
+	claimTook     = "took"
+	claimEmpty    = "empty"
+	claimFull     = "full"
+	claimPaused   = "paused"
+	claimOutdated = "outdated"
+	claimFailed   = "failed"
+)
+
+// claimResult is the result of a claim.
+func claimResult(got ledger.Claimed, err error) string {
+	switch {
+	case errors.Is(err, ledger.ErrOutdated):
+		return claimOutdated
+	case err != nil:
+		return claimFailed
+	case len(got.Tasks) > 0:
+		return claimTook
+	case got.Paused:
+		return claimPaused
+	case got.Full:
+		return claimFull
+	}
+	return claimEmpty
+}
