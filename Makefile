@@ -43,7 +43,7 @@ quick: ## go vet, the tests that need no server, the layers, and 200 simulated c
 
 check: ## go vet, the types on other systems, and gofmt
 	$(GO) vet -tags chaos ./...
-	$(GO) run ./test/typecheck -tags chaos darwin windows
+	$(GO) run ./test/crosscheck -tags chaos darwin windows
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "the files above need gofmt -w" >&2; exit 1; }
 
 install: ## the C compiler and the servers that the tests need

@@ -1,6 +1,6 @@
-// Command typecheck checks the types of this module, tests included, as they are on other systems:
+// Command crosscheck checks the types of this module, tests included, as they are on other systems:
 //
-//	go run ./test/typecheck [-tags TAGS] GOOS…
+//	go run ./test/crosscheck [-tags TAGS] GOOS…
 //
 // It finds what go vet with that GOOS would refuse to compile, in a tenth of the time: of other modules only the
 // declarations are read, and nothing is compiled. Compiling SQLite alone takes a minute for each system.
@@ -20,7 +20,7 @@ func main() {
 	tags := flag.String("tags", "", "build tags, separated by commas")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./test/typecheck [-tags TAGS] GOOS…")
+		fmt.Fprintln(os.Stderr, "usage: go run ./test/crosscheck [-tags TAGS] GOOS…")
 		os.Exit(2)
 	}
 	status := 0
