@@ -33,7 +33,7 @@ func TestBranches(t *testing.T) {
 		"scheduler/internal/work": {
 			"scheduler/internal/work/own.go Executor.ownRows GO without &&: !s.register.claimingSince(since)",
 			"scheduler/internal/work/record.go recorder.take GO left out: r.room.Broadcast()",
-			"scheduler/internal/work/skips.go feeder.scope GO without slices.Clone: slices.Clone(f.skipJobs)",
+			"scheduler/internal/work/look.go feeder.scope GO without slices.Clone: slices.Clone(f.skipJobs)",
 			"scheduler/internal/work/execute.go Executor.start GO without context.WithoutCancel: context.WithoutCancel(ctx)",
 			"scheduler/internal/work/attempt.go attempt.stop GO other sign: killBy.Add(-killMargin)",
 			"scheduler/internal/work/deadline.go attempt.deadline GO bound: b.Until() > end.Until()",

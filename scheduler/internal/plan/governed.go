@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // Governing is the definition of a pool that holds, as far as this replica has learned: its own, or that of a newer
@@ -49,6 +51,32 @@ func (g Governing) lets(kind string) bool { return g.own || slices.Contains(g.Sh
 // runs reports whether this replica may run tasks of the job, as far as the pool decides that.
 func (g Governing) runs(j *Job) bool {
 	return g.Hash != "" && (j.Handler != nil || g.lets(j.Kind))
+}
+
+// Admit says whether this replica can and may run a task of a pool under g, and until when.
+func (p *Plan) Admit(g Governing, now time.Time, c ledger.Candidate) (until time.Time, ok bool) {
+	if _, ok := p.Execution(c.Task); !ok {
+		return time.Time{}, false
+	}
+	if c.Task.Job == "" {
+		return time.Time{}, g.lets(c.Task.Kind)
+	}
+	j := p.Jobs[c.Task.Job]
+	return j.Until(now), j.Hash == c.JobHash && g.runs(j)
+}
+
+// Until is how long an attempt that starts now may run even if this replica loses its connection to the
+// store: until another replica may start it again, or until its timeout. Zero: no longer than the session is
+// trusted.
+func (j *Job) Until(now time.Time) time.Time {
+	if j.OnLost == jobs.LostRetries {
+		return time.Time{}
+	}
+	until := now.Add(j.Timeout)
+	if next := j.Next(now); j.Concurrency != jobs.Allow && !next.IsZero() && next.Before(until) {
+		until = next
+	}
+	return until
 }
 
 // Left says which tasks of the pool are left to replicas with a newer configuration; "" if none are. It says nothing of the

@@ -25,7 +25,7 @@ import (
 // What is decided in other files:
 //
 //	what                                       where                     why there
-//	may_run_until of what becomes running      plan/admit.go, Job.Until  the transaction that claims or decides asks, with its time
+//	may_run_until of what becomes running      plan, Job.Until            the transaction that claims or decides asks, with its time
 //	which end holds, of several                attempt.go, stop          the attempt keeps its reason and its timer
 //	how long the drain waits for attempts      drain.go                  it ends the replica; by when they must end is here
 //	until when the job of a lost attempt is    store/reap.go             the replica may be gone, and its row says until when

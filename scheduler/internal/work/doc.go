@@ -17,14 +17,13 @@
 // (record.go, refusal.go).
 //
 //	Take   poll        which pools have work                        (poll.go)
-//	       feed        each pool: look, lock, claim, start          (feed.go, look.go, skips.go)
+//	       feed        each pool: look, lock, claim, start          (feed.go, look.go)
 //	       unrunnable  what no live replica can run, for the log    (unrunnable.go)
 //	Keep   tend        reaps, cancels, hands back lost claims       (reap.go, own.go)
 //	       expire      attempts near their deadline                 (deadline.go, deaf.go)
 //	       record      results → store, in batches                  (record.go, refusal.go)
 //
-// Take ends as a drain begins, Keep when it is over (drain.go), as inflight.go tells. An attempt (attempt.go) begins in
-// execute.go, on a worker of its pool (slots.go). What may stop it, and until when it may run, is in deadline.go; what its handler
-// wrote and returned is kept by output.go and returned.go. A pool whose work finds a shortage of
-// descriptors, processes or memory is left to others for a moment (shortage.go).
+// Take ends as a drain begins, Keep when it is over (drain.go). An attempt (attempt.go) begins in execute.go, on a worker of its pool (slots.go).
+// What may stop it, and until when it may run, is in deadline.go; what its handler wrote and returned is kept by output.go and
+// returned.go. A pool whose work finds a shortage of descriptors, processes or memory is left to others for a moment (shortage.go).
 package work

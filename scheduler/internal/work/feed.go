@@ -48,7 +48,7 @@ type feeder struct {
 	more      bool           // the last claim left work behind
 	skipJobs  []string       // what this replica cannot run, as candidates showed
 	byKind    bool           // they showed a kind, too, that it does not know
-	unskips   int            // how often the jobs were forgotten
+	forgets   int            // calls of forget
 	vain      int            // claims in a row that could get nothing, though the pool has work
 	notBefore time.Time      // the poll wakes the feeder again
 	seen      lookout

@@ -240,9 +240,9 @@ func TestWhatAFeederClaims(t *testing.T) {
 			return c
 		}
 		f.unskip()
-		f.skip(f.unskips, foreign(0).Foreign)
+		f.skip(f.forgets, foreign(0).Foreign)
 		for tasks, want := range map[int]bool{0: false, 1: true} {
-			f.back(f.unskips, false)
+			f.back(f.forgets, false)
 			f.byKind, f.skipJobs = false, []string{"x"}
 			st.all = []any{ledger.Seen{Work: &ledger.Window{}}, foreign(tasks)}
 			f.seen = lookout{}
@@ -348,7 +348,7 @@ func TestAFeederLooksBeforeItClaims(t *testing.T) {
 		f.unskip()
 		f.byKind = false
 		step("nothing is met again", false, nil, "claim")
-		f.skip(f.unskips, []jobs.Task{{Job: "of others"}})
+		f.skip(f.forgets, []jobs.Task{{Job: "of others"}})
 		step("a job is met", false, []any{work(7)}, "look", "claim 7")
 	})
 }

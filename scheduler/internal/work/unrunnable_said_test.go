@@ -191,7 +191,7 @@ func TestWhatIsForgottenWhenEveryTaskCanRun(t *testing.T) {
 			others.Pending = pending
 			s, st, _ := watchingFrom(t, func(s *replica) {
 				f := s.work.feeders["p"]
-				f.skip(f.unskips, []jobs.Task{{Kind: "of others"}})
+				f.skip(f.forgets, []jobs.Task{{Kind: "of others"}})
 				f.seen.nothing = true
 			}, unrunnableIn("not here"), others)
 			f := s.work.feeders["p"]
