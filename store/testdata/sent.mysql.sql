@@ -1,0 +1,254 @@
+-- What a replica sends to mysql, with two tasks or jobs in each batch. Ids and times are others each time.
+
+-- enqueue
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT name, hash, max_attempts, on_lost, kinds, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
+INSERT INTO lockstep_tasks (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','','','','',1800000000000000,'');
+COMMIT;
+
+-- claim
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT name, hash, paused, max_running, max_attempts, on_lost FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('p') ORDER BY name FOR UPDATE;
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=0 AND pool='p' AND (run_at<=1800000000000000 OR run_at=created_at) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
+UPDATE lockstep_tasks FORCE INDEX (PRIMARY)
+			SET token=token+1, may_run_until=1800000000000000, max_attempts=5, on_lost='retry',
+				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000,
+				reason='', reason_code='', error='', exit_code=NULL, cancel=''
+		 WHERE state+0=0 AND (id, token) IN (('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
+COMMIT;
+
+-- finish
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, 1800000000000000
+		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until FOR UPDATE;
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (('01900000-0000-7000-8000-000000000000',1,1800000000000000),('01900000-0000-7000-8000-000000000000',1,1800000000000000));
+SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
+COMMIT;
+
+-- enqueue with keys
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT name, hash, max_attempts, on_lost, kinds, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
+INSERT IGNORE INTO lockstep_idempotency (pool, idem_key, task_id, body, created_at) VALUES ('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000),('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000);
+SELECT pool, idem_key, task_id, body FROM lockstep_idempotency WHERE (pool, idem_key) IN (('p','01900000-0000-7000-8000-000000000000'),('p','01900000-0000-7000-8000-000000000000')) LOCK IN SHARE MODE;
+INSERT INTO lockstep_tasks (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,'');
+COMMIT;
+
+-- finish, again with output
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+UPDATE JSON_TABLE(CONVERT('[{"new_state":1,"new_due":1800000000000000,"new_undone":0,"new_failures":1,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000},{"new_state":1,"new_due":1800000000000000,"new_undone":0,"new_failures":1,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_state BIGINT PATH '$.new_state' ERROR ON ERROR, new_due BIGINT PATH '$.new_due' ERROR ON ERROR, new_undone BIGINT PATH '$.new_undone' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY)
+		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
+			reason=UNHEX(v.new_reason), reason_code=v.new_code, error=UNHEX(v.new_error), exit_code=v.new_exit,
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+	 WHERE cancel='' AND state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
+INSERT INTO lockstep_attempts (task_id, attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, error) VALUES ('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,''),('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,'');
+INSERT IGNORE INTO lockstep_outputs (task_id, attempt, output, created_at) VALUES ('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000),('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000);
+COMMIT;
+
+-- ready
+
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
+SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1;
+SELECT name FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 AND run_at<=1800000000000000 ORDER BY run_at LIMIT 1000;
+UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
+SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1;
+SELECT name FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name;
+COMMIT;
+
+-- decide
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT stripe FROM lockstep_stripes FORCE INDEX (PRIMARY) WHERE stripe IN (11,52) ORDER BY stripe FOR UPDATE SKIP LOCKED;
+SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
+SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job IN ('job00000','job00001') ORDER BY job, id;
+SELECT name, hash, paused, max_running, max_attempts, on_lost FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('q') ORDER BY name;
+INSERT IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
+		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0);
+INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
+		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
+		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,2,0,1800000000000000,1,1,'fail',1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,2,0,1800000000000000,1,1,'fail',1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,'');
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,1,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,1,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
+COMMIT;
+
+-- finish of jobs
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+UPDATE JSON_TABLE(CONVERT('[{"new_outcome":"ran","new_end":"succeeded","new_appended":"3b2030313930303030302d303030302d373030302d383030302d303030303030303030303030","new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","key_job":"job00000","key_at":1800000000000000,"key_seq":0,"key_task_id":"01900000-0000-7000-8000-000000000000"},{"new_outcome":"ran","new_end":"succeeded","new_appended":"3b2030313930303030302d303030302d373030302d383030302d303030303030303030303030","new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","key_job":"job00001","key_at":1800000000000000,"key_seq":0,"key_task_id":"01900000-0000-7000-8000-000000000000"}]' USING utf8mb4), '$[*]' COLUMNS (new_outcome VARBINARY(255) PATH '$.new_outcome' ERROR ON ERROR, new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_appended LONGTEXT PATH '$.new_appended' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, key_job VARBINARY(255) PATH '$.key_job' ERROR ON ERROR, key_at BIGINT PATH '$.key_at' ERROR ON ERROR, key_seq BIGINT PATH '$.key_seq' ERROR ON ERROR, key_task_id VARBINARY(255) PATH '$.key_task_id' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_triggers FORCE INDEX (PRIMARY)
+		SET outcome=v.new_outcome, result=v.new_end,
+			reason=CASE WHEN reason_code='forced' THEN CONCAT(reason, UNHEX(v.new_appended)) ELSE UNHEX(v.new_reason) END,
+			reason_code=CASE WHEN reason_code='forced' AND v.new_code='' THEN reason_code ELSE v.new_code END, finished_at=1800000000000000
+	 WHERE COALESCE(outcome, '')='' AND job=v.key_job AND at=v.key_at AND seq=v.key_seq AND task_id=v.key_task_id;
+INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, 1800000000000000
+		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until FOR UPDATE;
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (('01900000-0000-7000-8000-000000000000',1,1800000000000000),('01900000-0000-7000-8000-000000000000',1,1800000000000000));
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE (kind, name) IN (('job','job00000'),('job','job00001')) ORDER BY kind, name FOR UPDATE;
+INSERT IGNORE INTO lockstep_standings (kind, name, failing) VALUES ('job','job00000',0),('job','job00001',0);
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE (kind, name) IN (('job','job00000'),('job','job00001')) ORDER BY kind, name FOR UPDATE;
+INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',0,1800000000000000,1800000000000000),('job','job00001',0,1800000000000000,1800000000000000) ON DUPLICATE KEY UPDATE failing=VALUES(failing), last_success_at=VALUES(last_success_at), last_end_at=VALUES(last_end_at);
+COMMIT;
+
+-- decide what waits
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT stripe FROM lockstep_stripes FORCE INDEX (PRIMARY) WHERE stripe IN (11,52) ORDER BY stripe FOR UPDATE SKIP LOCKED;
+SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
+SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job IN ('job00000','job00001') ORDER BY job, id;
+INSERT IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
+		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0);
+INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
+		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
+		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,0,0,1800000000000000,0,1,'fail',0,'','',0,'','','','','','',1800000000000000,0,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,0,0,1800000000000000,0,1,'fail',0,'','',0,'','','','','','',1800000000000000,0,'');
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,1,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,1,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
+COMMIT;
+
+-- claim of jobs
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT name, hash, paused, max_running, max_attempts, on_lost FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('q') ORDER BY name FOR UPDATE;
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=0 AND pool='q' AND (run_at<=1800000000000000 OR run_at=created_at) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
+SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,2,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,2,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
+UPDATE lockstep_triggers FORCE INDEX (PRIMARY) SET started_at=1800000000000000 WHERE started_at=0 AND COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
+UPDATE lockstep_tasks FORCE INDEX (PRIMARY)
+			SET token=token+2, may_run_until=1800000000000000, max_attempts=1, on_lost='fail',
+				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000,
+				reason='', reason_code='', error='', exit_code=NULL, cancel=''
+		 WHERE state+0=0 AND (id, token) IN (('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
+COMMIT;
+
+-- own
+
+SELECT id, token, claim_id, cancel FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=2 AND session_id='01900000-0000-7000-8000-000000000000' ORDER BY id;
+
+-- extend
+
+UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET may_run_until=1800000000000000 WHERE may_run_until<1800000000000000 AND session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
+SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
+
+-- hand back
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+UPDATE lockstep_triggers FORCE INDEX (PRIMARY) SET started_at=0 WHERE COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
+UPDATE JSON_TABLE(CONVERT('[{"new_state":0,"new_due":1800000000000000,"new_undone":1,"new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":2,"key_may_run_until":1800000000000000},{"new_state":0,"new_due":1800000000000000,"new_undone":1,"new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":2,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_state BIGINT PATH '$.new_state' ERROR ON ERROR, new_due BIGINT PATH '$.new_due' ERROR ON ERROR, new_undone BIGINT PATH '$.new_undone' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY)
+		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
+			reason=UNHEX(v.new_reason), reason_code=v.new_code, error=UNHEX(v.new_error), exit_code=v.new_exit,
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+	 WHERE cancel='' AND state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
+COMMIT;
+
+-- reap
+
+SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) LIMIT 2;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) ORDER BY id;
+SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE;
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000),('job00001',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
+UPDATE lockstep_triggers FORCE INDEX (PRIMARY)
+		SET outcome='lost', result='lost',
+			reason=CASE WHEN reason_code='forced' THEN CONCAT(reason, '; the session of replica r expired while it had the task') ELSE 'the session of replica r expired while it had the task' END,
+			reason_code=CASE WHEN reason_code='forced' AND 'replica_died'='' THEN reason_code ELSE 'replica_died' END, finished_at=1800000000000000
+	 WHERE COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
+INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			'lost', failures+0, losses+1, 'the session of replica r expired while it had the task', 'replica_died', '', NULL, 1800000000000000, 1800000000000000
+		FROM lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000)) FOR UPDATE;
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000));
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE (kind, name) IN (('job','job00000'),('job','job00001')) ORDER BY kind, name FOR UPDATE;
+INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',1,1800000000000000,1800000000000000),('job','job00001',1,1800000000000000,1800000000000000) ON DUPLICATE KEY UPDATE failing=VALUES(failing), last_success_at=VALUES(last_success_at), last_end_at=VALUES(last_end_at);
+INSERT INTO lockstep_events (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at) VALUES ('01900000-0000-7000-8000-000000000000','lost','job00000','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000),('01900000-0000-7000-8000-000000000000','lost','job00001','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000);
+COMMIT;
+
+-- sweep
+
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT name FROM lockstep_jobs WHERE hash='' AND EXISTS
+		(SELECT 1 FROM lockstep_tasks FORCE INDEX (lockstep_tasks_job) WHERE job=lockstep_jobs.name AND state+0<2) ORDER BY name LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT job, at, seq FROM lockstep_triggers WHERE at<1800000000000000 AND until_at<1800000000000000 AND decided_at<1800000000000000 AND finished_at<1800000000000000 AND outcome<>'' ORDER BY at LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_audit WHERE at<1800000000000000 ORDER BY at LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_done WHERE state='succeeded' AND finished_at<1800000000000000 ORDER BY finished_at LIMIT 2;
+DELETE t FROM lockstep_done AS t FORCE INDEX (PRIMARY) WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_attempts AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_outputs AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_idempotency AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_done WHERE state='failed' AND finished_at<1800000000000000 ORDER BY finished_at LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_done WHERE state='lost' AND finished_at<1800000000000000 ORDER BY finished_at LIMIT 2;
+DELETE t FROM lockstep_done AS t FORCE INDEX (PRIMARY) WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_attempts AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_outputs AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_idempotency AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_done WHERE state='cancelled' AND finished_at<1800000000000000 ORDER BY finished_at LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT task_id, attempt FROM lockstep_outputs WHERE created_at<1800000000000000 ORDER BY created_at LIMIT 2;
+DELETE t FROM lockstep_outputs AS t FORCE INDEX (PRIMARY) WHERE (task_id, attempt) IN (('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_sessions WHERE dead=1 AND seen_at<1800000000000000 AND id NOT IN (SELECT session_id FROM lockstep_tasks WHERE state=2) LIMIT 2;
+COMMIT;

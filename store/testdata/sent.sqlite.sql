@@ -1,0 +1,225 @@
+-- What a replica sends to sqlite, with two tasks or jobs in each batch. Ids and times are others each time.
+
+-- enqueue
+
+BEGIN IMMEDIATE;
+SELECT name, hash, max_attempts, on_lost, kinds, NULL AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
+INSERT INTO lockstep_tasks (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','','','','',1800000000000000,'');
+COMMIT;
+
+-- claim
+
+BEGIN IMMEDIATE;
+SELECT dead, NULL FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT name, hash, paused, max_running, max_attempts, on_lost FROM lockstep_pools WHERE name IN ('p') ORDER BY name;
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks INDEXED BY lockstep_tasks_claim WHERE state=0 AND pool='p' AND (run_at<=1800000000000000 OR run_at=created_at) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
+UPDATE lockstep_tasks
+			SET token=token+1, may_run_until=1800000000000000, max_attempts=5, on_lost='retry',
+				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000,
+				reason='', reason_code='', error='', exit_code=NULL, cancel=''
+		 WHERE state+0=0 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
+COMMIT;
+
+-- finish
+
+BEGIN IMMEDIATE;
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
+		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token, column11 AS key_may_run_until FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1,1800000000000000),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1,1800000000000000))) v CROSS JOIN lockstep_tasks WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
+DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',1,1800000000000000),('01900000-0000-7000-8000-000000000000',1,1800000000000000));
+SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
+COMMIT;
+
+-- enqueue with keys
+
+BEGIN IMMEDIATE;
+SELECT name, hash, max_attempts, on_lost, kinds, NULL AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
+INSERT OR IGNORE INTO lockstep_idempotency (pool, idem_key, task_id, body, created_at) VALUES ('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000),('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000);
+SELECT pool, idem_key, task_id, body FROM lockstep_idempotency WHERE (pool, idem_key) IN (VALUES ('p','01900000-0000-7000-8000-000000000000'),('p','01900000-0000-7000-8000-000000000000'));
+INSERT INTO lockstep_tasks (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,'');
+COMMIT;
+
+-- finish, again with output
+
+BEGIN IMMEDIATE;
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+UPDATE lockstep_tasks
+		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
+			reason=v.new_reason, reason_code=v.new_code, error=v.new_error, exit_code=v.new_exit,
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+	 FROM (SELECT column1 AS new_state, column2 AS new_due, column3 AS new_undone, column4 AS new_failures, column5 AS new_losses, column6 AS new_reason, column7 AS new_code, column8 AS new_error, column9 AS new_exit, column10 AS key_id, column11 AS key_token, column12 AS key_may_run_until FROM (VALUES (1,1800000000000000,0,1,0,'01900000-0000-7000-8000-000000000000','','',NULL,'01900000-0000-7000-8000-000000000000',1,1800000000000000),(1,1800000000000000,0,1,0,'01900000-0000-7000-8000-000000000000','','',NULL,'01900000-0000-7000-8000-000000000000',1,1800000000000000))) v WHERE cancel='' AND state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
+INSERT INTO lockstep_attempts (task_id, attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, error) VALUES ('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,''),('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,'');
+INSERT OR IGNORE INTO lockstep_outputs (task_id, attempt, output, created_at) VALUES ('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000),('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000);
+COMMIT;
+
+-- ready
+
+SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1;
+SELECT name FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name;
+BEGIN IMMEDIATE;
+SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 AND run_at<=1800000000000000 ORDER BY run_at LIMIT 1000;
+UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1;
+SELECT name FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name;
+COMMIT;
+
+-- decide
+
+BEGIN IMMEDIATE;
+SELECT dead, NULL FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
+SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job IN ('job00000','job00001') ORDER BY job, id;
+SELECT name, hash, paused, max_running, max_attempts, on_lost FROM lockstep_pools WHERE name IN ('q') ORDER BY name;
+INSERT OR IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
+		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0);
+INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
+		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
+		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,2,0,1800000000000000,1,1,'fail',1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,2,0,1800000000000000,1,1,'fail',1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,'');
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,1,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,1,0) ON CONFLICT (name) DO UPDATE SET cursor_at=excluded.cursor_at, next_at=excluded.next_at, waiting_at=excluded.waiting_at, fence=excluded.fence, busy_until=excluded.busy_until;
+COMMIT;
+
+-- finish of jobs
+
+BEGIN IMMEDIATE;
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+UPDATE lockstep_triggers
+		SET outcome=v.new_outcome, result=v.new_end,
+			reason=CASE WHEN reason_code='forced' THEN CONCAT(reason, v.new_appended) ELSE v.new_reason END,
+			reason_code=CASE WHEN reason_code='forced' AND v.new_code='' THEN reason_code ELSE v.new_code END, finished_at=1800000000000000
+	 FROM (SELECT column1 AS new_outcome, column2 AS new_end, column3 AS new_appended, column4 AS new_reason, column5 AS new_code, column6 AS key_job, column7 AS key_at, column8 AS key_seq, column9 AS key_task_id FROM (VALUES ('ran','succeeded','; 01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','','job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('ran','succeeded','; 01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','','job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'))) v WHERE COALESCE(outcome, '')='' AND job=v.key_job AND at=v.key_at AND seq=v.key_seq AND task_id=v.key_task_id;
+INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
+		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token, column11 AS key_may_run_until FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1,1800000000000000),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1,1800000000000000))) v CROSS JOIN lockstep_tasks WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
+DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',1,1800000000000000),('01900000-0000-7000-8000-000000000000',1,1800000000000000));
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
+INSERT OR IGNORE INTO lockstep_standings (kind, name, failing) VALUES ('job','job00000',0),('job','job00001',0);
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
+INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',0,1800000000000000,1800000000000000),('job','job00001',0,1800000000000000,1800000000000000) ON CONFLICT (kind, name) DO UPDATE SET failing=excluded.failing, last_success_at=excluded.last_success_at, last_end_at=excluded.last_end_at;
+COMMIT;
+
+-- decide what waits
+
+BEGIN IMMEDIATE;
+SELECT dead, NULL FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
+SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job IN ('job00000','job00001') ORDER BY job, id;
+INSERT OR IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
+		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0);
+INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
+		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
+		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,0,0,1800000000000000,0,1,'fail',0,'','',0,'','','','','','',1800000000000000,0,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,0,0,1800000000000000,0,1,'fail',0,'','',0,'','','','','','',1800000000000000,0,'');
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,1,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,1,0) ON CONFLICT (name) DO UPDATE SET cursor_at=excluded.cursor_at, next_at=excluded.next_at, waiting_at=excluded.waiting_at, fence=excluded.fence, busy_until=excluded.busy_until;
+COMMIT;
+
+-- claim of jobs
+
+BEGIN IMMEDIATE;
+SELECT dead, NULL FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT name, hash, paused, max_running, max_attempts, on_lost FROM lockstep_pools WHERE name IN ('q') ORDER BY name;
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks INDEXED BY lockstep_tasks_claim WHERE state=0 AND pool='q' AND (run_at<=1800000000000000 OR run_at=created_at) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
+SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,2,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,2,0) ON CONFLICT (name) DO UPDATE SET cursor_at=excluded.cursor_at, next_at=excluded.next_at, waiting_at=excluded.waiting_at, fence=excluded.fence, busy_until=excluded.busy_until;
+UPDATE lockstep_triggers SET started_at=1800000000000000 WHERE started_at=0 AND COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (VALUES ('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
+UPDATE lockstep_tasks
+			SET token=token+2, may_run_until=1800000000000000, max_attempts=1, on_lost='fail',
+				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000,
+				reason='', reason_code='', error='', exit_code=NULL, cancel=''
+		 WHERE state+0=0 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
+COMMIT;
+
+-- own
+
+SELECT id, token, claim_id, cancel FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=2 AND session_id='01900000-0000-7000-8000-000000000000' ORDER BY id;
+
+-- extend
+
+BEGIN IMMEDIATE;
+UPDATE lockstep_tasks SET may_run_until=1800000000000000 WHERE may_run_until<1800000000000000 AND session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
+SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
+COMMIT;
+
+-- hand back
+
+BEGIN IMMEDIATE;
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+UPDATE lockstep_triggers SET started_at=0 WHERE COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (VALUES ('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
+UPDATE lockstep_tasks
+		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
+			reason=v.new_reason, reason_code=v.new_code, error=v.new_error, exit_code=v.new_exit,
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+	 FROM (SELECT column1 AS new_state, column2 AS new_due, column3 AS new_undone, column4 AS new_failures, column5 AS new_losses, column6 AS new_reason, column7 AS new_code, column8 AS new_error, column9 AS new_exit, column10 AS key_id, column11 AS key_token, column12 AS key_may_run_until FROM (VALUES (0,1800000000000000,1,0,0,'01900000-0000-7000-8000-000000000000','','',NULL,'01900000-0000-7000-8000-000000000000',2,1800000000000000),(0,1800000000000000,1,0,0,'01900000-0000-7000-8000-000000000000','','',NULL,'01900000-0000-7000-8000-000000000000',2,1800000000000000))) v WHERE cancel='' AND state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
+COMMIT;
+
+-- reap
+
+SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) LIMIT 2;
+BEGIN IMMEDIATE;
+SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) ORDER BY id;
+SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000),('job00001',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000) ON CONFLICT (name) DO UPDATE SET cursor_at=excluded.cursor_at, next_at=excluded.next_at, waiting_at=excluded.waiting_at, fence=excluded.fence, busy_until=excluded.busy_until;
+UPDATE lockstep_triggers
+		SET outcome='lost', result='lost',
+			reason=CASE WHEN reason_code='forced' THEN CONCAT(reason, '; the session of replica r expired while it had the task') ELSE 'the session of replica r expired while it had the task' END,
+			reason_code=CASE WHEN reason_code='forced' AND 'replica_died'='' THEN reason_code ELSE 'replica_died' END, finished_at=1800000000000000
+	 WHERE COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (VALUES ('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
+INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			'lost', failures+0, losses+1, 'the session of replica r expired while it had the task', 'replica_died', '', NULL, 1800000000000000, 1800000000000000
+		FROM lockstep_tasks WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000));
+DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000));
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
+INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',1,1800000000000000,1800000000000000),('job','job00001',1,1800000000000000,1800000000000000) ON CONFLICT (kind, name) DO UPDATE SET failing=excluded.failing, last_success_at=excluded.last_success_at, last_end_at=excluded.last_end_at;
+INSERT INTO lockstep_events (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at) VALUES ('01900000-0000-7000-8000-000000000000','lost','job00000','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000),('01900000-0000-7000-8000-000000000000','lost','job00001','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000);
+COMMIT;
+
+-- sweep
+
+BEGIN IMMEDIATE;
+SELECT name FROM lockstep_jobs WHERE hash='' AND EXISTS
+		(SELECT 1 FROM lockstep_tasks INDEXED BY lockstep_tasks_job WHERE job=lockstep_jobs.name AND state+0<2) ORDER BY name LIMIT 2;
+COMMIT;
+BEGIN IMMEDIATE;
+SELECT job, at, seq FROM lockstep_triggers WHERE at<1800000000000000 AND until_at<1800000000000000 AND decided_at<1800000000000000 AND finished_at<1800000000000000 AND outcome<>'' ORDER BY at LIMIT 2;
+COMMIT;
+BEGIN IMMEDIATE;
+SELECT id FROM lockstep_audit WHERE at<1800000000000000 ORDER BY at LIMIT 2;
+COMMIT;
+BEGIN IMMEDIATE;
+SELECT id FROM lockstep_done WHERE state='succeeded' AND finished_at<1800000000000000 ORDER BY finished_at LIMIT 2;
+DELETE FROM lockstep_done AS t WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE FROM lockstep_attempts AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE FROM lockstep_outputs AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE FROM lockstep_idempotency AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+COMMIT;
+BEGIN IMMEDIATE;
+SELECT id FROM lockstep_done WHERE state='failed' AND finished_at<1800000000000000 ORDER BY finished_at LIMIT 2;
+COMMIT;
+BEGIN IMMEDIATE;
+SELECT id FROM lockstep_done WHERE state='lost' AND finished_at<1800000000000000 ORDER BY finished_at LIMIT 2;
+DELETE FROM lockstep_done AS t WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE FROM lockstep_attempts AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE FROM lockstep_outputs AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE FROM lockstep_idempotency AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+COMMIT;
+BEGIN IMMEDIATE;
+SELECT id FROM lockstep_done WHERE state='cancelled' AND finished_at<1800000000000000 ORDER BY finished_at LIMIT 2;
+COMMIT;
+BEGIN IMMEDIATE;
+SELECT task_id, attempt FROM lockstep_outputs WHERE created_at<1800000000000000 ORDER BY created_at LIMIT 2;
+DELETE FROM lockstep_outputs AS t WHERE (task_id, attempt) IN (VALUES ('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
+COMMIT;
+BEGIN IMMEDIATE;
+SELECT id FROM lockstep_sessions WHERE dead=1 AND seen_at<1800000000000000 AND id NOT IN (SELECT session_id FROM lockstep_tasks WHERE state=2) LIMIT 2;
+COMMIT;
