@@ -60,19 +60,20 @@ func List[T any](values []T) (text string, args []any) {
 	return "(" + Marks(len(args)) + ")", args
 }
 
-// padded is how many elements a list of n is filled up to: a power of two, and many are a multiple of maxPad.
+// padded is how many elements a list of n is filled up to: a power of two, and for long lists, which cost by their length,
+// three lengths between it and the next one, too.
 func padded(n int) int {
-	if n >= maxPad {
-		return (n + maxPad - 1) / maxPad * maxPad
+	const short = 32
+	next := 1
+	for next < n {
+		next *= 2
 	}
-	size := 1
-	for size < n {
-		size *= 2
+	if next <= short {
+		return next
 	}
-	return size
+	step := next / 8
+	return (n + step - 1) / step * step
 }
-
-const maxPad = 512
 
 var slot = regexp.MustCompile(`\{in ([^}]*)\}|\{(int|name|text) (\w+)\}|\{each\}|\?|\sWHERE\s`)
 

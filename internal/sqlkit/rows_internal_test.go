@@ -62,12 +62,12 @@ func TestStatementsForManyRows(t *testing.T) {
 	db := New(nil, MySQL{}, "t_", []string{"a"})
 	for n := 1; n <= 600; n++ {
 		text, args, err := db.forRows("DELETE FROM {a} WHERE {in name id}", Rows(make([]int, n), func(int) []any { return []any{"x"} }), nil)
-		if texts[text] = true; err != nil || strings.Count(text, "?") != len(args) || len(args) < n || len(args) > max(2*n, n+maxPad) {
+		if texts[text] = true; err != nil || strings.Count(text, "?") != len(args) || len(args) < n || len(args) > max(32, n+n/4) {
 			t.Fatalf("%d rows: %d parameters for %d question marks: %v", n, len(args), strings.Count(text, "?"), err)
 		}
 	}
-	if len(texts) != 11 {
-		t.Errorf("%d texts, want 1, 2, 4 … 512, 1024", len(texts))
+	if len(texts) != 23 {
+		t.Errorf("%d texts, want 1, 2, 4 … 32, 40, 48, 56, 64, 80 … 512, 640", len(texts))
 	}
 }
 
