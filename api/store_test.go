@@ -1,7 +1,10 @@
+//go:build !fuzz
+
+// .ci/fuzz leaves this file out: go test -fuzz compiles all that a test links once more, and SQLite takes longer than the inputs.
+
 package api
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -43,14 +46,6 @@ func overSQLite(t *testing.T) (http.Handler, *backend) {
 	}
 	b := newBackend()
 	return New(Backend{Store: s, Replica: b}, Options{}), b
-}
-
-func decode[T any](t *testing.T, text string) (v T) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return v
 }
 
 type page struct {
