@@ -86,16 +86,20 @@ type dialect struct {
 	table string // statement that makes the audit's
 	now   string // µs since 1970
 	text  string // a column of bytes as text; %s
+	// snapshot is the statements that begin a transaction whose reads see one moment.
+	snapshot []string
 }
 
 var dialects = map[string]dialect{
 	"mysql": {
 		table: "CREATE TABLE " + auditTable + " (seq BIGINT AUTO_INCREMENT PRIMARY KEY, at BIGINT NOT NULL, name VARCHAR(16) NOT NULL, was MEDIUMTEXT, became MEDIUMTEXT) ENGINE=InnoDB CHARACTER SET utf8mb4",
 		now:   "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)", text: "CONVERT(%s USING utf8mb4)",
+		snapshot: []string{"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT"},
 	},
 	"sqlite": {
 		table: "CREATE TABLE " + auditTable + " (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, name TEXT NOT NULL, was TEXT, became TEXT)",
 		now:   "CAST(unixepoch('subsec') * 1000000 AS INTEGER)", text: "CAST(%s AS TEXT)",
+		snapshot: []string{"BEGIN", "SELECT 1 FROM sqlite_schema LIMIT 1"}, // the first read begins it
 	},
 }
 
@@ -146,41 +150,39 @@ func (a *Arena) installAudit(ctx context.Context) error {
 
 // exportAudit writes audit.jsonl, but for the removal of rows that were older than their retention.
 // It returns those rows.
-func (a *Arena) exportAudit(ctx context.Context) (swept map[string][]history.Row, err error) {
+func (a *Arena) exportAudit(ctx context.Context, db *sql.Conn) (swept map[string][]history.Row, err error) {
+	log, err := history.OpenLog[history.Change](a.Dir, history.AuditFile)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	rows, err := db.QueryContext(ctx, "SELECT seq, at, name, was, became FROM "+auditTable+" ORDER BY seq")
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	defer rows.Close()
 	swept = map[string][]history.Row{}
-	return swept, a.database(func(db *sql.DB, _ dialect) error {
-		log, err := history.OpenLog[history.Change](a.Dir, history.AuditFile)
-		if err != nil {
-			return err
+	for rows.Next() {
+		var c history.Change
+		var was, became []byte
+		if err := rows.Scan(&c.Seq, &c.At, &c.Table, &was, &became); err != nil {
+			return nil, fmt.Errorf("audit: %w", err)
 		}
-		defer log.Close()
-		rows, err := db.QueryContext(ctx, "SELECT seq, at, name, was, became FROM "+auditTable+" ORDER BY seq")
-		if err != nil {
-			return fmt.Errorf("audit: %w", err)
+		if c.Before, err = rowOf(was); err != nil {
+			return nil, err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var c history.Change
-			var was, became []byte
-			if err := rows.Scan(&c.Seq, &c.At, &c.Table, &was, &became); err != nil {
-				return fmt.Errorf("audit: %w", err)
-			}
-			if c.Before, err = rowOf(was); err != nil {
-				return err
-			}
-			if c.After, err = rowOf(became); err != nil {
-				return err
-			}
-			if a.outlived(c) {
-				swept[c.Table] = append(swept[c.Table], *c.Before)
-				continue
-			}
-			if err := log.Add(c); err != nil {
-				return err
-			}
+		if c.After, err = rowOf(became); err != nil {
+			return nil, err
 		}
-		return rows.Err()
-	})
+		if a.outlived(c) {
+			swept[c.Table] = append(swept[c.Table], *c.Before)
+			continue
+		}
+		if err := log.Add(c); err != nil {
+			return nil, err
+		}
+	}
+	return swept, rows.Err()
 }
 
 // outlived reports whether c removes a row that was older than its retention. Earlier attempts, outputs and

@@ -31,6 +31,23 @@ func (a *Arena) database(use func(*sql.DB, dialect) error) error {
 	return use(db, dialects[driver])
 }
 
+// snapshot is database for reads that see one moment, however long they take: replicas go on, and sweep.
+func (a *Arena) snapshot(ctx context.Context, use func(*sql.Conn, dialect) error) error {
+	return a.database(func(db *sql.DB, d dialect) error {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close() // which ends the transaction: db is closed with it
+		for _, s := range d.snapshot {
+			if _, err := conn.ExecContext(ctx, s); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+		return use(conn, d)
+	})
+}
+
 // unfinished counts what has not ended: tasks, and rows of the ledger. A retry that was delayed while the
 // database's clock was ahead waits until that time has come, and does not count.
 func (a *Arena) unfinished(ctx context.Context) (n int, err error) {

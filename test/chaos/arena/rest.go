@@ -4,6 +4,7 @@ package arena
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -80,13 +81,15 @@ func (a *Arena) Settle(ctx context.Context, before Inventory) ([]history.Leftove
 	}
 }
 
-// Export writes audit.jsonl and final.json.
+// Export writes audit.jsonl and final.json, of one moment: a row that is swept meanwhile would be in neither of them.
 func (a *Arena) Export(ctx context.Context) error {
-	swept, err := a.exportAudit(ctx)
-	if err != nil {
-		return err
-	}
-	return a.exportFinal(ctx, swept)
+	return a.snapshot(ctx, func(db *sql.Conn, d dialect) error {
+		swept, err := a.exportAudit(ctx, db)
+		if err != nil {
+			return err
+		}
+		return a.exportFinal(ctx, db, d, swept)
+	})
 }
 
 // Drain stops every replica as an operator does, one after the other.
