@@ -60,7 +60,7 @@ type Metrics struct {
 	watched atomic.Pointer[watched] // what Run was given
 	page    atomic.Pointer[page]    // what was read last; nil: nothing yet
 	scraped atomic.Int64            // of the last scrape, in Unix nanoseconds
-	nudge   chan struct{}           // there is a scrape
+	wakeup  chan struct{}           // there is a scrape
 	handler http.Handler
 	expiry  func() time.Time // of a server's certificate; nil: there is none
 	*counters
@@ -75,7 +75,7 @@ type watched struct {
 // New returns the Metrics of a replica, and of st if that is not nil. It calls nothing.
 func New(st Store, o Options) *Metrics {
 	o.Refresh = max(cmp.Or(o.Refresh, 15*time.Second), time.Second)
-	m := &Metrics{opt: o, nudge: make(chan struct{}, 1), counters: newCounters()}
+	m := &Metrics{opt: o, wakeup: make(chan struct{}, 1), counters: newCounters()}
 	if !nilcheck.IsNil(st) {
 		m.store = st.Sides().API
 	}

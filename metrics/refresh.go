@@ -95,7 +95,7 @@ func (m *Metrics) pause(ctx context.Context, d time.Duration) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-m.nudge:
+		case <-m.wakeup:
 		}
 	}
 	return ctx.Err() == nil
@@ -105,7 +105,7 @@ func (m *Metrics) pause(ctx context.Context, d time.Duration) bool {
 func (m *Metrics) noteScrape() {
 	m.scraped.Store(time.Now().UnixNano())
 	select {
-	case m.nudge <- struct{}{}:
+	case m.wakeup <- struct{}{}:
 	default:
 	}
 }

@@ -80,13 +80,13 @@ func TestDrainStopsWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// deaf is a command that ignores SIGTERM, and writes its number and the signal to files.
-type deaf struct {
+// unresponsive is a command that ignores SIGTERM, and writes its number and the signal to files.
+type unresponsive struct {
 	jobs.Handler
 	dir string
 }
 
-func newDeaf(t *testing.T, grace time.Duration) deaf {
+func newUnresponsive(t *testing.T, grace time.Duration) unresponsive {
 	t.Helper()
 	dir := t.TempDir()
 	h, err := exechandler.New(exechandler.Command{
@@ -96,7 +96,7 @@ func newDeaf(t *testing.T, grace time.Duration) deaf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := deaf{h, dir}
+	d := unresponsive{h, dir}
 	t.Cleanup(func() {
 		if d.alive(t) {
 			t.Error("the process is still there")
@@ -106,14 +106,14 @@ func newDeaf(t *testing.T, grace time.Duration) deaf {
 	return d
 }
 
-func (d deaf) end(t *testing.T) { _ = d.process(t).Kill() }
+func (d unresponsive) end(t *testing.T) { _ = d.process(t).Kill() }
 
-func (d deaf) wrote(name string) bool {
+func (d unresponsive) wrote(name string) bool {
 	_, err := os.Stat(filepath.Join(d.dir, name))
 	return err == nil
 }
 
-func (d deaf) process(t *testing.T) *os.Process {
+func (d unresponsive) process(t *testing.T) *os.Process {
 	text, err := os.ReadFile(filepath.Join(d.dir, "pid"))
 	pid, notNumber := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err = errors.Join(err, notNumber); err != nil {
@@ -126,7 +126,7 @@ func (d deaf) process(t *testing.T) *os.Process {
 	return p
 }
 
-func (d deaf) alive(t *testing.T) bool {
+func (d unresponsive) alive(t *testing.T) bool {
 	return d.wrote("pid") && d.process(t).Signal(syscall.Signal(0)) == nil
 }
 
@@ -137,7 +137,7 @@ func TestDrainGivesACommandItsOwnGracePeriod(t *testing.T) {
 			t.Parallel()
 			st := sqlite(t).open(t)
 			const grace = 3 * time.Second
-			h := newDeaf(t, grace)
+			h := newUnresponsive(t, grace)
 			set := pool(jobs.Wrap(h.Handler, around), func(p *jobs.Pool) { p.OnLost = jobs.LostFails })
 			r := start(t, st, nil, set, scheduler.Options{ID: "a", DrainTimeout: 50 * time.Millisecond, StopGrace: 100 * time.Millisecond})
 			id := enqueue(t, st, r, 1)[0]
@@ -191,7 +191,7 @@ func (s claims) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, erro
 func TestHaltDoesNotWaitForTheStore(t *testing.T) {
 	t.Parallel()
 	st := sqlite(t).open(t)
-	h := newDeaf(t, time.Hour)
+	h := newUnresponsive(t, time.Hour)
 	var hangs, waiting atomic.Bool
 	slow := claims{st.Sides().Replica, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 		if hangs.Load() {
@@ -223,18 +223,18 @@ func TestHaltEndsWorkAtOnce(t *testing.T) {
 	const long = time.Hour
 	for moment, c := range map[string]struct {
 		drainTimeout, timeout time.Duration
-		before                func(t *testing.T, r *replica, h deaf)
+		before                func(t *testing.T, r *replica, h unresponsive)
 		reason                string
 	}{
-		"at work": {long, long, func(*testing.T, *replica, deaf) {}, "drained"},
-		"after a timeout": {long, time.Second, func(t *testing.T, _ *replica, h deaf) {
+		"at work": {long, long, func(*testing.T, *replica, unresponsive) {}, "drained"},
+		"after a timeout": {long, time.Second, func(t *testing.T, _ *replica, h unresponsive) {
 			await.Until(t, "it is asked to end", func() bool { return h.wrote("asked") })
 		}, "timeout"},
-		"within the drain timeout": {long, long, func(t *testing.T, r *replica, _ deaf) {
+		"within the drain timeout": {long, long, func(t *testing.T, r *replica, _ unresponsive) {
 			r.stop()
 			await.Until(t, "it drains", func() bool { h := r.Health(); return !h[len(h)-1].Ready })
 		}, "drained"},
-		"within the grace period": {50 * time.Millisecond, long, func(t *testing.T, r *replica, h deaf) {
+		"within the grace period": {50 * time.Millisecond, long, func(t *testing.T, r *replica, h unresponsive) {
 			r.stop()
 			await.Until(t, "it is asked to end", func() bool { return h.wrote("asked") })
 		}, "drained"},
@@ -242,7 +242,7 @@ func TestHaltEndsWorkAtOnce(t *testing.T) {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
 			st := sqlite(t).open(t)
-			h := newDeaf(t, long)
+			h := newUnresponsive(t, long)
 			set := pool(h.Handler, func(p *jobs.Pool) { p.Timeout = c.timeout })
 			r := start(t, st, nil, set, scheduler.Options{ID: "a", DrainTimeout: c.drainTimeout})
 			id := enqueue(t, st, r, 1)[0]

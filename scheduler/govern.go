@@ -32,7 +32,7 @@ func (s *Scheduler) govern(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.nudgeGovern:
+		case <-s.wakeGovern:
 			wait = governAgain
 		case <-again.C:
 		}
@@ -40,7 +40,7 @@ func (s *Scheduler) govern(ctx context.Context) {
 		if err != nil {
 			s.members.StoreFailed(err)
 			if wake.Wait(ctx, time.Second, nil) {
-				wake.Send(s.nudgeGovern)
+				wake.Send(s.wakeGovern)
 			}
 			continue
 		}

@@ -69,7 +69,7 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { defer close(ended); s.govern(ctx) }()
-				wake.Send(s.nudgeGovern)
+				wake.Send(s.wakeGovern)
 				time.Sleep(70 * time.Second)
 				if got := st.when(); !slices.Equal(got, c.asked) {
 					t.Errorf("asked after %v s, want %v", got, c.asked)
@@ -122,7 +122,7 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.govern(ctx) }()
-		wake.Send(s.nudgeGovern)
+		wake.Send(s.wakeGovern)
 		for n, step := range steps {
 			synctest.Wait()
 			if got := len(st.when()); got != n+1 {
@@ -205,7 +205,7 @@ func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 			s.triggers.LeaveJobs([]string{"x"})
 			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer stop()
-			wake.Send(s.nudgeGovern)
+			wake.Send(s.wakeGovern)
 			s.govern(ctx)
 			if read := len(st.read) == 1 && slices.Equal(st.read[0], s.triggers.Owned()) && len(st.read[0]) < ledger.Stripes; read == away || len(st.read) > 1 {
 				t.Errorf("away: %t; read the due times of %v", away, st.read)

@@ -85,10 +85,10 @@ func TestWhatFollowsFromMembership(t *testing.T) {
 		if n := len(s.triggers.Owned()); n == 0 || n == ledger.Stripes {
 			t.Errorf("of the stripes %d are its own", n)
 		}
-		if len(s.nudgeGovern) != 1 {
-			t.Errorf("peers have come: asks who governs: %d", len(s.nudgeGovern))
+		if len(s.wakeGovern) != 1 {
+			t.Errorf("peers have come: asks who governs: %d", len(s.wakeGovern))
 		}
-		<-s.nudgeGovern
+		<-s.wakeGovern
 
 		_, start := s.work.Reserve(nil)
 		start(t.Context(), ledger.Decided{Started: []ledger.Started{
@@ -103,8 +103,8 @@ func TestWhatFollowsFromMembership(t *testing.T) {
 		st.dead = true
 		run(4*time.Second, s.members.Keep)
 		run(time.Second, s.work.Keep)
-		if len(told) != 1 || len(s.nudgeGovern) != 1 {
-			t.Errorf("the session expired: attempts that are told to stop: %d; asks who governs: %d", len(told), len(s.nudgeGovern))
+		if len(told) != 1 || len(s.wakeGovern) != 1 {
+			t.Errorf("the session expired: attempts that are told to stop: %d; asks who governs: %d", len(told), len(s.wakeGovern))
 		}
 		st.reaped = nil
 		run(20*time.Second, s.members.Keep, s.members.Watch, func(ctx context.Context) {

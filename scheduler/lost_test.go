@@ -61,12 +61,12 @@ func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
 	st := db.open(t)
-	deaf := make(chan struct{})
+	ignored := make(chan struct{})
 	began := make(chan string, 10)
 	h := does(func(ctx context.Context, task jobs.Task, _ io.Writer) error {
 		began <- task.Replica
 		if task.Replica == "a" {
-			<-deaf // a handler that ignores its context
+			<-ignored // a handler that ignores its context
 			return errors.New("the result of the stale hand")
 		}
 		return nil
@@ -89,7 +89,7 @@ func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
 	if got := ended(t, st, id); got.State != jobs.StateSucceeded || got.Replica != "b" || got.Lost != 1 {
 		t.Errorf("%+v, want it done by b after one loss", got)
 	}
-	close(deaf)
+	close(ignored)
 	cut.cut.Store(false)
 	await.Until(t, "it joins again", func() bool {
 		peers, err := st.Sides().Replica.Peers(t.Context())

@@ -21,12 +21,12 @@ const (
 // notify makes tasks of the events that have a notification, whichever replica wrote them, until ctx is done. The tasks are
 // executed like all others.
 //
-//  1. wait notifyEvery, or until nudged
+//  1. wait notifyEvery, or until woken
 //  2. route a batch of events, the oldest first: each becomes a task, is dropped, or is left
 //  3. if tasks were made, wake the feeder of their pool
 //  4. after notifyPause, route the next batch, while there are more events; after an error begin again
 func (s *Scheduler) notify(ctx context.Context) {
-	for wake.Wait(ctx, notifyEvery, s.nudgeNotify) {
+	for wake.Wait(ctx, notifyEvery, s.wakeNotify) {
 		for after, more := "", true; more; {
 			cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			done, err := s.store.Notify(cctx, ledger.Notify{After: after, Limit: notifyBatch, Route: s.plan.Route})

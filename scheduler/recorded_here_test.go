@@ -14,7 +14,7 @@ func TestWhatIsToldOfARecordedResult(t *testing.T) {
 	} {
 		s := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
 		s.recordedHere("j", state)
-		if told := len(s.nudgeNotify) > 0; told != want {
+		if told := len(s.wakeNotify) > 0; told != want {
 			t.Errorf("%s: events are looked at now: %t", state, told)
 		}
 	}

@@ -40,8 +40,8 @@ type Scheduler struct {
 	triggers *triggers.Triggers
 
 	foreignPools atomic.Pointer[[]string] // which work of pools is left to others, for messages
-	nudgeGovern  chan struct{}            // look which configuration governs now
-	nudgeNotify  chan struct{}            // look at events now
+	wakeGovern   chan struct{}            // look which configuration governs now
+	wakeNotify   chan struct{}            // look at events now
 	ran          atomic.Bool              // Run was called
 }
 
@@ -76,7 +76,7 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 		return nil, err
 	}
 	fill(&o.LockService, lockService(lk))
-	s := &Scheduler{store: st, opt: o, plan: p, log: o.Logger, nudgeGovern: wake.Signal(), nudgeNotify: wake.Signal()}
+	s := &Scheduler{store: st, opt: o, plan: p, log: o.Logger, wakeGovern: wake.Signal(), wakeNotify: wake.Signal()}
 	s.foreignPools.Store(new([]string))
 	s.members = membership.New(st, membership.Options{
 		ID: o.ID, Version: o.Version, Address: o.Address, Workers: o.Workers, Labels: o.Labels, LockService: o.LockService,
@@ -86,13 +86,13 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 		Died:    func(session string) { s.work.SessionDied(session) },
 		Peers:   func(live []string) { s.triggers.Live(live) },
 		Expired: func() { s.work.Wake() },
-		Changed: func() { wake.Send(s.nudgeGovern) },
+		Changed: func() { wake.Send(s.wakeGovern) },
 	})
 	s.locks = s.members.LockService(lk, o.WhenDown == DownWait)
 	s.work = work.New(st, s.members, s.locks, p, work.Options{
 		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, StopGrace: o.StopGrace,
 		OutputLimit: o.OutputLimit, Logger: o.Logger, Observer: o.Observer,
-	}, work.Hooks{Recorded: s.recordedHere, Outdated: func() { wake.Send(s.nudgeGovern) }})
+	}, work.Hooks{Recorded: s.recordedHere, Outdated: func() { wake.Send(s.wakeGovern) }})
 	s.triggers = triggers.New(st, s.members, s.locks, p, s.work, triggers.Options{ID: o.ID, Logger: o.Logger, Observer: o.Observer})
 	return s, nil
 }
@@ -177,7 +177,7 @@ func (s *Scheduler) Wake(pools ...string) {
 	s.work.Wake(pools...)
 	if len(pools) == 0 {
 		s.triggers.Wake()
-		wake.Send(s.nudgeNotify)
+		wake.Send(s.wakeNotify)
 	}
 }
 
@@ -214,7 +214,7 @@ func StripeHolder(meta string) (replica, store string) { return triggers.StripeH
 func (s *Scheduler) recordedHere(job string, state jobs.State) {
 	s.triggers.Recorded(job, state)
 	if state == jobs.StateFailed || state == jobs.StateLost {
-		wake.Send(s.nudgeNotify)
+		wake.Send(s.wakeNotify)
 	}
 }
 

@@ -131,12 +131,12 @@ func (s *telling) Notify(_ context.Context, n ledger.Notify) (ledger.Notified, e
 // for new tasks.
 func TestHowEventsAreLookedAt(t *testing.T) {
 	for what, c := range map[string]struct {
-		answers []any
-		nudge   time.Duration
-		want    []string
-		up      bool
-		said    int
-		wakes   bool
+		answers   []any
+		wakeAfter time.Duration
+		want      []string
+		up        bool
+		said      int
+		wakes     bool
 	}{
 		"nothing": {nil, 0, []string{`1s after ""`, `2.1s after ""`, `3.2s after ""`}, true, 0, false},
 		"more than a batch": {
@@ -164,8 +164,8 @@ func TestHowEventsAreLookedAt(t *testing.T) {
 				}
 				s.members.SetLoaded()
 				trusting(s)
-				if c.nudge > 0 {
-					time.AfterFunc(c.nudge, func() { wake.Send(s.nudgeNotify) })
+				if c.wakeAfter > 0 {
+					time.AfterFunc(c.wakeAfter, func() { wake.Send(s.wakeNotify) })
 				}
 				ctx, stop := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 				defer stop()

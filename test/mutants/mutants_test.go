@@ -31,7 +31,7 @@ func names(t *testing.T, dir string) []string {
 func TestBranches(t *testing.T) {
 	for dir, want := range map[string][]string{
 		"scheduler/internal/work": {
-			"scheduler/internal/work/own.go Executor.ownRows GO without &&: !s.register.claimingSince(since)",
+			"scheduler/internal/work/own.go Executor.ownRows GO without &&: !e.register.claimingSince(since)",
 			"scheduler/internal/work/record.go recorder.take GO left out: r.room.Broadcast()",
 			"scheduler/internal/work/look.go feeder.scope GO without slices.Clone: slices.Clone(f.skipJobs)",
 			"scheduler/internal/work/execute.go Executor.start GO without context.WithoutCancel: context.WithoutCancel(ctx)",

@@ -17,7 +17,7 @@ const (
 
 // Watch watches the sessions of the peers, until ctx is done.
 //
-//  1. wait a second or less, or until nudged
+//  1. wait a second or less, or until woken
 //  2. read the peers, and pass on which are live (Hooks.Peers)
 //  3. expire each session whose heartbeat has not changed for its ttl
 //  4. if the peers or their configurations have changed, say so (Hooks.Changed)

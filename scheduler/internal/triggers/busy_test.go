@@ -29,7 +29,7 @@ func TestAnUntrustedSessionDecidesNothingMore(t *testing.T) {
 		trust := func(d time.Duration) { s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(d)}) }
 		trust(time.Hour)
 		decisions := 0
-		st.Store = deaf{st.Store}
+		st.Store = undecided{st.Store}
 		st.Then = func() { decisions++; trust(-time.Second) }
 		s.triggers.decide(t.Context(), []string{"a", "b", "c"})
 		if decisions != 1 {
@@ -42,9 +42,9 @@ func TestAnUntrustedSessionDecidesNothingMore(t *testing.T) {
 	})
 }
 
-// deaf is a store that decides nothing.
-type deaf struct{ ledger.Store }
+// undecided is a store that decides nothing.
+type undecided struct{ ledger.Store }
 
-func (deaf) Decide(context.Context, ledger.Decide) (ledger.Decided, error) {
+func (undecided) Decide(context.Context, ledger.Decide) (ledger.Decided, error) {
 	return ledger.Decided{}, nil
 }

@@ -25,23 +25,23 @@ const (
 //  2. take what is left: jobs whose rows another transaction held, and those beyond decideRows
 //  3. decide these in the same way, until none is left
 //  4. if no work may begin meanwhile, look at what is left afterFailure later
-func (s *Triggers) decide(ctx context.Context, names []string) {
+func (t *Triggers) decide(ctx context.Context, names []string) {
 	for {
-		_, names = s.decideFree(ctx, names, false)
+		_, names = t.decideFree(ctx, names, false)
 		if len(names) == 0 {
 			return
 		}
-		if ctx.Err() != nil || !s.work.MayBegin() || s.locks.Blocks() {
-			s.lookAgain(names)
+		if ctx.Err() != nil || !t.work.MayBegin() || t.locks.Blocks() {
+			t.lookAgain(names)
 			return
 		}
 	}
 }
 
-func (s *Triggers) lookAgain(names []string) {
-	at := s.clock.Now().Add(afterFailure)
+func (t *Triggers) lookAgain(names []string) {
+	at := t.clock.Now().Add(afterFailure)
 	for _, name := range names {
-		s.upcoming.set(name, at, true) // a due time may wait for the slot
+		t.upcoming.set(name, at, true) // a due time may wait for the slot
 	}
 }
 
@@ -53,20 +53,20 @@ type next struct {
 
 // decideFree runs one transaction, and returns how many rows it wrote. Nothing was decided about the rest: another
 // transaction held the rows of those jobs or, with overdue, had decided what was due, or the transaction was full.
-func (s *Triggers) decideFree(ctx context.Context, names []string, overdue bool) (rows int, rest []string) {
+func (t *Triggers) decideFree(ctx context.Context, names []string, overdue bool) (rows int, rest []string) {
 	// A drain does not cancel it: what was decided must be started or handed back.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	defer s.upcoming.begin()()
-	may, start := s.work.Reserve(names)
-	asked := s.foreign.asked()
+	defer t.upcoming.begin()()
+	may, start := t.work.Reserve(names)
+	asked := t.foreign.asked()
 	ids := taskIDs{}
 	var nexts map[string]next
 	var foreign []string
-	request := s.request(names, may)
+	request := t.request(names, may)
 	request.Overdue, request.Guard = overdue, request.Guard && !overdue // overdue jobs are decided with or without the lock
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
-		d := s.rules(now, ids.get)
+		d := t.rules(now, ids.get)
 		nexts, rest, foreign = make(map[string]next, len(states)), nil, nil
 		var decisions []ledger.Decision
 		opened := 0
@@ -83,29 +83,29 @@ func (s *Triggers) decideFree(ctx context.Context, names []string, overdue bool)
 			}
 			nexts[state.Name] = next{dec.NextAt, !dec.Waiting.IsZero()}
 			if dec.Cursor.IsZero() {
-				nexts[state.Name] = next{at: s.plan.Jobs[state.Name].Next(state.Cursor)}
+				nexts[state.Name] = next{at: t.plan.Jobs[state.Name].Next(state.Cursor)}
 				continue
 			}
 			decisions = append(decisions, dec)
 		}
 		return decisions
 	}
-	decided, err := s.write(ctx, request, start)
+	decided, err := t.write(ctx, request, start)
 	if err != nil {
-		s.lookAgain(names)
+		t.lookAgain(names)
 		return 0, nil
 	}
 	for _, name := range foreign {
-		if s.foreign.add(asked, name) {
-			s.log.Warn("the job differs from another replica's newer configuration, and is left to that replica; restart the replica with the older file", "job", name)
+		if t.foreign.add(asked, name) {
+			t.log.Warn("the job differs from another replica's newer configuration, and is left to that replica; restart the replica with the older file", "job", name)
 		}
 	}
-	soonest := s.clock.Now().Add(lookLeast)
+	soonest := t.clock.Now().Add(lookLeast)
 	for name, n := range nexts {
 		if !n.at.IsZero() && n.at.Before(soonest) {
 			n.at = soonest
 		}
-		s.upcoming.set(name, n.at, n.waits)
+		t.upcoming.set(name, n.at, n.waits)
 	}
 	for _, dec := range decided.Decisions {
 		rows += len(dec.Triggers)
@@ -114,34 +114,34 @@ func (s *Triggers) decideFree(ctx context.Context, names []string, overdue bool)
 }
 
 // write has the store decide, and starts what became running on the reserved workers.
-func (s *Triggers) write(ctx context.Context, request ledger.Decide, start func(context.Context, ledger.Decided)) (ledger.Decided, error) {
-	decided, err := s.store.Decide(ctx, request)
+func (t *Triggers) write(ctx context.Context, request ledger.Decide, start func(context.Context, ledger.Decided)) (ledger.Decided, error) {
+	decided, err := t.store.Decide(ctx, request)
 	if err != nil {
-		s.member.StoreFailed(err)
+		t.member.StoreFailed(err)
 		start(ctx, ledger.Decided{})
 		return ledger.Decided{}, err
 	}
 	start(ctx, decided)
-	s.logDecisions(decided)
+	t.logDecisions(decided)
 	return decided, nil
 }
 
 // request is what all deciding transactions of this replica have in common.
-func (s *Triggers) request(names []string, may ledger.Admission) ledger.Decide {
+func (t *Triggers) request(names []string, may ledger.Admission) ledger.Decide {
 	return ledger.Decide{
-		Admission: may, Jobs: names, Guard: !s.locks.Used(), Now: s.clock.Check,
+		Admission: may, Jobs: names, Guard: !t.locks.Used(), Now: t.clock.Check,
 	}
 }
 
-func (s *Triggers) logDecisions(decided ledger.Decided) {
+func (t *Triggers) logDecisions(decided ledger.Decided) {
 	for _, dec := range decided.Decisions {
 		for _, o := range dec.Triggers {
-			t := o.Trigger
-			if t.Job != "" {
-				s.metrics.Decided(t)
+			trigger := o.Trigger
+			if trigger.Job != "" {
+				t.metrics.Decided(trigger)
 			}
-			if t.Outcome != "" {
-				s.log.Info("trigger", "job", t.Job, "at", t.At, "outcome", t.Outcome, "count", t.Count, "reason", t.Reason)
+			if trigger.Outcome != "" {
+				t.log.Info("trigger", "job", trigger.Job, "at", trigger.At, "outcome", trigger.Outcome, "count", trigger.Count, "reason", trigger.Reason)
 			}
 		}
 	}

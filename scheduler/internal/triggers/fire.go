@@ -27,28 +27,28 @@ const (
 //  2. while no work may begin, wait again
 //  3. decide what is due in the own stripes
 //  4. each overdueEvery, decide what is overdue in any stripe
-func (s *Triggers) fire(ctx context.Context) {
+func (t *Triggers) fire(ctx context.Context) {
 	var looked time.Time
 	for ctx.Err() == nil {
 		wait := overdueEvery - time.Since(looked)
-		if at, ok := s.upcoming.next(); ok {
-			wait = min(wait, at.Sub(s.clock.Now()))
+		if at, ok := t.upcoming.next(); ok {
+			wait = min(wait, at.Sub(t.clock.Now()))
 		}
-		if wait > 0 && !wake.Wait(ctx, wait, s.nudgeFire) {
+		if wait > 0 && !wake.Wait(ctx, wait, t.wakeFire) {
 			return
 		}
-		if !s.work.MayBegin() || s.locks.Blocks() {
-			if !wake.Wait(ctx, overdueEvery, s.nudgeFire) {
+		if !t.work.MayBegin() || t.locks.Blocks() {
+			if !wake.Wait(ctx, overdueEvery, t.wakeFire) {
 				return
 			}
 			continue
 		}
-		if names := s.dueHere(); len(names) > 0 {
-			s.decide(ctx, names)
+		if names := t.dueHere(); len(names) > 0 {
+			t.decide(ctx, names)
 		}
 		if time.Since(looked) >= overdueEvery {
 			looked = time.Now()
-			if s.overdue(ctx) {
+			if t.overdue(ctx) {
 				looked = time.Time{}
 			}
 		}
@@ -57,13 +57,13 @@ func (s *Triggers) fire(ctx context.Context) {
 
 // dueHere is what is due of the own stripes. Due times of other stripes are forgotten; such a stripe may become an own
 // one before the stripes are balanced next.
-func (s *Triggers) dueHere() []string {
-	mine := s.Owned()
-	return s.upcoming.take(s.clock.Now(), decideBatch, func(job string) bool {
-		stripe := s.plan.Jobs[job].Stripe
+func (t *Triggers) dueHere() []string {
+	mine := t.Owned()
+	return t.upcoming.take(t.clock.Now(), decideBatch, func(job string) bool {
+		stripe := t.plan.Jobs[job].Stripe
 		_, ok := slices.BinarySearch(mine, stripe)
 		if !ok {
-			s.stripes.forget(stripe)
+			t.stripes.forget(stripe)
 		}
 		return ok
 	})
@@ -72,17 +72,17 @@ func (s *Triggers) dueHere() []string {
 // overdue decides what has been due for longer than overdueAfter, in every stripe. The replica that ranks next
 // for a stripe decides first, the others a little later; each takes a few jobs at random, and goes on while
 // it finds some. So an owner with much work is helped, not blocked.
-func (s *Triggers) overdue(ctx context.Context) (again bool) {
-	now := s.clock.Now()
-	limit := decideBatch + s.foreign.count() // all of these may come before the others
-	rows, err := s.store.Overdue(ctx, now.Add(-overdueAfter), limit)
+func (t *Triggers) overdue(ctx context.Context) (again bool) {
+	now := t.clock.Now()
+	limit := decideBatch + t.foreign.count() // all of these may come before the others
+	rows, err := t.store.Overdue(ctx, now.Add(-overdueAfter), limit)
 	if err != nil {
-		s.member.StoreFailed(err)
+		t.member.StoreFailed(err)
 		return false
 	}
 	var names []string
 	for _, u := range rows {
-		if j, known := s.plan.Jobs[u.Job]; known && !s.foreign.has(u.Job) && now.Sub(u.NextAt) >= s.patience(j.Stripe) {
+		if j, known := t.plan.Jobs[u.Job]; known && !t.foreign.has(u.Job) && now.Sub(u.NextAt) >= t.patience(j.Stripe) {
 			names = append(names, u.Job)
 		}
 	}
@@ -94,7 +94,7 @@ func (s *Triggers) overdue(ctx context.Context) (again bool) {
 	for size := helpBatch; len(names) > 0; {
 		batch := names[:min(len(names), size)]
 		names = names[len(batch):]
-		written, busy := s.decideFree(ctx, batch, true)
+		written, busy := t.decideFree(ctx, batch, true)
 		again = again || len(busy) > 0 // to ask whether they are still due is cheap
 		switch {
 		case written == 0:
@@ -107,9 +107,9 @@ func (s *Triggers) overdue(ctx context.Context) (again bool) {
 }
 
 // patience is how long this replica leaves due times of a stripe to the replicas that rank before it.
-func (s *Triggers) patience(stripe int) time.Duration {
-	s.stripes.mu.Lock()
-	live := s.stripes.live
-	s.stripes.mu.Unlock()
-	return overdueAfter * time.Duration(min(rank(s.replica, stripe, live), 2))
+func (t *Triggers) patience(stripe int) time.Duration {
+	t.stripes.mu.Lock()
+	live := t.stripes.live
+	t.stripes.mu.Unlock()
+	return overdueAfter * time.Duration(min(rank(t.replica, stripe, live), 2))
 }

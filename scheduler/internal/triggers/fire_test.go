@@ -128,7 +128,7 @@ func TestADueTimeIsDecidedWhenItComes(t *testing.T) {
 		stop := fires(t, s)
 		time.Sleep(2250 * time.Millisecond)
 		s.triggers.upcoming.set("c", in(2300*time.Millisecond), false) // a moment after the look for overdue jobs
-		wake.Send(s.triggers.nudgeFire)
+		wake.Send(s.triggers.wakeFire)
 		time.Sleep(7750*time.Millisecond + time.Nanosecond)
 		stop()
 		want := []call{

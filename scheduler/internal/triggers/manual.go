@@ -14,24 +14,24 @@ import (
 )
 
 // RunJob runs a job now; see Scheduler.RunJob.
-func (s *Triggers) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
-	j, known := s.plan.Jobs[name]
+func (t *Triggers) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
+	j, known := t.plan.Jobs[name]
 	if !known {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 	}
 	var slot taken
 	forced := ""
-	decided, err := s.openOne(ctx, j, func(d rules, state ledger.JobState) (o ledger.Opening, free bool) {
-		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
+	decided, err := t.openOne(ctx, j, func(d rules, state ledger.JobState) (o ledger.Opening, free bool) {
+		trigger := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
 		state, forced = d.override(j, state, force)
 		if slot = d.slotTaken(j, state); slot.why != "" {
-			t.Count, t.Outcome, t.Reason, t.ReasonCode, t.Replica = 1, jobs.Skipped, slot.why, slot.code, s.replica
-			return ledger.Opening{Trigger: t}, false
+			trigger.Count, trigger.Outcome, trigger.Reason, trigger.ReasonCode, trigger.Replica = 1, jobs.Skipped, slot.why, slot.code, t.replica
+			return ledger.Opening{Trigger: trigger}, false
 		}
 		if forced != "" {
-			t.Reason, t.ReasonCode = forced, reason.Forced
+			trigger.Reason, trigger.ReasonCode = forced, reason.Forced
 		}
-		return d.open(j, t, 0), forced != ""
+		return d.open(j, trigger, 0), forced != ""
 	})
 	if err != nil {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w", name, err)
@@ -39,25 +39,25 @@ func (s *Triggers) RunJob(ctx context.Context, name, by, force string) (jobs.Tri
 	if len(decided.Decisions) == 0 || len(decided.Decisions[0].Triggers) == 0 {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w: another run has its row in the ledger; ask again", name, jobs.ErrConflict)
 	}
-	t := decided.Decisions[0].Triggers[0].Trigger
-	if t.Outcome == jobs.Skipped {
-		return t, jobs.Task{}, fmt.Errorf("job %q: %w", name, slot.refusal(name, "scheduler jobs run "+name, force))
+	trigger := decided.Decisions[0].Triggers[0].Trigger
+	if trigger.Outcome == jobs.Skipped {
+		return trigger, jobs.Task{}, fmt.Errorf("job %q: %w", name, slot.refusal(name, "scheduler jobs run "+name, force))
 	}
 	task := opened(decided)
-	s.sayForced(task, forced)
-	return t, task, nil
+	t.sayForced(task, forced)
+	return trigger, task, nil
 }
 
 // sayForced logs that a task of a job was started although a lost attempt may run.
-func (s *Triggers) sayForced(t jobs.Task, note string) {
+func (t *Triggers) sayForced(task jobs.Task, note string) {
 	if note != "" {
-		s.log.Warn("a run was forced although a lost attempt of the job may still run", "job", t.Job, "task", t.ID, "by", t.By, "reason", note)
+		t.log.Warn("a run was forced although a lost attempt of the job may still run", "job", task.Job, "task", task.ID, "by", task.By, "reason", note)
 	}
 }
 
 // Retry makes a new task of an ended one; see Scheduler.Retry.
-func (s *Triggers) Retry(ctx context.Context, id, by, force string) (jobs.Task, error) {
-	old, err := s.store.TaskRow(ctx, id)
+func (t *Triggers) Retry(ctx context.Context, id, by, force string) (jobs.Task, error) {
+	old, err := t.store.TaskRow(ctx, id)
 	if err != nil {
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
 	}
@@ -65,19 +65,19 @@ func (s *Triggers) Retry(ctx context.Context, id, by, force string) (jobs.Task, 
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w: it is %s", id, jobs.ErrConflict, old.State)
 	}
 	if old.Job == "" {
-		t, err := s.store.Retry(ctx, id, by, force != "")
+		task, err := t.store.Retry(ctx, id, by, force != "")
 		if err == nil {
-			s.work.Wake(t.Pool)
+			t.work.Wake(task.Pool)
 		}
-		return t, err
+		return task, err
 	}
-	j, known := s.plan.Jobs[old.Job]
+	j, known := t.plan.Jobs[old.Job]
 	if !known {
 		return jobs.Task{}, fmt.Errorf("retry task %s: job %q: %w", id, old.Job, jobs.ErrNotFound)
 	}
 	var slot taken
 	forced := ""
-	decided, err := s.openOne(ctx, j, func(d rules, state ledger.JobState) (o ledger.Opening, free bool) {
+	decided, err := t.openOne(ctx, j, func(d rules, state ledger.JobState) (o ledger.Opening, free bool) {
 		state, forced = d.override(j, state, force)
 		if slot = d.slotTaken(j, state); slot.why != "" {
 			return ledger.Opening{}, false
@@ -100,15 +100,15 @@ func (s *Triggers) Retry(ctx context.Context, id, by, force string) (jobs.Task, 
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, slot.refusal(j.Name, "scheduler tasks retry "+id, force))
 	}
 	task := opened(decided)
-	s.sayForced(task, forced)
+	t.sayForced(task, forced)
 	return task, nil
 }
 
 // openOne decides one job outside of its schedule and starts the task if it became running. An Opening
 // without a row and a task decides nothing; free is Decision.Free. jobs.ErrConflict: a newer configuration governs
 // the job.
-func (s *Triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
-	ses := s.member.Session()
+func (t *Triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
+	ses := t.member.Session()
 	if ses == nil {
 		return ledger.Decided{}, notNow("this replica has not joined the store; Run joins it, and Health says whether it has")
 	}
@@ -116,29 +116,29 @@ func (s *Triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 		return ledger.Decided{}, fmt.Errorf("%w: this replica's session could not be renewed", jobs.ErrUnavailable)
 	}
 	// A drain waits until what becomes running here has started, or is handed back.
-	release, ok := s.work.Hold()
+	release, ok := t.work.Hold()
 	if !ok {
 		return ledger.Decided{}, notNow("this replica is stopping and starts nothing more; ask another one")
 	}
 	defer release()
-	if s.locks.Blocks() {
+	if t.locks.Blocks() {
 		return ledger.Decided{}, notNow("the lock service is away, and lock.when_down is wait: nothing starts until it is back")
 	}
-	if !s.member.Loaded() {
+	if !t.member.Loaded() {
 		return ledger.Decided{}, notNow("this replica has not started yet: it loads its definitions, or waits for the first answer of its lock service; Health says when it has")
 	}
 	if err := ctx.Err(); err != nil {
 		return ledger.Decided{}, err
 	}
-	may, start := s.work.Reserve([]string{j.Name})
+	may, start := t.work.Reserve([]string{j.Name})
 	ids := taskIDs{}
-	request := s.request([]string{j.Name}, may)
+	request := t.request([]string{j.Name}, may)
 	governs := false
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		if governs = len(states) > 0 && states[0].Hash == j.Hash; !governs {
 			return nil
 		}
-		o, free := open(s.rules(now, ids.get), states[0])
+		o, free := open(t.rules(now, ids.get), states[0])
 		if o.Task == nil && o.Trigger.Job == "" {
 			return nil
 		}
@@ -147,7 +147,7 @@ func (s *Triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, le
 	// The end of the caller's context does not cancel it: what was opened must be started or handed back.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	decided, err := s.write(ctx, request, start)
+	decided, err := t.write(ctx, request, start)
 	switch {
 	case errors.Is(err, ledger.ErrClock), errors.Is(err, ledger.ErrSessionDead): // both pass
 		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)

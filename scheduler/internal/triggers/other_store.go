@@ -22,27 +22,27 @@ func StripeHolder(meta string) (replica, store string) {
 }
 
 // stripeMeta is the Meta of this replica's stripes. It is of balance alone.
-func (s *Triggers) stripeMeta(ctx context.Context) string {
-	if s.storeID == "" {
-		s.storeID, _ = s.store.Namespace(ctx) // the next call asks again
+func (t *Triggers) stripeMeta(ctx context.Context) string {
+	if t.storeID == "" {
+		t.storeID, _ = t.store.Namespace(ctx) // the next call asks again
 	}
-	if s.storeID == "" {
-		return s.replica
+	if t.storeID == "" {
+		return t.replica
 	}
-	return s.replica + ofStore + s.storeID
+	return t.replica + ofStore + t.storeID
 }
 
 // meetOtherStore logs once that a replica of another store holds a stripe's lock that this one asked for.
-func (s *Triggers) meetOtherStore(attempts []locks.Attempt) {
+func (t *Triggers) meetOtherStore(attempts []locks.Attempt) {
 	for _, a := range attempts {
-		if a.Holder == nil || s.metOtherStore || s.storeID == "" {
+		if a.Holder == nil || t.metOtherStore || t.storeID == "" {
 			continue
 		}
-		if replica, store := StripeHolder(a.Holder.Meta); store != "" && store != s.storeID {
-			s.metOtherStore = true
-			s.log.Warn("a replica of another store has locks of the same names, and what is due here waits up to a second for them: "+
+		if replica, store := StripeHolder(a.Holder.Meta); store != "" && store != t.storeID {
+			t.metOtherStore = true
+			t.log.Warn("a replica of another store has locks of the same names, and what is due here waits up to a second for them: "+
 				"give each store a namespace of its own (name in the file, locks.Options.Namespace in Go)",
-				"holder", replica, "its store", store, "store", s.storeID)
+				"holder", replica, "its store", store, "store", t.storeID)
 		}
 	}
 }

@@ -108,31 +108,31 @@ func (st *stripes) forget(stripes ...int) {
 }
 
 // balance takes these steps until ctx is done.
-func (s *Triggers) balance(ctx context.Context) {
-	for again := true; again; again = wake.Wait(ctx, s.member.WatchEvery(), s.nudgeBalance) {
-		if s.locks.Used() {
-			s.lockStripes(ctx)
+func (t *Triggers) balance(ctx context.Context) {
+	for again := true; again; again = wake.Wait(ctx, t.member.WatchEvery(), t.wakeBalance) {
+		if t.locks.Used() {
+			t.lockStripes(ctx)
 		}
-		if unread := s.stripes.unread(s.Owned()); len(unread) > 0 {
-			s.look(ctx, unread)
+		if unread := t.stripes.unread(t.Owned()); len(unread) > 0 {
+			t.look(ctx, unread)
 		}
 	}
 }
 
 // MeetLocks finds out whether the lock service answers before anything starts. A service that was not called yet counts
 // as there, unless nothing may start without it.
-func (s *Triggers) MeetLocks(ctx context.Context) {
-	s.locks.Meet()
-	if s.locks.Used() && s.locks.Required {
-		s.lockStripes(ctx)
+func (t *Triggers) MeetLocks(ctx context.Context) {
+	t.locks.Meet()
+	if t.locks.Used() && t.locks.Required {
+		t.lockStripes(ctx)
 	}
 }
 
 // lockStripes releases the stripes of others and tries for the own ones that are not held yet.
-func (s *Triggers) lockStripes(ctx context.Context) {
+func (t *Triggers) lockStripes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	st := s.stripes
+	st := t.stripes
 	st.mu.Lock()
 	mine := st.mine
 	var drop []*locks.Lease
@@ -150,20 +150,20 @@ func (s *Triggers) lockStripes(ctx context.Context) {
 	}
 	st.mu.Unlock()
 	if len(drop) > 0 {
-		_ = s.locks.Release(ctx, drop...) // a lost lease is free already
+		_ = t.locks.Release(ctx, drop...) // a lost lease is free already
 	}
 	if len(want) == 0 {
-		s.probe(ctx)
+		t.probe(ctx)
 		return
 	}
 	requests := make([]locks.Request, len(want))
-	meta := s.stripeMeta(ctx)
+	meta := t.stripeMeta(ctx)
 	for i, n := range want {
 		requests[i] = locks.Request{Key: stripeKey(n), Meta: meta}
 	}
-	attempts, err := s.locks.Try(ctx, requests...)
-	s.locks.Failed(err)
-	s.meetOtherStore(attempts)
+	attempts, err := t.locks.Try(ctx, requests...)
+	t.locks.Failed(err)
+	t.meetOtherStore(attempts)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for i, a := range attempts {
@@ -174,22 +174,22 @@ func (s *Triggers) lockStripes(ctx context.Context) {
 }
 
 // probe asks a lock service that was away whether it is back, when no other call would.
-func (s *Triggers) probe(ctx context.Context) {
-	if !s.locks.Down() {
+func (t *Triggers) probe(ctx context.Context) {
+	if !t.locks.Down() {
 		return
 	}
-	attempts, err := s.locks.Try(ctx, locks.Request{Key: "sys/replica/" + s.replica, Meta: s.replica})
-	if !s.locks.Failed(err) && attempts[0].Lease != nil {
-		_ = s.locks.Release(ctx, attempts[0].Lease)
+	attempts, err := t.locks.Try(ctx, locks.Request{Key: "sys/replica/" + t.replica, Meta: t.replica})
+	if !t.locks.Failed(err) && attempts[0].Lease != nil {
+		_ = t.locks.Release(ctx, attempts[0].Lease)
 	}
 }
 
 // Owned is which stripes this replica decides as soon as they are due, sorted.
-func (s *Triggers) Owned() []int {
-	st := s.stripes
+func (t *Triggers) Owned() []int {
+	st := t.stripes
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if s.locks.Replaced() {
+	if t.locks.Replaced() {
 		return st.mine
 	}
 	var owned []int
@@ -203,14 +203,14 @@ func (s *Triggers) Owned() []int {
 }
 
 // Leave releases all stripes, in one call.
-func (s *Triggers) Leave(ctx context.Context) {
-	st := s.stripes
+func (t *Triggers) Leave(ctx context.Context) {
+	st := t.stripes
 	st.mu.Lock()
 	held := slices.Collect(maps.Values(st.held))
 	clear(st.held)
 	st.mine = nil
 	st.mu.Unlock()
 	if len(held) > 0 {
-		_ = s.locks.Release(ctx, held...) // a lost lease is free already
+		_ = t.locks.Release(ctx, held...) // a lost lease is free already
 	}
 }

@@ -39,8 +39,8 @@ type Triggers struct {
 	storeID       string // the store's Namespace, empty until it is known; of balance alone
 	metOtherStore bool   // it was logged; of balance alone
 
-	nudgeBalance chan struct{} // look at the stripes now
-	nudgeFire    chan struct{} // look at due times now
+	wakeBalance chan struct{} // look at the stripes now
+	wakeFire    chan struct{} // look at due times now
 }
 
 // Observer is told of each row that is written into the ledger.
@@ -76,40 +76,40 @@ type member interface {
 func New(st ledger.Triggers, m member, lk *membership.LockService, p *plan.Plan, w Work, o Options) *Triggers {
 	return &Triggers{
 		store: st, replica: o.ID, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Observer, work: w,
-		stripes: &stripes{held: map[int]*locks.Lease{}}, upcoming: newUpcoming(), nudgeBalance: wake.Signal(), nudgeFire: wake.Signal(),
+		stripes: &stripes{held: map[int]*locks.Lease{}}, upcoming: newUpcoming(), wakeBalance: wake.Signal(), wakeFire: wake.Signal(),
 	}
 }
 
 // rules decide with the present definitions; newID makes the ids of tasks.
-func (s *Triggers) rules(now time.Time, newID func(job string, n int) string) rules {
-	return rules{plan: s.plan, replica: s.replica, now: now, newID: newID}
+func (t *Triggers) rules(now time.Time, newID func(job string, n int) string) rules {
+	return rules{plan: t.plan, replica: t.replica, now: now, newID: newID}
 }
 
 // Run decides due times, and balances the stripes, until ctx is done.
-func (s *Triggers) Run(ctx context.Context) { wake.Loops(ctx, s.fire, s.balance) }
+func (t *Triggers) Run(ctx context.Context) { wake.Loops(ctx, t.fire, t.balance) }
 
 // Wake makes fire look now, and not with its next poll.
-func (s *Triggers) Wake() { wake.Send(s.nudgeFire) }
+func (t *Triggers) Wake() { wake.Send(t.wakeFire) }
 
 // Live notes which replicas take part. If other stripes are this replica's, they are balanced now.
-func (s *Triggers) Live(replicas []string) {
-	if s.stripes.take(s.replica, replicas, s.member.Draining()) {
-		wake.Send(s.nudgeBalance)
+func (t *Triggers) Live(replicas []string) {
+	if t.stripes.take(t.replica, replicas, t.member.Draining()) {
+		wake.Send(t.wakeBalance)
 	}
 }
 
 // Recorded notes that an attempt of a job was recorded, and the state of its task then: a due time may wait for the slot.
-func (s *Triggers) Recorded(job string, state jobs.State) {
-	if state.Ended() && s.upcoming.free(job, s.clock.Now()) {
-		s.Wake()
+func (t *Triggers) Recorded(job string, state jobs.State) {
+	if state.Ended() && t.upcoming.free(job, t.clock.Now()) {
+		t.Wake()
 	}
 }
 
 // LeaveJobs leaves these jobs, and no others, to replicas with a newer configuration. It reports whether they changed.
-func (s *Triggers) LeaveJobs(jobs []string) (news bool) { return s.foreign.set(jobs) }
+func (t *Triggers) LeaveJobs(jobs []string) (news bool) { return t.foreign.set(jobs) }
 
 // ForeignJobs is how many jobs are left to others.
-func (s *Triggers) ForeignJobs() int { return s.foreign.count() }
+func (t *Triggers) ForeignJobs() int { return t.foreign.count() }
 
 // Refresh reads the due times of the own stripes again.
-func (s *Triggers) Refresh(ctx context.Context) { s.look(ctx, s.Owned()) }
+func (t *Triggers) Refresh(ctx context.Context) { t.look(ctx, t.Owned()) }

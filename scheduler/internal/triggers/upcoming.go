@@ -164,20 +164,20 @@ func (q *dueQueue) Pop() any {
 
 // look reads the next due times of stripes into the heap. If that fails, they are read when the stripes are
 // balanced next.
-func (s *Triggers) look(ctx context.Context, stripes []int) {
+func (t *Triggers) look(ctx context.Context, stripes []int) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	defer s.Wake() // after the end
-	defer s.upcoming.begin()()
-	rows, err := s.store.Upcoming(ctx, stripes)
+	defer t.Wake() // after the end
+	defer t.upcoming.begin()()
+	rows, err := t.store.Upcoming(ctx, stripes)
 	if err != nil {
-		s.stripes.forget(stripes...)
-		s.member.StoreFailed(err)
+		t.stripes.forget(stripes...)
+		t.member.StoreFailed(err)
 		return
 	}
 	for _, u := range rows {
-		if _, known := s.plan.Jobs[u.Job]; known {
-			s.upcoming.learn(u.Job, u.NextAt, u.Waits)
+		if _, known := t.plan.Jobs[u.Job]; known {
+			t.upcoming.learn(u.Job, u.NextAt, u.Waits)
 		}
 	}
 }

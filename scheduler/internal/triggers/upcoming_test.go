@@ -230,7 +230,7 @@ func TestWhatARecordedResultWakes(t *testing.T) {
 		s.triggers.upcoming.set("j", time.Now().Add(time.Hour), true) // a due time waits for the slot
 		s.triggers.upcoming.set("k", time.Now().Add(time.Hour), false)
 		s.triggers.Recorded(c.job, c.state)
-		if wakes := len(s.triggers.nudgeFire) > 0; wakes != c.wakes {
+		if wakes := len(s.triggers.wakeFire) > 0; wakes != c.wakes {
 			t.Errorf("job %q is %s: fire is woken: %t", c.job, c.state, wakes)
 		}
 	}

@@ -12,15 +12,15 @@ import (
 
 // admission says which tasks a transaction may make running on this replica. It holds what the replica knows of these
 // pools at this moment: the transaction may be repeated, so it reads nothing that changes.
-func (s *Executor) admission(ses *membership.Session, pools map[string]plan.Governing, room map[string]int) ledger.Admission {
+func (e *Executor) admission(ses *membership.Session, pools map[string]plan.Governing, room map[string]int) ledger.Admission {
 	shares := map[string]ledger.Share{}
 	for name, g := range pools {
 		shares[name] = ledger.Share{Hash: g.Hash, Limited: g.MaxRunning > 0, Room: room[name]}
 	}
 	return ledger.Admission{
-		Session: ses.ID, Replica: s.opt.ID, Pools: shares,
+		Session: ses.ID, Replica: e.opt.ID, Pools: shares,
 		Admit: func(now time.Time, c ledger.Candidate) (time.Time, bool) {
-			return s.plan.Admit(pools[c.Task.Pool], now, c)
+			return e.plan.Admit(pools[c.Task.Pool], now, c)
 		},
 	}
 }
@@ -28,30 +28,30 @@ func (s *Executor) admission(ses *membership.Session, pools map[string]plan.Gove
 // Reserve takes one free worker for a run of each of these jobs that this replica can run, while workers are free, for a
 // transaction that decides triggers. may says which tasks the transaction may make running on them. Call start with the
 // transaction's result, which is empty after an error: it starts what became running, and frees the other workers.
-func (s *Executor) Reserve(names []string) (may ledger.Admission, start func(ctx context.Context, decided ledger.Decided)) {
-	ses, ended := s.member.Session(), s.register.claim()
+func (e *Executor) Reserve(names []string) (may ledger.Admission, start func(ctx context.Context, decided ledger.Decided)) {
+	ses, ended := e.member.Session(), e.register.claim()
 	workers := map[string]int{} // by pool
 	for _, name := range names {
-		pool := s.plan.Jobs[name].Pool
-		if _, can := s.plan.Execution(jobs.Task{Job: name, Pool: pool}); can {
-			workers[pool] += s.slots.take(pool, 1)
+		pool := e.plan.Jobs[name].Pool
+		if _, can := e.plan.Execution(jobs.Task{Job: name, Pool: pool}); can {
+			workers[pool] += e.slots.take(pool, 1)
 		}
 	}
 	pools := map[string]plan.Governing{}
 	for name := range workers {
-		pools[name] = s.feeders[name].governed()
+		pools[name] = e.feeders[name].governed()
 	}
-	return s.admission(ses, pools, workers), func(ctx context.Context, decided ledger.Decided) {
+	return e.admission(ses, pools, workers), func(ctx context.Context, decided ledger.Decided) {
 		for _, t := range decided.Started {
 			workers[t.Task.Pool]--
-			s.start(ctx, claimed{t.Task, ses.ID, t.Until, time.Now()})
+			e.start(ctx, claimed{t.Task, ses.ID, t.Until, time.Now()})
 		}
 		for pool, n := range workers {
-			s.slots.give(pool, n)
+			e.slots.give(pool, n)
 		}
 		ended()
 		for _, t := range decided.Opened {
-			s.wakeFeeder(t.Pool)
+			e.wakeFeeder(t.Pool)
 		}
 	}
 }

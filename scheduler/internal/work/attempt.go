@@ -47,9 +47,9 @@ type attempt struct {
 	work    plan.Execution
 	bound   *bound.Bound // what the handler knows of its deadline
 
-	// Of sayDeaf alone:
+	// Of logUnresponsive alone:
 	told  time.Time // when it was first found to be told to stop
-	sayAt time.Time // when the log says that it goes on
+	logAt time.Time // when the log says that it goes on
 
 	// Of its context, see begin:
 	cancel  context.CancelCauseFunc

@@ -288,9 +288,9 @@ func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 // task that could be started ends that, and keeps its queue.
 func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 	for what, c := range map[string]struct {
-		err  error
-		back bool // with its queue
-		shut bool
+		err    error
+		back   bool // with its queue
+		closed bool
 	}{
 		"no room":     {fmt.Errorf("fork: %w", abort.ErrNoRoom), true, true},
 		"not started": {abort.ErrNotStarted, false, true}, // of an earlier refusal
@@ -320,7 +320,7 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 				if !s.work.register.holds("1") || c.back != s.work.register.holds("2") {
 					t.Error("what has ended is not to be recorded, or what is queued is")
 				}
-				if _, short := s.work.shortages.condition(); short != c.shut {
+				if _, short := s.work.shortages.condition(); short != c.closed {
 					t.Errorf("said to have no room: %v", short)
 				}
 				s.work.slots.give("p", 1)

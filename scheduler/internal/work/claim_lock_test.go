@@ -64,9 +64,9 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				f.skipJobs = []string{"x"} // so that it looks first
 				m := &tries{Observer: unmeasured{}}
 				lk := &replicatest.Scripted{Locks: replicatest.LockerOf(t, service), Answer: c.answer}
-				f.s.locks.Locks, f.s.locks.Required, f.s.metrics = lk, c.required, m
+				f.executor.locks.Locks, f.executor.locks.Required, f.executor.metrics = lk, c.required, m
 				if c.down {
-					f.s.locks.Failed(replicatest.ErrRefused)
+					f.executor.locks.Failed(replicatest.ErrRefused)
 				}
 				if c.held > 0 {
 					got, err := holder.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
@@ -98,7 +98,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				st.on = func() {
 					if st.asked[len(st.asked)-1] == "look" {
 						if c.meanwhile {
-							f.s.locks.Failed(replicatest.ErrRefused)
+							f.executor.locks.Failed(replicatest.ErrRefused)
 						}
 						return
 					}
@@ -119,7 +119,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 						t.Errorf("asked for %+v", r)
 					}
 				}
-				if f.s.locks.Down() != c.away {
+				if f.executor.locks.Down() != c.away {
 					t.Errorf("the lock service is away: %t", !c.away)
 				}
 				want := claimTook
@@ -138,10 +138,10 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				if c.held <= busyLimit && !free() {
 					t.Error("the lock is not free afterwards")
 				}
-				f.s.register.unqueue("p", 0)
-				f.s.register.mu.Lock()
-				defer f.s.register.mu.Unlock()
-				if len(f.s.register.claims) > 0 {
+				f.executor.register.unqueue("p", 0)
+				f.executor.register.mu.Lock()
+				defer f.executor.register.mu.Unlock()
+				if len(f.executor.register.claims) > 0 {
 					t.Error("the claim is still under way")
 				}
 			})
@@ -155,7 +155,7 @@ func TestAClaimThatWasSentGivesItsLockBack(t *testing.T) {
 		service := memlock.New()
 		other := replicatest.LockerOf(t, service)
 		f, st := fed(t, jobs.ErrUnavailable)
-		f.s.locks.Locks = replicatest.LockerOf(t, service)
+		f.executor.locks.Locks = replicatest.LockerOf(t, service)
 		ctx, stop := context.WithCancel(t.Context())
 		st.on = stop
 		f.claim(ctx)

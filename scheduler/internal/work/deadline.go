@@ -66,44 +66,44 @@ func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) (bounds [
 
 // MayBegin reports whether new work may be taken: an attempt that begins has more time than the last grace, at the start of
 // which it is told to stop. With less time left, as right after an outage of the store, the next heartbeat comes first.
-func (s *Executor) MayBegin() bool {
-	ses := s.member.Session()
-	return ses.Trusted() && ses.Trust.Until() > s.lastGrace()
+func (e *Executor) MayBegin() bool {
+	ses := e.member.Session()
+	return ses.Trusted() && ses.Trust.Until() > e.lastGrace()
 }
 
 // mayStart reports whether a claimed task may be started. A replica that wakes late starts nothing, as another one may have the
 // row by now, and neither does one that is told to stop at once. Nor is an attempt started that would be told to stop at once,
 // and be lost.
-func (s *Executor) mayStart(a *attempt, ses *membership.Session) bool {
-	return ses.ID == a.session && ses.Trusted() && !s.halting() && a.deadline(ses, s.clock).Until() > s.lastGrace()
+func (e *Executor) mayStart(a *attempt, ses *membership.Session) bool {
+	return ses.ID == a.session && ses.Trusted() && !e.halting() && a.deadline(ses, e.clock).Until() > e.lastGrace()
 }
 
 // lastGrace is how long before its deadline an attempt is told to stop.
-func (s *Executor) lastGrace() time.Duration {
-	return min(s.opt.StopGrace, lastGrace, s.opt.SessionTTL/5)
+func (e *Executor) lastGrace() time.Duration {
+	return min(e.opt.StopGrace, lastGrace, e.opt.SessionTTL/5)
 }
 
 // tell tells the handlers of these attempts their present deadlines.
-func (s *Executor) tell(attempts []*attempt) {
-	ses := s.member.Session()
+func (e *Executor) tell(attempts []*attempt) {
+	ses := e.member.Session()
 	for _, a := range attempts {
-		a.bound.Move(a.bounds(ses, s.clock)...)
+		a.bound.Move(a.bounds(ses, e.clock)...)
 	}
 }
 
 // Renewed tells the attempts their new deadlines after a heartbeat, and moves may_run_until of those that are due for it.
-func (s *Executor) Renewed(ctx context.Context) {
-	s.tell(s.register.attempts())
-	s.extend(ctx)
+func (e *Executor) Renewed(ctx context.Context) {
+	e.tell(e.register.attempts())
+	e.extend(ctx)
 }
 
 // extend moves may_run_until ahead for the attempts that have passed a due time of their job while they ran: no other
 // replica starts the task before the next due time.
-func (s *Executor) extend(ctx context.Context) {
-	now, ses := s.clock.Now(), s.member.Session()
+func (e *Executor) extend(ctx context.Context) {
+	now, ses := e.clock.Now(), e.member.Session()
 	var moves []ledger.Extension
-	for _, a := range s.register.attempts() {
-		j, ok := s.plan.Jobs[a.task.Job]
+	for _, a := range e.register.attempts() {
+		j, ok := e.plan.Jobs[a.task.Job]
 		if !ok || a.session != ses.ID {
 			continue
 		}
@@ -114,55 +114,55 @@ func (s *Executor) extend(ctx context.Context) {
 	if len(moves) == 0 {
 		return
 	}
-	ours, err := s.store.Extend(ctx, ses.ID, moves)
+	ours, err := e.store.Extend(ctx, ses.ID, moves)
 	if err != nil {
 		return // the old bound holds, and the next heartbeat asks again
 	}
 	var moved []*attempt
 	for i, m := range moves {
-		if _, a := s.register.find(claimKey{m.TaskID, m.Token}); ours[i] && a != nil {
+		if _, a := e.register.find(claimKey{m.TaskID, m.Token}); ours[i] && a != nil {
 			a.setUntil(m.Until)
 			moved = append(moved, a)
 		}
 	}
-	s.tell(moved)
+	e.tell(moved)
 }
 
 // expire stops attempts whose deadline is near, until ctx is done. When the replica is told to stop at once, it stops all
 // of them. It logs attempts that go on after they were told to stop, and hands back claimed tasks that have waited too long
 // for a worker.
-func (s *Executor) expire(ctx context.Context) {
-	halted := s.halted
+func (e *Executor) expire(ctx context.Context) {
+	halted := e.halted
 	for wake.Wait(ctx, expireEvery, halted) {
-		if s.halting() {
+		if e.halting() {
 			halted = nil // it is closed: do not wait for it again
-			s.stopAll(s.killBy())
+			e.stopAll(e.killBy())
 		}
-		for _, f := range s.feeders {
+		for _, f := range e.feeders {
 			f.handBackOverdue(queuedFor)
 		}
-		for _, a := range s.register.attempts() {
-			s.stopBefore(a, s.lastGrace())
-			s.sayDeaf(a)
+		for _, a := range e.register.attempts() {
+			e.stopBefore(a, e.lastGrace())
+			e.logUnresponsive(a)
 		}
 	}
 }
 
 // stopBefore tells an attempt to stop if no more than left remains until its deadline.
-func (s *Executor) stopBefore(a *attempt, left time.Duration) {
-	end := a.deadline(s.member.Session(), s.clock)
+func (e *Executor) stopBefore(a *attempt, left time.Duration) {
+	end := a.deadline(e.member.Session(), e.clock)
 	if end.IsZero() || end.Until() <= left {
 		a.stop(stopExpired, "this replica's session could not be renewed, and another attempt may start in its place", killTime(end))
 	}
 }
 
 // stopOnTime stops an attempt that has just started at its deadline, if that may pass before expire looks at it.
-func (s *Executor) stopOnTime(a *attempt) (forget func()) {
-	left := a.deadline(s.member.Session(), s.clock).Until()
+func (e *Executor) stopOnTime(a *attempt) (forget func()) {
+	left := a.deadline(e.member.Session(), e.clock).Until()
 	if left > expireEvery {
 		return func() {}
 	}
-	return wake.After(left, func() { s.stopBefore(a, killMargin) })
+	return wake.After(left, func() { e.stopBefore(a, killMargin) })
 }
 
 func killTime(end boottime.Instant) time.Time {
@@ -174,8 +174,8 @@ func killTime(end boottime.Instant) time.Time {
 
 // killBy is when what still runs must have ended, once its grace periods are over or a halt cuts them short. The halt leaves it
 // haltGrace.
-func (s *Executor) killBy() time.Time {
-	if s.halting() {
+func (e *Executor) killBy() time.Time {
+	if e.halting() {
 		return time.Now().Add(haltGrace)
 	}
 	return time.Now()
@@ -183,10 +183,10 @@ func (s *Executor) killBy() time.Time {
 
 // stopAll tells everything that runs to stop, for a drain, and returns the longest grace period among it; with a zero
 // killBy the grace periods hold.
-func (s *Executor) stopAll(killBy time.Time) (grace time.Duration) {
-	for _, a := range s.register.attempts() {
+func (e *Executor) stopAll(killBy time.Time) (grace time.Duration) {
+	for _, a := range e.register.attempts() {
 		a.stop(stopDrained, "drained", killBy)
-		grace = max(grace, a.grace(s.opt.StopGrace, s.log))
+		grace = max(grace, a.grace(e.opt.StopGrace, e.log))
 	}
 	return grace
 }
@@ -195,8 +195,8 @@ func (s *Executor) stopAll(killBy time.Time) (grace time.Duration) {
 func (a *attempt) stopCancelled(reason string) { a.stop(stopCancelled, reason, time.Time{}) }
 
 // SessionDied marks the attempts of a session that has expired: its trust window no longer bounds them.
-func (s *Executor) SessionDied(session string) {
-	for _, a := range s.register.attempts() {
+func (e *Executor) SessionDied(session string) {
+	for _, a := range e.register.attempts() {
 		if a.session == session {
 			a.mu.Lock()
 			a.orphaned = true

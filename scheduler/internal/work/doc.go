@@ -20,7 +20,7 @@
 //	       feed        each pool: look, lock, claim, start          (feed.go, look.go)
 //	       unrunnable  what no live replica can run, for the log    (unrunnable.go)
 //	Keep   tend        reaps, cancels, hands back lost claims       (reap.go, own.go)
-//	       expire      attempts near their deadline                 (deadline.go, deaf.go)
+//	       expire      attempts near their deadline                 (deadline.go, unresponsive.go)
 //	       record      results → store, in batches                  (record.go, refusal.go)
 //
 // Take ends as a drain begins, Keep when it is over (drain.go). An attempt (attempt.go) begins in execute.go, on a worker of its pool (slots.go).

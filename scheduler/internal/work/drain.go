@@ -20,41 +20,41 @@ const drainMargin = 2 * time.Second
 //  5. wait until the store has acknowledged every result (settle)
 //
 // Halt ends the waits 2 and 3 at once.
-func (s *Executor) Drain() error {
-	for _, f := range s.feeders {
+func (e *Executor) Drain() error {
+	for _, f := range e.feeders {
 		f.handBackQueue()
 	}
-	s.recorder.makeRoom() // nothing more is taken
-	done := s.attempts.drain()
-	s.log.Info("draining", "running", len(s.register.attempts()), "timeout", s.opt.DrainTimeout.String())
-	if s.finish(done, s.opt.DrainTimeout) {
-		return s.settle()
+	e.recorder.makeRoom() // nothing more is taken
+	done := e.attempts.drain()
+	e.log.Info("draining", "running", len(e.register.attempts()), "timeout", e.opt.DrainTimeout.String())
+	if e.finish(done, e.opt.DrainTimeout) {
+		return e.settle()
 	}
 	// Each handler has its own grace period to end and, if it is a process, is killed then.
-	if s.finish(done, s.stopAll(time.Time{})+drainMargin) {
-		return s.settle()
+	if e.finish(done, e.stopAll(time.Time{})+drainMargin) {
+		return e.settle()
 	}
-	killBy := s.killBy()
-	s.stopAll(killBy)
+	killBy := e.killBy()
+	e.stopAll(killBy)
 	timer := time.NewTimer(time.Until(killBy) + drainMargin)
 	defer timer.Stop()
 	select {
 	case <-done:
-		return s.settle()
+		return e.settle()
 	case <-timer.C:
 	}
-	var deaf []string
-	for _, a := range s.register.attempts() {
-		deaf = append(deaf, a.name())
+	var unresponsive []string
+	for _, a := range e.register.attempts() {
+		unresponsive = append(unresponsive, a.name())
 	}
-	_ = s.settle()
-	return fmt.Errorf("scheduler: still running after the last wait: %s", strings.Join(deaf, ", "))
+	_ = e.settle()
+	return fmt.Errorf("scheduler: still running after the last wait: %s", strings.Join(unresponsive, ", "))
 }
 
 // halting reports whether the replica is told to stop at once.
-func (s *Executor) halting() bool {
+func (e *Executor) halting() bool {
 	select {
-	case <-s.halted:
+	case <-e.halted:
 		return true
 	default:
 		return false
@@ -62,14 +62,14 @@ func (s *Executor) halting() bool {
 }
 
 // finish waits for done, at most d, and no longer once the replica is told to stop at once.
-func (s *Executor) finish(done <-chan struct{}, d time.Duration) bool {
+func (e *Executor) finish(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-done:
 		return true
 	case <-timer.C:
-	case <-s.halted:
+	case <-e.halted:
 	}
 	return false
 }
@@ -78,11 +78,11 @@ func (s *Executor) finish(done <-chan struct{}, d time.Duration) bool {
 const settleTimeout = 10 * time.Second
 
 // settle waits until every result is acknowledged.
-func (s *Executor) settle() error {
+func (e *Executor) settle() error {
 	timer := time.NewTimer(settleTimeout)
 	defer timer.Stop()
 	select {
-	case <-s.register.allRecorded():
+	case <-e.register.allRecorded():
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("scheduler: the last results were not recorded within %v; their tasks are reaped when this replica's session expires", settleTimeout)

@@ -15,88 +15,88 @@ import (
 
 // start executes c on a slot of its pool that the caller has taken, and then what is queued in the pool, until the queue is
 // empty; then it frees the slot. Attempts outlive ctx: they end by themselves, or are stopped one by one.
-func (s *Executor) start(ctx context.Context, c claimed) {
+func (e *Executor) start(ctx context.Context, c claimed) {
 	ctx = context.WithoutCancel(ctx)
 	pool := c.task.Pool
-	s.register.start(c)
-	if s.attempts.begin() {
-		go s.work(ctx, c)
+	e.register.start(c)
+	if e.attempts.begin() {
+		go e.work(ctx, c)
 		return
 	}
-	s.handBack(c)
-	s.slots.give(pool, 1)
+	e.handBack(c)
+	e.slots.give(pool, 1)
 }
 
 // work executes c and then what is queued in its pool. A handler that ends its goroutine ends this one, too; then another
 // goroutine takes over the queue.
-func (s *Executor) work(ctx context.Context, c claimed) {
+func (e *Executor) work(ctx context.Context, c claimed) {
 	pool := c.task.Pool
 	defer func() {
-		if c, ok := s.feeders[pool].next(); ok {
-			go s.work(ctx, c)
+		if c, ok := e.feeders[pool].next(); ok {
+			go e.work(ctx, c)
 			return
 		}
-		s.slots.give(pool, 1)
-		s.attempts.end()
+		e.slots.give(pool, 1)
+		e.attempts.end()
 	}()
-	for ok := true; ok; c, ok = s.feeders[pool].next() {
-		s.execute(ctx, c)
+	for ok := true; ok; c, ok = e.feeders[pool].next() {
+		e.execute(ctx, c)
 	}
 }
 
 // handBack makes a claimed task that was never started pending again.
-func (s *Executor) handBack(c claimed) {
-	s.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
+func (e *Executor) handBack(c claimed) {
+	e.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
 }
 
 // execute is the one path of every attempt: it checks the session, calls the handler with its context and deadline, and
 // records the result.
-func (s *Executor) execute(ctx context.Context, c claimed) {
-	w, ok := s.plan.Execution(c.task)
-	ses := s.member.Session()
+func (e *Executor) execute(ctx context.Context, c claimed) {
+	w, ok := e.plan.Execution(c.task)
+	ses := e.member.Session()
 	t := c.task
-	t.Replica = s.opt.ID
-	t.IdempotencyKey = t.Key(s.plan.Set.Name)
+	t.Replica = e.opt.ID
+	t.IdempotencyKey = t.Key(e.plan.Set.Name)
 	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until}
-	if !ok || !s.mayStart(a, ses) {
-		s.handBack(c)
+	if !ok || !e.mayStart(a, ses) {
+		e.handBack(c)
 		return
 	}
 	ctx, end := a.begin(ctx)
-	a.bound = bound.New(ses.Trust, s.lastGrace(), a.bounds(ses, s.clock)...)
+	a.bound = bound.New(ses.Trust, e.lastGrace(), a.bounds(ses, e.clock)...)
 	ctx = bound.With(ctx, a.bound)
-	s.register.run(a)
-	if s.member.Session() != ses {
-		s.tell([]*attempt{a}) // a deadline that a heartbeat has moved meanwhile
+	e.register.run(a)
+	if e.member.Session() != ses {
+		e.tell([]*attempt{a}) // a deadline that a heartbeat has moved meanwhile
 	}
-	defer s.stopOnTime(a)()
-	out := newOutput(s.opt.OutputLimit)
-	s.metrics.Started(t, s.lag(t))
+	defer e.stopOnTime(a)()
+	out := newOutput(e.opt.OutputLimit)
+	e.metrics.Started(t, e.lag(t))
 	began := time.Now()
 	err := errGoexit
 	defer func() {
 		end()
 		took, result := time.Since(began), a.result(err, out.Bytes()).Kept()
-		s.noteShortage(t.Pool, result, err)
+		e.noteShortage(t.Pool, result, err)
 		if result.Verdict != ledger.HandBack {
-			s.feeders[t.Pool].ended(took)
+			e.feeders[t.Pool].ended(took)
 		}
-		s.metrics.Ended(t, result.State, took)
-		s.recorder.add(c.session, t, result)
-		s.recorder.waitForRoom()
+		e.metrics.Ended(t, result.State, took)
+		e.recorder.add(c.session, t, result)
+		e.recorder.waitForRoom()
 	}()
 	err = run(ctx, w.Handler, t, out)
 }
 
 // noteShortage notes whether an attempt could be started. If it failed for a shortage, what is queued behind it
 // is handed back, too.
-func (s *Executor) noteShortage(pool string, r ledger.Result, err error) {
+func (e *Executor) noteShortage(pool string, r ledger.Result, err error) {
 	switch {
 	case r.Verdict != ledger.HandBack:
-		s.shortages.worked(pool)
+		e.shortages.worked(pool)
 	case errors.Is(err, abort.ErrNoRoom):
-		s.shortages.refused(pool, err)
-		s.feeders[pool].handBackQueue()
+		e.shortages.refused(pool, err)
+		e.feeders[pool].handBackQueue()
 	}
 }
 
@@ -115,10 +115,10 @@ func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err err
 }
 
 // lag is how long after it was due an attempt starts now.
-func (s *Executor) lag(t jobs.Task) time.Duration {
+func (e *Executor) lag(t jobs.Task) time.Duration {
 	due := t.RunAt
-	if j, ok := s.plan.Jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() && t.RunAt.Sub(t.ScheduledAt) <= j.CatchUp.Grace {
+	if j, ok := e.plan.Jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() && t.RunAt.Sub(t.ScheduledAt) <= j.CatchUp.Grace {
 		due = t.ScheduledAt
 	}
-	return max(0, s.clock.Now().Sub(due))
+	return max(0, e.clock.Now().Sub(due))
 }

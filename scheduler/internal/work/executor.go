@@ -49,10 +49,10 @@ type Executor struct {
 	halt      sync.Once
 	halted    chan struct{} // closed when everything must stop at once
 
-	metUnknown      atomic.Bool   // a task that this replica has no handler for
-	nudgePoll       chan struct{} // look at the pools now
-	nudgeTend       chan struct{} // look at own rows and at those of expired sessions now
-	nudgeUnrunnable chan struct{} // look at tasks that no live replica can run now
+	metUnknown     atomic.Bool   // a task that this replica has no handler for
+	wakePoll       chan struct{} // look at the pools now
+	wakeTend       chan struct{} // look at own rows and at those of expired sessions now
+	wakeUnrunnable chan struct{} // look at tasks that no live replica can run now
 }
 
 // New makes the work of a replica. It starts no loop.
@@ -60,10 +60,10 @@ func New(st ledger.Tasks, m member, lk *membership.LockService, p *plan.Plan, o 
 	e := &Executor{
 		store: st, opt: o, on: on, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Observer,
 		shortages: shortages{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
-		nudgePoll: wake.Signal(), nudgeTend: wake.Signal(), nudgeUnrunnable: wake.Signal(),
+		wakePoll: wake.Signal(), wakeTend: wake.Signal(), wakeUnrunnable: wake.Signal(),
 	}
 	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
-	e.slots.shut = e.shortages.shut
+	e.slots.closed = e.shortages.closed
 	e.recorder = newRecorder(e)
 	for name, pool := range p.Pools {
 		e.feeders[name] = newFeeder(e, pool)
@@ -87,9 +87,9 @@ type Hooks struct {
 }
 
 // Take claims tasks and starts them, until ctx is done. It logs those that no live replica can run.
-func (s *Executor) Take(ctx context.Context) {
-	loops := []func(context.Context){s.poll, s.unrunnable}
-	for _, f := range s.feeders {
+func (e *Executor) Take(ctx context.Context) {
+	loops := []func(context.Context){e.poll, e.unrunnable}
+	for _, f := range e.feeders {
 		loops = append(loops, f.run)
 	}
 	wake.Loops(ctx, loops...)
@@ -97,32 +97,32 @@ func (s *Executor) Take(ctx context.Context) {
 
 // Keep records the results of what was started, and stops what must stop, until ctx is done. It reaps the tasks of expired
 // sessions.
-func (s *Executor) Keep(ctx context.Context) { wake.Loops(ctx, s.tend, s.expire, s.recorder.run) }
+func (e *Executor) Keep(ctx context.Context) { wake.Loops(ctx, e.tend, e.expire, e.recorder.run) }
 
 // Halt stops everything that runs at once.
-func (s *Executor) Halt() { s.halt.Do(func() { close(s.halted) }) }
+func (e *Executor) Halt() { e.halt.Do(func() { close(e.halted) }) }
 
 // Halted is closed once Halt was called.
-func (s *Executor) Halted() <-chan struct{} { return s.halted }
+func (e *Executor) Halted() <-chan struct{} { return e.halted }
 
 // Hold keeps a drain from ending until release is called; false once this replica was told to drain.
-func (s *Executor) Hold() (release func(), ok bool) {
-	return s.attempts.end, !s.member.Draining() && s.attempts.begin()
+func (e *Executor) Hold() (release func(), ok bool) {
+	return e.attempts.end, !e.member.Draining() && e.attempts.begin()
 }
 
 // Condition says of which pools work cannot be started here; not short: of none.
-func (s *Executor) Condition() (c wire.Condition, short bool) { return s.shortages.condition() }
+func (e *Executor) Condition() (c wire.Condition, short bool) { return e.shortages.condition() }
 
 // Running counts the attempts of each pool.
-func (s *Executor) Running() map[string]int { return s.register.attemptsByPool() }
+func (e *Executor) Running() map[string]int { return e.register.attemptsByPool() }
 
 // GoBy gives each pool's feeder the definition that governs: that in others, else this replica's own.
-func (s *Executor) GoBy(others []ledger.OtherPool) {
+func (e *Executor) GoBy(others []ledger.OtherPool) {
 	rows := map[string]ledger.OtherPool{}
 	for _, row := range others {
 		rows[row.Name] = row
 	}
-	for name, f := range s.feeders {
+	for name, f := range e.feeders {
 		g := f.pool.Governs()
 		if row, differs := rows[name]; differs {
 			g = f.pool.Under(row)
@@ -133,27 +133,27 @@ func (s *Executor) GoBy(others []ledger.OtherPool) {
 
 // Wake makes the loops look now, and not with the next poll: at pools in which tasks were enqueued. Without pools they look
 // at all of them, and at what runs.
-func (s *Executor) Wake(pools ...string) {
+func (e *Executor) Wake(pools ...string) {
 	if len(pools) == 0 {
-		wake.Send(s.nudgeTend)
-		wake.Send(s.nudgePoll)
+		wake.Send(e.wakeTend)
+		wake.Send(e.wakePoll)
 	}
 	for _, name := range pools {
-		s.wakeFeeder(name)
+		e.wakeFeeder(name)
 	}
 }
 
-func (s *Executor) wakeFeeder(pool string) {
-	if f, ok := s.feeders[pool]; ok {
+func (e *Executor) wakeFeeder(pool string) {
+	if f, ok := e.feeders[pool]; ok {
 		wake.Send(f.wake)
 	}
 }
 
 // Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler. It does not if a newer
 // configuration governs and has the handler otherwise, as far as this replica has learned, nor while it drains.
-func (s *Executor) Runs(pool, kind string) bool {
-	f, known := s.feeders[pool]
-	if !known || s.member.Draining() {
+func (e *Executor) Runs(pool, kind string) bool {
+	f, known := e.feeders[pool]
+	if !known || e.member.Draining() {
 		return false
 	}
 	return slices.Contains(f.governed().KindsOf(f.pool), kind)

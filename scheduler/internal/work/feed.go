@@ -37,10 +37,10 @@ const (
 //  4. claim, and remember the tasks that this replica cannot run
 //  5. queue the tasks in the register and start those that have a worker, then release the lock
 type feeder struct {
-	s    *Executor
-	pool *plan.Pool
-	wake chan struct{}
-	last time.Duration // how long the last claim took
+	executor *Executor
+	pool     *plan.Pool
+	wake     chan struct{}
+	last     time.Duration // how long the last claim took
 
 	mu        sync.Mutex
 	governs   plan.Governing // as it was learned last
@@ -49,13 +49,13 @@ type feeder struct {
 	skipJobs  []string       // what this replica cannot run, as candidates showed
 	byKind    bool           // they showed a kind, too, that it does not know
 	forgets   int            // calls of forget
-	vain      int            // claims in a row that could get nothing, though the pool has work
+	fruitless int            // claims in a row that could get nothing, though the pool has work
 	notBefore time.Time      // the poll wakes the feeder again
 	seen      lookout
 }
 
-func newFeeder(s *Executor, pool *plan.Pool) *feeder {
-	return &feeder{s: s, pool: pool, wake: make(chan struct{}, 1), governs: pool.Governs()}
+func newFeeder(e *Executor, pool *plan.Pool) *feeder {
+	return &feeder{executor: e, pool: pool, wake: make(chan struct{}, 1), governs: pool.Governs()}
 }
 
 // run claims when it is woken, until ctx is done.
@@ -73,36 +73,36 @@ func (f *feeder) run(ctx context.Context) {
 
 // claim claims one batch and starts it; false when there is nothing to do until the next wake.
 func (f *feeder) claim(ctx context.Context) bool {
-	s := f.s
-	if s.register.queued(f.pool.Name) > 0 {
+	e := f.executor
+	if e.register.queued(f.pool.Name) > 0 {
 		f.startQueued(ctx) // a slot was freed elsewhere
 	}
-	ses := s.member.Session()
+	ses := e.member.Session()
 	want := f.wanted()
-	if want == 0 || !s.MayBegin() || s.locks.Blocks() || f.governed().Hash == "" {
+	if want == 0 || !e.MayBegin() || e.locks.Blocks() || f.governed().Hash == "" {
 		return false
 	}
 	scope, under, asked, ok := f.look(ctx)
 	if !ok {
 		return false
 	}
-	defer s.register.claim()()
+	defer e.register.claim()()
 	began := time.Now()
 	tried := func(result string, tasks int) {
-		s.metrics.Claimed(jobs.ClaimTry{Pool: f.pool.Name, LockBackend: s.locks.Name(), Result: result, Tasks: tasks, Took: time.Since(began)})
+		e.metrics.Claimed(jobs.ClaimTry{Pool: f.pool.Name, LockBackend: e.locks.Name(), Result: result, Tasks: tasks, Took: time.Since(began)})
 	}
 	unlock, err := f.lock(ctx)
 	if err != nil {
 		tried(claimFailed, 0)
 		return false
 	}
-	inTurn := !s.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
+	inTurn := !e.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
 	// A drain does not cancel it: the tasks of a claim with no answer would stay running.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	name := f.pool.Name
-	got, err := s.store.Claim(cctx, ledger.Claim{
-		Admission: s.admission(ses, map[string]plan.Governing{name: under}, map[string]int{name: want}),
-		Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: s.clock.Check,
+	got, err := e.store.Claim(cctx, ledger.Claim{
+		Admission: e.admission(ses, map[string]plan.Governing{name: under}, map[string]int{name: want}),
+		Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: e.clock.Check,
 	})
 	cancel()
 	f.last = time.Since(began)
@@ -110,15 +110,15 @@ func (f *feeder) claim(ctx context.Context) bool {
 	if err != nil {
 		unlock()
 		outdated := errors.Is(err, ledger.ErrOutdated)
-		f.back(asked, outdated)
+		f.backOff(asked, outdated)
 		if outdated {
-			s.on.Outdated() // govern learns which definition holds
+			e.on.Outdated() // govern learns which definition holds
 		}
-		s.member.StoreFailed(err)
+		e.member.StoreFailed(err)
 		return false
 	}
 	learned := f.skip(asked, got.Foreign)
-	f.back(asked, !learned && len(got.Tasks) == 0 && len(got.Foreign) > 0)
+	f.backOff(asked, !learned && len(got.Tasks) == 0 && len(got.Foreign) > 0)
 	f.push(ctx, ses, got) // before the lock is released: its service may hang
 	unlock()
 	if again := got.More && (learned || len(got.Tasks) > 0); again || scope.Within == nil {
@@ -131,37 +131,37 @@ func (f *feeder) claim(ctx context.Context) bool {
 // wanted is how many tasks to claim: one for each free worker, and some ahead. It is 0 while the pool's work
 // is left to others: tasks claimed ahead would only wait here.
 func (f *feeder) wanted() int {
-	free := f.s.slots.room(f.pool.Name)
-	if f.s.shortages.shut(f.pool.Name) {
+	free := f.executor.slots.room(f.pool.Name)
+	if f.executor.shortages.closed(f.pool.Name) {
 		return 0
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return max(0, min(free+f.ahead()-f.s.register.queued(f.pool.Name), claimBatch))
+	return max(0, min(free+f.ahead()-f.executor.register.queued(f.pool.Name), claimBatch))
 }
 
 // lock tries for the pool's claim lock. It waits for a busy one at most busyLimit; then the row decides alone. The row
 // decides alone, too, while the lock service is away, unless the replica must wait for it.
 func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
-	s := f.s
+	e := f.executor
 	nothing := func() {}
-	if s.locks.Replaced() {
+	if e.locks.Replaced() {
 		return nothing, nil
 	}
 	for began, wait := time.Now(), time.Millisecond; ; wait *= 2 {
 		lctx, cancel := context.WithTimeout(ctx, busyLimit)
-		attempts, err := s.locks.Try(lctx, locks.Request{Key: "sys/pool/" + f.pool.Name, Meta: s.opt.ID})
+		attempts, err := e.locks.Try(lctx, locks.Request{Key: "sys/pool/" + f.pool.Name, Meta: e.opt.ID})
 		slow := lctx.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil && attempts[0].Lease != nil { // also when it came late: nothing else would release it
-			s.locks.Failed(nil)
+			e.locks.Failed(nil)
 			return func() { f.unlock(ctx, attempts[0].Lease) }, nil
 		}
-		if slow && !s.locks.Required {
+		if slow && !e.locks.Required {
 			return nothing, nil // balance finds out whether the service is down
 		}
-		if s.locks.Failed(err) {
-			if s.locks.Required || ctx.Err() != nil {
+		if e.locks.Failed(err) {
+			if e.locks.Required || ctx.Err() != nil {
 				return nil, err
 			}
 			return nothing, nil
@@ -179,7 +179,7 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	_ = f.s.locks.Release(ctx, lease) // a lost lease ends by itself, and correctness does not depend on it
+	_ = f.executor.locks.Release(ctx, lease) // a lost lease ends by itself, and correctness does not depend on it
 }
 
 // push queues what was claimed and starts as many tasks of it as there are workers.
@@ -188,7 +188,7 @@ func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.C
 	f.more = got.More && len(got.Tasks) > 0
 	f.mu.Unlock()
 	for _, t := range got.Tasks {
-		f.s.register.queue(claimed{t.Task, ses.ID, t.Until, time.Now()})
+		f.executor.register.queue(claimed{t.Task, ses.ID, t.Until, time.Now()})
 	}
 	f.startQueued(ctx)
 }
@@ -196,17 +196,17 @@ func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.C
 // startQueued starts as many queued tasks as there are workers; for the rest, slots wakes the feeder when one is free. While
 // the pool's work is left to others all of them are handed back: they were claimed while a start found no room.
 func (f *feeder) startQueued(ctx context.Context) {
-	if f.s.shortages.shut(f.pool.Name) {
+	if f.executor.shortages.closed(f.pool.Name) {
 		f.handBackQueue()
 		return
 	}
-	for f.s.slots.take(f.pool.Name, 1) == 1 {
+	for f.executor.slots.take(f.pool.Name, 1) == 1 {
 		c, ok := f.next()
 		if !ok {
-			f.s.slots.give(f.pool.Name, 1)
+			f.executor.slots.give(f.pool.Name, 1)
 			return
 		}
-		f.s.start(ctx, c)
+		f.executor.start(ctx, c)
 	}
 }
 
@@ -232,7 +232,7 @@ func (f *feeder) ended(took time.Duration) {
 
 // next takes a claimed task from the queue, and wakes the feeder when it runs low.
 func (f *feeder) next() (claimed, bool) {
-	c, of, ok := f.s.register.next(f.pool.Name)
+	c, of, ok := f.executor.register.next(f.pool.Name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.more && of <= f.ahead()/2 {
@@ -246,8 +246,8 @@ func (f *feeder) handBackQueue() { f.handBackOverdue(0) }
 
 // handBackOverdue hands back the tasks that have waited so long for a worker: the workers have become slower.
 func (f *feeder) handBackOverdue(waited time.Duration) {
-	for _, c := range f.s.register.unqueue(f.pool.Name, waited) {
-		f.s.handBack(c)
+	for _, c := range f.executor.register.unqueue(f.pool.Name, waited) {
+		f.executor.handBack(c)
 	}
 }
 

@@ -140,15 +140,15 @@ func TestARefusedClaimAsksWhatGoverns(t *testing.T) {
 	s := replicaOn(t, outdating{&memstore.Store{Database: memstore.New()}}, replicatest.Blocked{})
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 	f := s.work.feeders["p"]
-	if again := f.claim(t.Context()); again || len(s.nudgeGovern) != 1 {
-		t.Errorf("claims again: %v, asks: %d", again, len(s.nudgeGovern))
+	if again := f.claim(t.Context()); again || len(s.wakeGovern) != 1 {
+		t.Errorf("claims again: %v, asks: %d", again, len(s.wakeGovern))
 	}
-	if wake, work := f.eager(); wake || work {
+	if wake, work := f.forPoll(); wake || work {
 		t.Error("it looks at the pool as before")
 	}
-	<-s.nudgeGovern
+	<-s.wakeGovern
 	f.goBy(f.pool.Under(ledger.OtherPool{Name: "p"}))
-	if again := f.claim(t.Context()); again || len(s.nudgeGovern) != 0 {
+	if again := f.claim(t.Context()); again || len(s.wakeGovern) != 0 {
 		t.Error("it claims in a retired pool")
 	}
 }

@@ -118,12 +118,12 @@ func claims(t *testing.T, f *feeder, want bool) {
 	if got := took > 0; got != want {
 		t.Errorf("it claimed again: %t", got)
 	}
-	f.s.register.unqueue("p", 0)
+	f.executor.register.unqueue("p", 0)
 }
 
 // held makes all workers of the pool busy, and leaves room for tasks claimed ahead.
 func held(f *feeder) {
-	f.s.slots.take("p", 4)
+	f.executor.slots.take("p", 4)
 	f.took = time.Millisecond
 }
 
@@ -132,14 +132,14 @@ func TestWhatAnEarlierSessionClaimedIsHandedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, st := fed(t, took(2, false))
 		st.on = func() {
-			f.s.assume(&membership.Session{ID: "next", Trust: boottime.Awake().Add(time.Hour)})
+			f.executor.assume(&membership.Session{ID: "next", Trust: boottime.Awake().Add(time.Hour)})
 		}
 		f.claim(t.Context())
 		synctest.Wait()
-		if n := len(f.s.register.attempts()); n > 0 {
+		if n := len(f.executor.register.attempts()); n > 0 {
 			t.Fatalf("%d were started", n)
 		}
-		back := f.s.recorder.take()
+		back := f.executor.recorder.take()
 		if len(back) != 2 {
 			t.Fatalf("%d were handed back", len(back))
 		}
@@ -166,7 +166,7 @@ func TestAFeederGoesOnWhileThereIsMore(t *testing.T) {
 		wake.Send(f.wake)
 		<-ended
 		st.check(t, "told to end", "claim")
-		f.s.register.unqueue("p", 0)
+		f.executor.register.unqueue("p", 0)
 	})
 }
 
@@ -175,8 +175,8 @@ func TestAClaimThatFailsIsNotRepeated(t *testing.T) {
 	f, st := fed(t, took(1, true), jobs.ErrUnavailable)
 	held(f)
 	f.claim(t.Context())
-	f.s.register.unqueue("p", 0)
-	f.s.slots.give("p", 4)
+	f.executor.register.unqueue("p", 0)
+	f.executor.slots.give("p", 4)
 	for len(f.wake) > 0 {
 		<-f.wake
 	}
@@ -192,9 +192,9 @@ func TestWhatAFeederClaims(t *testing.T) {
 		f, st := fed(t)
 		held(f)
 		m := &tries{Observer: unmeasured{}}
-		f.s.metrics = m
+		f.executor.metrics = m
 		outdated := false
-		f.s.on.Outdated = func() { outdated = true }
+		f.executor.on.Outdated = func() { outdated = true }
 		for _, c := range []struct {
 			got  any
 			want bool // it claims again
@@ -208,19 +208,19 @@ func TestWhatAFeederClaims(t *testing.T) {
 			if got := f.claim(t.Context()); got != c.want {
 				t.Errorf("%+v: claims again: %t", c.got, got)
 			}
-			wake, work := f.eager()
+			wake, work := f.forPoll()
 			if back := c.got == any(ledger.ErrOutdated); wake == back || work == back {
 				t.Errorf("%+v: the poll wakes it: %t, as there is work: %t", c.got, wake, work)
 			}
-			if away := !f.s.storeAnswers(); away != (c.got == any(jobs.ErrUnavailable)) {
+			if away := !f.executor.storeAnswers(); away != (c.got == any(jobs.ErrUnavailable)) {
 				t.Errorf("%+v: the store is away: %t", c.got, away)
 			}
 			if outdated != (c.got == any(ledger.ErrOutdated)) {
 				t.Errorf("%+v: it asks what governs: %t", c.got, outdated)
 			}
 			outdated = false
-			f.s.member.StoreFailed(nil)
-			f.s.register.unqueue("p", 0)
+			f.executor.member.StoreFailed(nil)
+			f.executor.register.unqueue("p", 0)
 		}
 		if c := st.last; c.Session != "session" || c.Replica != "a" || c.Pool != "p" || c.ID == "" || !c.Guard ||
 			!maps.Equal(c.Pools, map[string]ledger.Share{"p": {Hash: f.pool.Hash, Room: 4 * 50}}) || f.pool.Hash == "" {
@@ -242,13 +242,13 @@ func TestWhatAFeederClaims(t *testing.T) {
 		f.unskip()
 		f.skip(f.forgets, foreign(0).Foreign)
 		for tasks, want := range map[int]bool{0: false, 1: true} {
-			f.back(f.forgets, false)
+			f.backOff(f.forgets, false)
 			f.byKind, f.skipJobs = false, []string{"x"}
 			st.all = []any{ledger.Seen{Work: &ledger.Window{}}, foreign(tasks)}
 			f.seen = lookout{}
 			f.claim(t.Context())
-			f.s.register.unqueue("p", 0)
-			if wake, _ := f.eager(); wake != want {
+			f.executor.register.unqueue("p", 0)
+			if wake, _ := f.forPoll(); wake != want {
 				t.Errorf("%d tasks beside what is known to be of others: the poll wakes it: %t", tasks, wake)
 			}
 		}
@@ -259,21 +259,21 @@ func TestWhatAFeederClaims(t *testing.T) {
 		claims(t, f, false)
 		st.check(t, "in a pool that no configuration has")
 		f.goBy(f.pool.Governs())
-		f.s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
+		f.executor.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
 		claims(t, f, false)
 		st.check(t, "without a session")
-		f.s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-		f.s.locks.Locks, f.s.locks.Required = replicatest.Mute{}, true
-		f.s.locks.Failed(replicatest.ErrRefused)
+		f.executor.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
+		f.executor.locks.Locks, f.executor.locks.Required = replicatest.Mute{}, true
+		f.executor.locks.Failed(replicatest.ErrRefused)
 		claims(t, f, false)
 		st.check(t, "while it waits for the lock service")
 		if len(m.all) > 0 {
 			t.Errorf("metrics are told %q of no claims", m.all)
 		}
-		f.s.locks.Failed(nil)
+		f.executor.locks.Failed(nil)
 
 		service := memlock.New()
-		f.s.locks.Locks = replicatest.LockerOf(t, service)
+		f.executor.locks.Locks = replicatest.LockerOf(t, service)
 		other := replicatest.LockerOf(t, service)
 		for _, answer := range []any{jobs.ErrUnavailable, took(1, false)} {
 			st.all = []any{answer}
@@ -290,7 +290,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f.s.locks.Locks = nil
+		f.executor.locks.Locks = nil
 		f.took = 0
 		claims(t, f, false)
 		st.check(t, "without a worker that is free")
@@ -313,22 +313,22 @@ func TestAFeederLooksBeforeItClaims(t *testing.T) {
 		theirs := ledger.Claimed{More: true, Foreign: []jobs.Task{{Kind: "typo"}}}
 		step("nothing is met", true, []any{took(1, true), took(1, false)}, "claim", "claim")
 		step("a kind is met", true, []any{theirs, ledger.Seen{}}, "claim", "look")
-		if wake, isWork := f.eager(); !wake || isWork {
+		if wake, isWork := f.forPoll(); !wake || isWork {
 			t.Errorf("nothing was found: the poll wakes it: %t, as there is work: %t", wake, isWork)
 		}
 		step("there is something", true, []any{work(1), took(1, true), took(1, false), work(2), took(0, true)}, "look", "claim 1", "claim 1", "look", "claim 2")
-		if _, isWork := f.eager(); !isWork {
+		if _, isWork := f.forPoll(); !isWork {
 			t.Error("something was found, and is no work")
 		}
 		step("nothing is claimed", false, []any{work(1), took(0, false)}, "look", "claim 1")
 		step("what is found is taken by another", false, []any{work(1), took(0, true)}, "look", "claim 1")
 		step("nothing is found", false, []any{ledger.Seen{}}, "look")
 		step("some are passed", false, []any{ledger.Seen{Past: map[int]time.Time{0: time.Now()}}}, "look")
-		if _, isWork := f.eager(); !isWork {
+		if _, isWork := f.forPoll(); !isWork {
 			t.Error("there is more behind, and it is no work")
 		}
 		step("the store is away", false, []any{jobs.ErrUnavailable}, "look")
-		if f.s.storeAnswers() {
+		if f.executor.storeAnswers() {
 			t.Error("a look that failed has not shown that the store is away")
 		}
 		step("the claim fails", false, []any{work(3), jobs.ErrUnavailable}, "look", "claim 3")
@@ -377,7 +377,7 @@ func TestHowMuchIsClaimed(t *testing.T) {
 	refill(f, 0)
 	f.governs.MaxRunning = 1
 	check("there is a limit", 4)
-	f.s.slots.take("p", 3)
+	f.executor.slots.take("p", 3)
 	check("three are busy", 1)
 
 	f.took = 0
@@ -395,9 +395,9 @@ func TestHowMuchIsClaimed(t *testing.T) {
 
 // refill makes the queue of a feeder's pool n tasks long.
 func refill(f *feeder, n int) {
-	f.s.register.unqueue("p", 0)
+	f.executor.register.unqueue("p", 0)
 	for i := range n {
-		f.s.register.queue(claimed{task: jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, since: time.Now()})
+		f.executor.register.queue(claimed{task: jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, since: time.Now()})
 	}
 }
 
@@ -408,13 +408,13 @@ func TestWhatIsQueued(t *testing.T) {
 		if _, ok := f.next(); ok {
 			t.Error("there is something in an empty queue")
 		}
-		if f.startQueued(t.Context()); f.s.slots.room("p") != 4 {
-			t.Errorf("with nothing to start %d of 4 workers are free", f.s.slots.room("p"))
+		if f.startQueued(t.Context()); f.executor.slots.room("p") != 4 {
+			t.Errorf("with nothing to start %d of 4 workers are free", f.executor.slots.room("p"))
 		}
 		refill(f, 2)
 		for n := range 2 {
 			c, ok := f.next()
-			if !ok || c.task.ID != fmt.Sprint(n) || f.s.register.waits(c.task.ID) || !f.s.register.knows(c.task.ID) {
+			if !ok || c.task.ID != fmt.Sprint(n) || f.executor.register.waits(c.task.ID) || !f.executor.register.knows(c.task.ID) {
 				t.Errorf("the next is %+v, %t", c, ok)
 			}
 		}
@@ -437,11 +437,11 @@ func TestWhatIsQueued(t *testing.T) {
 			got  ledger.Claimed
 			want bool
 		}{{took(1, true), true}, {took(1, false), false}, {took(0, true), false}} {
-			f.s.slots.take("p", 4)
+			f.executor.slots.take("p", 4)
 			if f.push(t.Context(), &membership.Session{ID: "mine"}, c.got); f.more != c.want {
 				t.Errorf("%+v leaves more behind: %t", c.got, f.more)
 			}
-			for _, got := range f.s.register.unqueue("p", 0) {
+			for _, got := range f.executor.register.unqueue("p", 0) {
 				if len(c.got.Tasks) == 0 || got.task.ID != "t0" || got.session != "mine" || !got.since.Equal(time.Now()) {
 					t.Errorf("queued is %+v", got)
 				}
@@ -449,53 +449,53 @@ func TestWhatIsQueued(t *testing.T) {
 		}
 		refill(f, 2)
 		time.Sleep(queuedFor / 2)
-		f.s.register.queue(claimed{task: jobs.Task{ID: "young", Pool: "p"}, since: time.Now()})
-		if time.Sleep(queuedFor/2 - 1); f.s.register.queued("p") != 3 {
+		f.executor.register.queue(claimed{task: jobs.Task{ID: "young", Pool: "p"}, since: time.Now()})
+		if time.Sleep(queuedFor/2 - 1); f.executor.register.queued("p") != 3 {
 			t.Error("what has not waited long has gone")
 		}
 		f.handBackOverdue(queuedFor)
-		if n := f.s.register.queued("p"); n != 3 {
+		if n := f.executor.register.queued("p"); n != 3 {
 			t.Errorf("%d of 3 stay before it is time", n)
 		}
 		time.Sleep(1)
 		f.handBackOverdue(queuedFor)
-		if n := f.s.register.queued("p"); n != 1 || !f.s.register.holds("0") || !f.s.register.holds("1") || !f.s.register.waits("young") {
+		if n := f.executor.register.queued("p"); n != 1 || !f.executor.register.holds("0") || !f.executor.register.holds("1") || !f.executor.register.waits("young") {
 			t.Errorf("%d of 3 stay", n)
 		}
-		if f.handBackQueue(); f.s.register.queued("p") != 0 || !f.s.register.holds("young") {
+		if f.handBackQueue(); f.executor.register.queued("p") != 0 || !f.executor.register.holds("young") {
 			t.Error("the queue is not handed back")
 		}
 	})
 }
 
-// The poll leaves a pool alone for longer with each claim that gets nothing, up to backMost, until one gets something.
+// The poll leaves a pool alone for longer with each claim that gets nothing, up to maxBackoff, until one gets something.
 func TestHowLongAPoolIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFeeder(nil, &plan.Pool{})
 		for _, want := range []time.Duration{500, 1000, 2000, 4000, 8000, 10000, 10000, 10000, 10000, 10000, 10000, 10000, 10000} {
-			f.back(0, true)
+			f.backOff(0, true)
 			time.Sleep(want*time.Millisecond - 1)
-			if wake, work := f.eager(); wake || work {
+			if wake, work := f.forPoll(); wake || work {
 				t.Errorf("within %v ms the poll wakes it: %t, as there is work: %t", int64(want), wake, work)
 			}
 			time.Sleep(1)
-			if wake, work := f.eager(); !wake || work {
+			if wake, work := f.forPoll(); !wake || work {
 				t.Errorf("after %v ms the poll wakes it: %t, as there is work: %t", int64(want), wake, work)
 			}
 		}
-		f.back(0, true)
-		f.back(0, false)
-		if wake, work := f.eager(); !wake || !work {
+		f.backOff(0, true)
+		f.backOff(0, false)
+		if wake, work := f.forPoll(); !wake || !work {
 			t.Errorf("after a claim that got something the poll wakes it: %t, as there is work: %t", wake, work)
 		}
-		f.back(0, true)
+		f.backOff(0, true)
 		f.unskip()
-		if wake, work := f.eager(); !wake || !work {
+		if wake, work := f.forPoll(); !wake || !work {
 			t.Errorf("with another configuration the poll wakes it: %t, as there is work: %t", wake, work)
 		}
-		f.back(1, true)
-		f.back(0, false) // an answer of before
-		if wake, work := f.eager(); wake || work {
+		f.backOff(1, true)
+		f.backOff(0, false) // an answer of before
+		if wake, work := f.forPoll(); wake || work {
 			t.Errorf("after an answer of before the poll wakes it: %t, as there is work: %t", wake, work)
 		}
 	})
@@ -522,7 +522,7 @@ func TestWhatIsLearned(t *testing.T) {
 	} {
 		learned := f.skip(0, c.tasks)
 		scope, asked := f.scope()
-		if learned != c.learned || !slices.Equal(scope.SkipJobs, c.jobs) || !slices.Equal(scope.Kinds, c.kinds) || asked != 0 || f.s.metUnknown.Load() != c.met {
+		if learned != c.learned || !slices.Equal(scope.SkipJobs, c.jobs) || !slices.Equal(scope.Kinds, c.kinds) || asked != 0 || f.executor.metUnknown.Load() != c.met {
 			t.Errorf("%d: learned: %t, scope %+v", n, learned, scope)
 		}
 	}

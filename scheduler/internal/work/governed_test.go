@@ -96,9 +96,9 @@ func TestWhatAFeederLearnsOfItsPool(t *testing.T) {
 	} {
 		_, asked := f.scope()
 		f.skipJobs = step.skips
-		f.seen.nothing, f.vain = true, 3
+		f.seen.nothing, f.fruitless = true, 3
 		f.goBy(step.g)
-		if _, now := f.scope(); (now != asked) != step.forget || f.seen.nothing == step.forget || (f.vain == 0) != step.forget || step.forget && len(f.skipJobs) > 0 {
+		if _, now := f.scope(); (now != asked) != step.forget || f.seen.nothing == step.forget || (f.fruitless == 0) != step.forget || step.forget && len(f.skipJobs) > 0 {
 			t.Errorf("%s: forgotten: %t", step.what, now != asked)
 		}
 		if got := f.governed(); got.Hash != step.g.Hash || got.MaxRunning != step.g.MaxRunning || !slices.Equal(got.Shared, step.g.Shared) {

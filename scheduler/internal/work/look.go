@@ -18,12 +18,12 @@ const (
 	// lookFor is how long claims go on where a look found work, while tasks of a higher priority may come.
 	lookFor = pollSlow
 	// lookAgain is how long passed tasks, which this replica cannot run, are left alone.
-	lookAgain = backMost
+	lookAgain = maxBackoff
 	// skipMost is how many jobs a claim leaves out: each is an argument of its statement. Tasks beyond them
 	// that cannot be run here stay in front of the rest until another replica has claimed some.
 	skipMost = 1000
-	// backMost is how long, at most, the poll leaves a pool alone whose claims find nothing to take.
-	backMost = 10 * time.Second
+	// maxBackoff is how long, at most, the poll leaves a pool alone whose claims find nothing to take.
+	maxBackoff = 10 * time.Second
 )
 
 // lookout is where a feeder looks for tasks that this replica can run, in a pool with tasks that it cannot. It passes
@@ -71,7 +71,7 @@ func (l *lookout) tell(now time.Time, seen ledger.Seen) {
 }
 
 // look returns which tasks to claim, and the pool's definition for that; false if this replica can run none. asked is for
-// skip and back.
+// skip and backOff.
 func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under plan.Governing, asked int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +84,7 @@ func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under plan.Gover
 		past := f.seen.ask(time.Now())
 		f.mu.Unlock()
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		seen, err := f.s.store.Look(cctx, f.pool.Name, ledger.Look{Scope: scope, Past: past, Most: lookMost})
+		seen, err := f.executor.store.Look(cctx, f.pool.Name, ledger.Look{Scope: scope, Past: past, Most: lookMost})
 		cancel()
 		f.mu.Lock()
 		if asked != f.forgets {
@@ -92,7 +92,7 @@ func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under plan.Gover
 			return scope, under, asked, false
 		}
 		if err != nil {
-			f.s.member.StoreFailed(err)
+			f.executor.member.StoreFailed(err)
 			return scope, under, asked, false
 		}
 		f.seen.tell(time.Now(), seen)
@@ -122,7 +122,7 @@ func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 		case t.Job == "":
 			learned = learned || !f.byKind
 			f.byKind = true
-			f.s.meetUnknown()
+			f.executor.meetUnknown()
 		case len(f.skipJobs) < skipMost && !slices.Contains(f.skipJobs, t.Job):
 			f.skipJobs, learned = append(f.skipJobs, t.Job), true
 		}
@@ -145,11 +145,11 @@ func (f *feeder) askForAll(idle bool) (byKind bool) {
 func (f *feeder) forget() {
 	f.skipJobs = nil
 	f.seen = lookout{}
-	f.vain, f.notBefore = 0, time.Time{}
+	f.fruitless, f.notBefore = 0, time.Time{}
 	f.forgets++
 }
 
-// scope is which tasks to ask for. asked is for skip and back. The caller holds f.mu.
+// scope is which tasks to ask for. asked is for skip and backOff. The caller holds f.mu.
 func (f *feeder) scope() (scope ledger.Scope, asked int) {
 	scope.SkipJobs = slices.Clone(f.skipJobs)
 	if kinds := f.governs.KindsOf(f.pool); f.byKind || len(kinds) < len(f.pool.KindNames) {
@@ -158,25 +158,25 @@ func (f *feeder) scope() (scope ledger.Scope, asked int) {
 	return scope, f.forgets
 }
 
-// back makes the poll leave the pool alone for a while, longer each time, after a claim that found nothing to take
+// backOff makes the poll leave the pool alone for a while, longer each time, after a claim that found nothing to take
 // although the pool has work; any other claim ends that.
-func (f *feeder) back(asked int, vain bool) {
+func (f *feeder) backOff(asked int, fruitless bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case asked != f.forgets:
-	case vain:
-		f.notBefore = time.Now().Add(min(pollSlow<<min(f.vain, 10), backMost))
-		f.vain++
+	case fruitless:
+		f.notBefore = time.Now().Add(min(pollSlow<<min(f.fruitless, 10), maxBackoff))
+		f.fruitless++
 	default:
-		f.vain, f.notBefore = 0, time.Time{}
+		f.fruitless, f.notBefore = 0, time.Time{}
 	}
 }
 
-// eager reports whether the poll is to wake the feeder if the pool has tasks that are due, and whether those count
+// forPoll reports whether the poll is to wake the feeder if the pool has tasks that are due, and whether those count
 // as work: not while claims find nothing, and not tasks that this replica cannot run.
-func (f *feeder) eager() (wake, work bool) {
+func (f *feeder) forPoll() (wake, work bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !time.Now().Before(f.notBefore), f.vain == 0 && !f.seen.nothing
+	return !time.Now().Before(f.notBefore), f.fruitless == 0 && !f.seen.nothing
 }

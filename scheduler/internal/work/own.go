@@ -16,13 +16,13 @@ type orphans map[claimKey]time.Time
 
 // ownRows reads which tasks the store says are running here, stops those that are cancelled, and hands back those that
 // the register does not have.
-func (s *Executor) ownRows(ctx context.Context, unknown orphans) {
+func (e *Executor) ownRows(ctx context.Context, unknown orphans) {
 	ctx, cancel := context.WithTimeout(ctx, rowsCall)
 	defer cancel()
-	ses := s.member.Session()
-	rows, err := s.store.Own(ctx, ses.ID)
+	ses := e.member.Session()
+	rows, err := e.store.Own(ctx, ses.ID)
 	if err != nil {
-		s.member.StoreFailed(err)
+		e.member.StoreFailed(err)
 		return
 	}
 	read := time.Now()
@@ -30,7 +30,7 @@ func (s *Executor) ownRows(ctx context.Context, unknown orphans) {
 	var back []ledger.Result
 	for _, row := range rows {
 		key := claimKey{row.TaskID, row.Token}
-		state, a := s.register.find(key)
+		state, a := e.register.find(key)
 		if a != nil && row.Cancel != "" {
 			a.stopCancelled(row.Cancel)
 		}
@@ -43,39 +43,39 @@ func (s *Executor) ownRows(ctx context.Context, unknown orphans) {
 		}
 		orphaned[key] = since
 		// Every transaction that was under way when it was first seen has ended since.
-		if seen && !s.register.claimingSince(since) && read.Sub(since) >= s.opt.SessionTTL/3 {
+		if seen && !e.register.claimingSince(since) && read.Sub(since) >= e.opt.SessionTTL/3 {
 			back = append(back, unheard(row))
 		}
 	}
 	clear(unknown)
 	maps.Copy(unknown, orphaned)
-	s.finishUnheard(ctx, ses, back)
+	e.finishUnheard(ctx, ses, back)
 }
 
 // Leave hands back the tasks that the store says are running here when nothing runs any more: claims whose answer was
 // lost. It returns how many attempts go on although they were told to stop.
-func (s *Executor) Leave(ctx context.Context) (running int) {
-	ses := s.member.Session()
-	rows, err := s.store.Own(ctx, ses.ID)
+func (e *Executor) Leave(ctx context.Context) (running int) {
+	ses := e.member.Session()
+	rows, err := e.store.Own(ctx, ses.ID)
 	if err != nil {
 		rows = nil // the end of the session, or its expiry, hands them back
 	}
 	var back []ledger.Result
 	for _, row := range rows {
-		if state, _ := s.register.find(claimKey{row.TaskID, row.Token}); state == taskUnknown {
+		if state, _ := e.register.find(claimKey{row.TaskID, row.Token}); state == taskUnknown {
 			back = append(back, unheard(row))
 		}
 	}
-	s.finishUnheard(ctx, ses, back)
-	return len(s.register.attempts())
+	e.finishUnheard(ctx, ses, back)
+	return len(e.register.attempts())
 }
 
-func (s *Executor) finishUnheard(ctx context.Context, ses *membership.Session, back []ledger.Result) {
+func (e *Executor) finishUnheard(ctx context.Context, ses *membership.Session, back []ledger.Result) {
 	if len(back) == 0 {
 		return
 	}
-	if _, err := s.store.Finish(ctx, ses.ID, back); err != nil {
-		s.member.StoreFailed(err)
+	if _, err := e.store.Finish(ctx, ses.ID, back); err != nil {
+		e.member.StoreFailed(err)
 	}
 }
 

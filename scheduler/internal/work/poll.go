@@ -16,43 +16,43 @@ const (
 // poll asks which pools have work and wakes their feeders, until ctx is done. Tasks that this replica cannot run, in pools
 // that it has or lacks, are no work.
 //
-//  1. wait pollFast after work was found, then twice as long each time, up to pollSlow; or until nudged
+//  1. wait pollFast after work was found, then twice as long each time, up to pollSlow; or until woken
 //  2. while no work may begin, wait again
 //  3. ask the store which pools have tasks that are due, and when the next waiting task is
 //  4. wake the feeders of these pools, unless their claims found nothing to take a short time ago
 //  5. shorten the wait to the moment at which the next waiting task is due
-func (s *Executor) poll(ctx context.Context) {
+func (e *Executor) poll(ctx context.Context) {
 	wait := pollFast
-	for wake.Wait(ctx, wait, s.nudgePoll) {
-		if !s.MayBegin() || s.locks.Blocks() {
+	for wake.Wait(ctx, wait, e.wakePoll) {
+		if !e.MayBegin() || e.locks.Blocks() {
 			wait = pollSlow
 			continue
 		}
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		pools, next, err := s.store.Ready(cctx, s.clock.Check)
+		pools, next, err := e.store.Ready(cctx, e.clock.Check)
 		cancel()
 		if err != nil {
-			s.member.StoreFailed(err)
+			e.member.StoreFailed(err)
 			wait = pollSlow
 			continue
 		}
 		wait = min(2*wait, pollSlow)
 		for _, name := range pools {
-			f, ours := s.feeders[name]
+			f, ours := e.feeders[name]
 			if !ours {
-				s.meetUnknown()
+				e.meetUnknown()
 				continue
 			}
-			awake, work := f.eager()
+			awake, work := f.forPoll()
 			if awake {
 				wake.Send(f.wake)
 			}
-			if work && !s.shortages.shut(name) {
+			if work && !e.shortages.closed(name) {
 				wait = pollFast
 			}
 		}
 		if !next.IsZero() {
-			wait = max(pollLeast, min(wait, next.Sub(s.clock.Now())))
+			wait = max(pollLeast, min(wait, next.Sub(e.clock.Now())))
 		}
 	}
 }

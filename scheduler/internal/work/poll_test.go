@@ -62,7 +62,7 @@ func TestWhenThePollAsks(t *testing.T) {
 			s.work.shortages.pools = map[string]*shortage{"p": {err: replicatest.ErrRefused, until: time.Now().Add(time.Hour)}}
 		}, idle, true},
 		"claims get nothing of it": {always("p"), func(s *replica) {
-			s.work.feeders["p"].vain, s.work.feeders["p"].notBefore = 1, time.Now().Add(time.Hour)
+			s.work.feeders["p"].fruitless, s.work.feeders["p"].notBefore = 1, time.Now().Add(time.Hour)
 		}, idle, false},
 		"there was some, once": {func(n int) ([]string, time.Time, error) {
 			if n == 2 {
@@ -142,7 +142,7 @@ func TestAPoolThatIsNotKnownIsNoted(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
 			s.work.poll(ctx)
-			if got := len(s.work.nudgeUnrunnable) > 0; got != noted {
+			if got := len(s.work.wakeUnrunnable) > 0; got != noted {
 				t.Errorf("pool %s is looked into: %t", pool, got)
 			}
 		})

@@ -16,35 +16,35 @@ const (
 
 // tend looks after the tasks that run, until ctx is done.
 //
-//  1. wait a second or less, or until nudged
+//  1. wait a second or less, or until woken
 //  2. reap the tasks of expired sessions
 //  3. stop own tasks that are cancelled, and hand back claims whose answer was lost (own.go)
-func (s *Executor) tend(ctx context.Context) {
+func (e *Executor) tend(ctx context.Context) {
 	orphans := orphans{}
-	for wake.Wait(ctx, s.member.WatchEvery(), s.nudgeTend) {
-		s.reap(ctx)
-		s.ownRows(ctx, orphans)
+	for wake.Wait(ctx, e.member.WatchEvery(), e.wakeTend) {
+		e.reap(ctx)
+		e.ownRows(ctx, orphans)
 	}
 }
 
 // reap ends the attempts of expired sessions; a task may become pending again for another attempt.
-func (s *Executor) reap(ctx context.Context) {
+func (e *Executor) reap(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reapCall)
 	defer cancel()
-	reaped, err := s.store.Reap(ctx, reapBatch)
+	reaped, err := e.store.Reap(ctx, reapBatch)
 	switch {
 	case err == nil:
 	case refusal(err): // of some of them; the others are written
-		s.log.Error("the store refuses to reap tasks of an expired session; retrying", "refusal", err)
+		e.log.Error("the store refuses to reap tasks of an expired session; retrying", "refusal", err)
 	default:
-		s.member.StoreFailed(err)
+		e.member.StoreFailed(err)
 	}
 	for _, r := range reaped {
-		s.metrics.Reaped(r.Task, r.Replica)
-		s.log.Warn("attempt lost: its replica's session expired", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
+		e.metrics.Reaped(r.Task, r.Replica)
+		e.log.Warn("attempt lost: its replica's session expired", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
 			"replica", r.Replica, "state", r.Task.State, "reason", r.Task.Reason)
 		if r.Task.State == jobs.StatePending {
-			s.wakeFeeder(r.Task.Pool)
+			e.wakeFeeder(r.Task.Pool)
 		}
 	}
 }

@@ -31,7 +31,7 @@ const (
 //     recordAgain (refusal.go)
 //  6. take the next batch; wait when there is none
 type recorder struct {
-	s *Executor
+	executor *Executor
 
 	// Of run alone:
 	refused int              // times in a row that the store refused something
@@ -51,15 +51,15 @@ type outcome struct {
 	result  ledger.Result
 }
 
-func newRecorder(s *Executor) *recorder {
-	r := &recorder{s: s, ready: make(chan struct{}, 1)}
+func newRecorder(e *Executor) *recorder {
+	r := &recorder{executor: e, ready: make(chan struct{}, 1)}
 	r.room.L = &r.mu
 	return r
 }
 
 // add adds a result. It never waits: the caller may have other tasks to hand back.
 func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
-	r.s.register.record(t)
+	r.executor.register.record(t)
 	r.mu.Lock()
 	r.pending = append(r.pending, outcome{session, t, result})
 	r.mu.Unlock()
@@ -131,15 +131,15 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 		finished, err := r.finish(ctx, batch)
 		if err == nil {
 			for i, f := range finished {
-				r.s.register.recorded(batch[i].task)
-				r.s.recorded(batch[i], f)
+				r.executor.register.recorded(batch[i].task)
+				r.executor.recorded(batch[i], f)
 			}
 			return nil
 		}
 		if refusal(err) {
 			return err
 		}
-		r.s.member.StoreFailed(err)
+		r.executor.member.StoreFailed(err)
 		if errors.Is(err, context.DeadlineExceeded) && len(batch) > 1 {
 			return errTooSlow
 		}
@@ -154,12 +154,12 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 	for i, o := range batch {
 		results[i] = o.result
 		if o.result.Verdict == ledger.Again {
-			results[i].Now = r.s.clock.Now()
+			results[i].Now = r.executor.clock.Now()
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordCall)
 	defer cancel()
-	finished, err := r.s.store.Finish(ctx, batch[0].session, results)
+	finished, err := r.executor.store.Finish(ctx, batch[0].session, results)
 	if err != nil && ctx.Err() != nil { // any error of a call whose time is over
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
@@ -167,20 +167,20 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 }
 
 // recorded logs and counts a result, and wakes what waits for the slot that became free.
-func (s *Executor) recorded(o outcome, f ledger.Finished) {
+func (e *Executor) recorded(o outcome, f ledger.Finished) {
 	t := o.task
 	t.State = f.Task.State
 	if f.Finish == ledger.Fenced {
-		s.metrics.Fenced(t, o.result.State)
-		s.log.Warn("result rejected: stale token; the task no longer belongs to this replica", "task", o.task.ID, "job", o.task.Job,
+		e.metrics.Fenced(t, o.result.State)
+		e.log.Warn("result rejected: stale token; the task no longer belongs to this replica", "task", o.task.ID, "job", o.task.Job,
 			"token", o.task.Token, "state", o.result.State)
 		return
 	}
 	if o.result.Verdict == ledger.HandBack {
-		s.metrics.HandedBack(t)
+		e.metrics.HandedBack(t)
 		return
 	}
-	s.metrics.Recorded(t, o.result.State, f.Finish == ledger.Late)
+	e.metrics.Recorded(t, o.result.State, f.Finish == ledger.Late)
 	attrs := []any{"state", o.result.State, "pool", o.task.Pool}
 	if f.Finish == ledger.Late {
 		attrs = append(attrs, "late", true)
@@ -202,9 +202,9 @@ func (s *Executor) recorded(o outcome, f ledger.Finished) {
 	if f.Task.State == jobs.StateFailed {
 		level = slog.LevelWarn // no further attempt is due
 	}
-	s.log.Log(context.Background(), level, "attempt ended", attrs...)
+	e.log.Log(context.Background(), level, "attempt ended", attrs...)
 	if f.Task.State == jobs.StatePending {
-		wake.Send(s.nudgePoll)
+		wake.Send(e.wakePoll)
 	}
-	s.on.Recorded(o.task.Job, f.Task.State)
+	e.on.Recorded(o.task.Job, f.Task.State)
 }

@@ -64,7 +64,7 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		if !slices.Equal(m.all, []string{c.told}) {
 			t.Errorf("%s: metrics are told %q, not %q", what, m.all, c.told)
 		}
-		if polls := len(s.work.nudgePoll) > 0; polls != c.polls {
+		if polls := len(s.work.wakePoll) > 0; polls != c.polls {
 			t.Errorf("%s: the poll is woken: %t", what, polls)
 		}
 		var told []string

@@ -57,7 +57,7 @@ func (r *recorder) countRefusal(ctx context.Context, why error) bool {
 	if r.refused++; r.refused < refusedForAll {
 		return true
 	}
-	r.s.member.StoreFailed(why)
+	r.executor.member.StoreFailed(why)
 	return wake.Wait(ctx, recordRetry, nil)
 }
 
@@ -78,13 +78,13 @@ func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 	switch {
 	case err == nil:
 		r.refused = 0
-		r.s.log.Error("result recorded without its error and output, which the store refused", append(attrs, "refusal", why, "error", o.result.Error)...)
+		r.executor.log.Error("result recorded without its error and output, which the store refused", append(attrs, "refusal", why, "error", o.result.Error)...)
 		return true
 	case ctx.Err() != nil || !r.countRefusal(ctx, err):
 		return false
 	}
 	if r.refused < refusedForAll {
-		r.s.log.Error("the store refuses a result; it is tried again", append(attrs, "refusal", err, "in", recordAgain.String())...)
+		r.executor.log.Error("the store refuses a result; it is tried again", append(attrs, "refusal", err, "in", recordAgain.String())...)
 	}
 	r.aside = append(r.aside, o)
 	if r.again == nil {

@@ -23,7 +23,7 @@ type replica struct {
 	locks   *membership.LockService
 	work    *Executor
 
-	nudgeGovern chan struct{} // another configuration governs a pool
+	wakeGovern chan struct{} // another configuration governs a pool
 }
 
 // newOn makes a replica; zero options have the defaults of package scheduler.
@@ -43,7 +43,7 @@ func newOn(st ledger.Store, lk membership.Locks, set jobs.Set, o Options) (*repl
 	if err != nil {
 		return nil, err
 	}
-	r := &replica{store: st, plan: p, nudgeGovern: wake.Signal()}
+	r := &replica{store: st, plan: p, wakeGovern: wake.Signal()}
 	r.members = membership.New(st, membership.Options{
 		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, MaxClockSkew: 2 * time.Second, Local: lk == nil && st.Local(), Logger: o.Logger,
 	}, membership.Hooks{
@@ -55,7 +55,7 @@ func newOn(st ledger.Store, lk membership.Locks, set jobs.Set, o Options) (*repl
 	})
 	r.locks = r.members.LockService(lk, false)
 	r.work = New(st, r.members, r.locks, p, o, Hooks{
-		Recorded: func(string, jobs.State) {}, Outdated: func() { wake.Send(r.nudgeGovern) },
+		Recorded: func(string, jobs.State) {}, Outdated: func() { wake.Send(r.wakeGovern) },
 	})
 	return r, nil
 }
@@ -145,20 +145,20 @@ type assumed struct {
 func (a *assumed) Session() *membership.Session { return a.session.Load() }
 
 // assume makes it the session of this work. The first call comes before anything runs.
-func (s *Executor) assume(ses *membership.Session) {
-	a, ok := s.member.(*assumed)
+func (e *Executor) assume(ses *membership.Session) {
+	a, ok := e.member.(*assumed)
 	if !ok {
-		a = &assumed{Member: s.member.(*membership.Member)}
-		s.member = a
+		a = &assumed{Member: e.member.(*membership.Member)}
+		e.member = a
 	}
 	a.session.Store(ses)
 }
 
 // storeAnswers reports whether the store counts as there.
-func (s *Executor) storeAnswers() bool {
-	m, ok := s.member.(*membership.Member)
+func (e *Executor) storeAnswers() bool {
+	m, ok := e.member.(*membership.Member)
 	if !ok {
-		m = s.member.(*assumed).Member
+		m = e.member.(*assumed).Member
 	}
 	m.SetLoaded()
 	return m.Vitals().StoreUp

@@ -89,8 +89,8 @@ func (s *shortages) worked(pool string) {
 	}
 }
 
-// shut reports whether work of a pool is left to others for now.
-func (s *shortages) shut(pool string) bool {
+// closed reports whether work of a pool is left to others for now.
+func (s *shortages) closed(pool string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pools[pool]

@@ -24,7 +24,7 @@ func TestPausesForWantOfRoom(t *testing.T) {
 			for range 64 {
 				r.refused("p", abort.ErrNoRoom)
 			}
-			for r.shut("p") {
+			for r.closed("p") {
 				time.Sleep(time.Millisecond)
 			}
 			return time.Since(began)
@@ -46,8 +46,8 @@ func TestPausesForWantOfRoom(t *testing.T) {
 		if c, short := r.condition(); !short || c.Ready || !strings.Contains(c.Detail, "tasks of p cannot be started on this replica") {
 			t.Errorf("%+v, %v", c, short)
 		}
-		if r.shut("other") {
-			t.Error("another pool is shut, too")
+		if r.closed("other") {
+			t.Error("another pool is closed, too")
 		}
 		r.worked("p")
 		if _, short := r.condition(); short {
@@ -59,7 +59,7 @@ func TestPausesForWantOfRoom(t *testing.T) {
 		refused()
 		r.refused("p", abort.ErrNoRoom)
 		r.worked("p")
-		if !r.shut("p") {
+		if !r.closed("p") {
 			t.Error("a success has ended the pause of others")
 		}
 		time.Sleep(shortageMost)

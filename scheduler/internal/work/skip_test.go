@@ -53,8 +53,8 @@ func TestWhatIsSkippedIsForgottenInOrder(t *testing.T) {
 	if len(scope.SkipJobs) > 0 {
 		t.Errorf("an answer from before keeps %v from being claimed", scope.SkipJobs)
 	}
-	feeder.back(before, true)
-	if wake, work := feeder.eager(); !wake || !work {
+	feeder.backOff(before, true)
+	if wake, work := feeder.forPoll(); !wake || !work {
 		t.Error("an answer from before keeps the pool from being looked at")
 	}
 	feeder.skip(now, theirs)

@@ -12,16 +12,16 @@ import (
 // Those of notifications are not among the total: a receiver that does not answer keeps them long, and they
 // must delay nothing else.
 type slots struct {
-	mu     sync.Mutex
-	free   int
-	pools  map[string]int // free ones
-	starve map[string]bool
-	shut   func(pool string) bool // while true, none of the pool is free; nil: never
-	freed  func(pool string)      // called, without the lock, for a pool that got fewer than it asked for
+	mu      sync.Mutex
+	free    int
+	pools   map[string]int // free ones
+	waiting map[string]bool
+	closed  func(pool string) bool // while true, none of the pool is free; nil: never
+	freed   func(pool string)      // called, without the lock, for a pool that got fewer than it asked for
 }
 
 func newSlots(total int, p *plan.Plan, freed func(pool string)) *slots {
-	s := &slots{free: total, pools: map[string]int{}, starve: map[string]bool{}, freed: freed}
+	s := &slots{free: total, pools: map[string]int{}, waiting: map[string]bool{}, freed: freed}
 	for name, pool := range p.Pools {
 		s.pools[name] = pool.Workers
 	}
@@ -38,7 +38,7 @@ func (s *slots) take(pool string, n int) int {
 		s.free -= got
 	}
 	if got < n {
-		s.starve[pool] = true
+		s.waiting[pool] = true
 	}
 	return got
 }
@@ -49,14 +49,14 @@ func (s *slots) room(pool string) int {
 	defer s.mu.Unlock()
 	room := s.left(pool)
 	if room == 0 {
-		s.starve[pool] = true
+		s.waiting[pool] = true
 	}
 	return room
 }
 
 // left is how many slots of pool are free. The caller holds s.mu.
 func (s *slots) left(pool string) int {
-	if s.shut != nil && s.shut(pool) {
+	if s.closed != nil && s.closed(pool) {
 		return 0
 	}
 	if counts(pool) {
@@ -78,13 +78,13 @@ func (s *slots) give(pool string, n int) {
 	if counts(pool) {
 		s.free += n
 	}
-	hungry := make([]string, 0, len(s.starve))
-	for name := range s.starve {
-		hungry = append(hungry, name)
+	pools := make([]string, 0, len(s.waiting))
+	for name := range s.waiting {
+		pools = append(pools, name)
 	}
-	clear(s.starve)
+	clear(s.waiting)
 	s.mu.Unlock()
-	for _, name := range hungry {
+	for _, name := range pools {
 		s.freed(name)
 	}
 }

@@ -63,7 +63,7 @@ func TestSlots(t *testing.T) {
 	give("a", 2)
 	room(map[string]int{"a": 3, "b": 4})
 
-	s.shut = func(pool string) bool { return pool == "a" }
+	s.closed = func(pool string) bool { return pool == "a" }
 	room(map[string]int{"a": 0, "b": 4})
 	take("a", 1, 0)
 	give("b", 0)

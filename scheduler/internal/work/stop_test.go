@@ -117,7 +117,7 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 	const drain, grace = 3 * time.Second, 2 * time.Second
 	for what, c := range map[string]struct {
 		halt         time.Duration // 0: never
-		deaf         bool
+		unresponsive bool
 		told, killed time.Duration
 		ends         time.Duration
 	}{
@@ -130,7 +130,7 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &witness{began: make(chan struct{})}
-				if c.deaf {
+				if c.unresponsive {
 					w.end = make(chan struct{})
 				}
 				s := replicaOn(t, replicatest.NewPicky(nil), w)
@@ -152,10 +152,10 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 				if told, killed := w.told.Sub(began), w.killed.Sub(began); told != c.told || killed != c.killed || took != c.ends {
 					t.Errorf("told to stop after %v and to end at once after %v, drained after %v; want %v, %v, %v", told, killed, took, c.told, c.killed, c.ends)
 				}
-				if c.deaf == (err == nil) || c.deaf && !strings.HasSuffix(err.Error(), "after the last wait: task 1 of pool p") {
+				if c.unresponsive == (err == nil) || c.unresponsive && !strings.HasSuffix(err.Error(), "after the last wait: task 1 of pool p") {
 					t.Errorf("drain says %v", err)
 				}
-				if c.deaf {
+				if c.unresponsive {
 					close(w.end)
 				}
 				synctest.Wait()

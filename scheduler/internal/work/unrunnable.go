@@ -25,22 +25,22 @@ const (
 //  3. ask the store which tasks no live replica can run
 //  4. if there are none, forget that one was met, and look again a minute later at the earliest
 //  5. else log each pool and kind that was not logged within unrunnableAgain
-func (s *Executor) unrunnable(ctx context.Context) {
+func (e *Executor) unrunnable(ctx context.Context) {
 	said := map[[2]string]time.Time{}
-	for again := s.nudgeUnrunnable; wake.Wait(ctx, unrunnableEvery, again); {
-		again = s.nudgeUnrunnable
-		if !s.metUnknown.Load() || !s.member.Session().Trusted() {
+	for again := e.wakeUnrunnable; wake.Wait(ctx, unrunnableEvery, again); {
+		again = e.wakeUnrunnable
+		if !e.metUnknown.Load() || !e.member.Session().Trusted() {
 			continue
 		}
 		cctx, cancel := context.WithTimeout(ctx, rowsCall)
-		pools, err := s.store.Pools(cctx)
+		pools, err := e.store.Pools(cctx)
 		cancel()
 		if err != nil {
-			s.member.StoreFailed(err)
+			e.member.StoreFailed(err)
 			continue
 		}
 		if !slices.ContainsFunc(pools, func(p ledger.PoolStatus) bool { return len(p.Unrunnable) > 0 }) {
-			s.forgetUnknown(pools)
+			e.forgetUnknown(pools)
 			again = nil
 		}
 		maps.DeleteFunc(said, func(_ [2]string, at time.Time) bool { return time.Since(at) >= unrunnableAgain })
@@ -53,13 +53,13 @@ func (s *Executor) unrunnable(ctx context.Context) {
 				}
 				lines++
 				said[key] = time.Now()
-				s.sayUnrunnable(p, u)
+				e.sayUnrunnable(p, u)
 			}
 		}
 	}
 }
 
-func (s *Executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
+func (e *Executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 	what := "tasks cannot run: no live replica has a handler for their kind; start one that has, or cancel them"
 	switch {
 	case p.Hash == "":
@@ -69,23 +69,23 @@ func (s *Executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 	case u.Kind == "":
 		what = "tasks cannot run: they have no kind, and no live replica has a handler for those; start one that has, or cancel them"
 	}
-	s.log.Warn(what, "pool", p.Name, "kind", u.Kind, "tasks", u.Tasks, "since", u.Since.Format(time.RFC3339))
+	e.log.Warn(what, "pool", p.Name, "kind", u.Kind, "tasks", u.Tasks, "since", u.Since.Format(time.RFC3339))
 }
 
 // forgetUnknown is called when every task has a replica that can run it. Tasks that this replica has no handler for are met
 // again where they were forgotten; in pools in which others have work they are remembered.
-func (s *Executor) forgetUnknown(pools []ledger.PoolStatus) {
-	s.metUnknown.Store(false) // before the pools are asked for all kinds: what is met from then on counts
+func (e *Executor) forgetUnknown(pools []ledger.PoolStatus) {
+	e.metUnknown.Store(false) // before the pools are asked for all kinds: what is met from then on counts
 	for _, p := range pools {
-		if f, ours := s.feeders[p.Name]; ours && f.askForAll(p.Pending == 0) {
-			s.metUnknown.Store(true)
+		if f, ours := e.feeders[p.Name]; ours && f.askForAll(p.Pending == 0) {
+			e.metUnknown.Store(true)
 		}
 	}
 }
 
 // meetUnknown notes that there is a task that this replica has no handler for.
-func (s *Executor) meetUnknown() {
-	if s.metUnknown.CompareAndSwap(false, true) {
-		wake.Send(s.nudgeUnrunnable)
+func (e *Executor) meetUnknown() {
+	if e.metUnknown.CompareAndSwap(false, true) {
+		wake.Send(e.wakeUnrunnable)
 	}
 }

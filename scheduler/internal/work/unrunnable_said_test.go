@@ -165,7 +165,7 @@ func TestHowOftenUnrunnableTasksAreRead(t *testing.T) {
 		looks("it is met again", 0)
 		time.Sleep(10 * unrunnableEvery)
 		looks("ten minutes", 10)
-		wake.Send(s.work.nudgeUnrunnable)
+		wake.Send(s.work.wakeUnrunnable)
 		looks("there is reason to look", 1)
 		st.set(unrunnableIn("q"))
 		time.Sleep(unrunnableEvery)

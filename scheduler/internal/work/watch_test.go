@@ -59,7 +59,7 @@ func TestWhenAReplicaReaps(t *testing.T) {
 		if n := st.reapings(); n != 3 {
 			t.Errorf("reaped %d times in three seconds", n)
 		}
-		wake.Send(s.work.nudgeTend)
+		wake.Send(s.work.wakeTend)
 		synctest.Wait()
 		if n := st.reapings(); n != 4 {
 			t.Errorf("reaped %d times when it was told to", n)

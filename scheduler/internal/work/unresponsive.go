@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// deafMargin is how long after the end of its grace period an attempt may go on before it is logged.
-	deafMargin = 5 * time.Second
-	// deafEvery is how often it is logged again.
-	deafEvery = time.Minute
+	// unresponsiveMargin is how long after the end of its grace period an attempt may go on before it is logged.
+	unresponsiveMargin = 5 * time.Second
+	// unresponsiveEvery is how often it is logged again.
+	unresponsiveEvery = time.Minute
 )
 
-// sayDeaf logs an attempt that goes on after it was told to stop: nothing can end a Go function that ignores its
+// logUnresponsive logs an attempt that goes on after it was told to stop: nothing can end a Go function that ignores its
 // context, and the attempt keeps its worker and its slot.
-func (s *Executor) sayDeaf(a *attempt) {
+func (e *Executor) logUnresponsive(a *attempt) {
 	why, reason := a.stoppedBy()
 	if why == notStopped {
 		return
@@ -22,13 +22,13 @@ func (s *Executor) sayDeaf(a *attempt) {
 	now := time.Now()
 	if a.told.IsZero() {
 		a.told = now
-		a.sayAt = now.Add(a.grace(s.opt.StopGrace, s.log) + deafMargin)
+		a.logAt = now.Add(a.grace(e.opt.StopGrace, e.log) + unresponsiveMargin)
 	}
-	if now.Before(a.sayAt) {
+	if now.Before(a.logAt) {
 		return
 	}
-	a.sayAt = now.Add(deafEvery)
-	s.log.Warn("an attempt goes on after it was told to stop; its handler must return once its context is done",
+	a.logAt = now.Add(unresponsiveEvery)
+	e.log.Warn("an attempt goes on after it was told to stop; its handler must return once its context is done",
 		"task", a.task.ID, "job", a.task.Job, "pool", a.task.Pool, "kind", a.task.Kind, "attempt", a.task.Attempt,
 		"reason", reason, "told", now.Sub(a.told).Round(time.Second).String()+" ago")
 }

@@ -31,7 +31,7 @@ func (l lingering) StopGrace() time.Duration { return l.grace }
 
 func (lingering) Describe() string { return "lingering" }
 
-// An attempt that goes on after it was told to stop is logged once its grace period and deafMargin are over, and then
+// An attempt that goes on after it was told to stop is logged once its grace period and unresponsiveMargin are over, and then
 // once a minute: with its task, why it was told to stop, and when.
 func TestWhatGoesOnAfterItWasToldToStopIsLogged(t *testing.T) {
 	const grace = 20 * time.Second
@@ -45,9 +45,9 @@ func TestWhatGoesOnAfterItWasToldToStopIsLogged(t *testing.T) {
 		want   []string
 	}{
 		"it ends within its grace period": {grace, false, nil},
-		"it ends a moment after it":       {grace + deafMargin - time.Second, false, nil},
-		"it goes on":                      {grace + deafMargin + 2*deafEvery + time.Second, false, []string{line("timeout after 1m0s", "25s"), line("timeout after 1m0s", "1m25s"), line("timeout after 1m0s", "2m25s")}},
-		"it goes on, and was cancelled":   {grace + deafMargin + time.Second, true, []string{line("cancelled by ann", "25s")}},
+		"it ends a moment after it":       {grace + unresponsiveMargin - time.Second, false, nil},
+		"it goes on":                      {grace + unresponsiveMargin + 2*unresponsiveEvery + time.Second, false, []string{line("timeout after 1m0s", "25s"), line("timeout after 1m0s", "1m25s"), line("timeout after 1m0s", "2m25s")}},
+		"it goes on, and was cancelled":   {grace + unresponsiveMargin + time.Second, true, []string{line("cancelled by ann", "25s")}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestWhatGoesOnAfterItWasToldToStopIsLogged(t *testing.T) {
 					time.AfterFunc(time.Second, func() { s.work.register.attemptAt("1").stop(stopCancelled, "cancelled by ann", time.Time{}) })
 				}
 				s.work.execute(ctx, claimOf("1"))
-				time.Sleep(2 * deafEvery)
+				time.Sleep(2 * unresponsiveEvery)
 				stop()
 				<-looked
 				if diff := cmp.Diff(c.want, []string(log.Take())); diff != "" {
