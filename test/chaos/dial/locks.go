@@ -46,6 +46,9 @@ func (s Service) Args() []string {
 // Open makes a driver whose locks, tables and nodes are separate from those of every other name: small letters.
 // It returns what to close after the driver's use, in order.
 func (s Service) Open(name string, ttl time.Duration) (driver.Driver, func() error, error) {
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz") != "" || name == "" { // it is part of a table's name
+		return nil, nil, fmt.Errorf("name %q: only small letters", name)
+	}
 	switch s.Kind {
 	case "redis":
 		c := redis.NewClient(&redis.Options{Addr: s.Addr})

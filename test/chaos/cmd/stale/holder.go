@@ -28,7 +28,7 @@ func openHolder(s dial.Service) (*staleHolder, error) {
 	if s.Kind == "" {
 		return &staleHolder{}, nil
 	}
-	d, closer, err := s.Open("stale-owner", ttl)
+	d, closer, err := s.Open("stale", ttl)
 	return &staleHolder{driver: d, closer: closer}, err
 }
 
