@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bytes"
 	"encoding/hex"
 	"flag"
 	"fmt"
@@ -68,8 +67,8 @@ func TestSent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := []byte(file.String()); !bytes.Equal(got, want) {
-				t.Errorf("other statements than in %s are sent: run this test with -update, and read the difference:\n%s", name, firstDifference(string(got), string(want)))
+			if got := file.String(); got != string(want) {
+				t.Errorf("other statements than in %s are sent: run this test with -update, and read the difference:\n%s", name, firstDifference(got, string(want)))
 			}
 		})
 	}

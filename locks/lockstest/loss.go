@@ -48,7 +48,8 @@ func lost(t *testing.T, s *suite, end func(driver.Session)) {
 	})
 	mine := driver.Held{Key: "user/a", Token: next.Token}
 
-	// A driver whose connection ended with the session may have to connect again before it learns of the end.
+	// A driver whose connection ended with the session learns of the end when it has connected again. What waits to be sent then is
+	// ErrUnreachable: go-zookeeper gives such requests back each time that it begins with its one address.
 	eventually(t, callTimeout, "renew says that the session has ended", func() bool {
 		err := a.Renew(calling(t))
 		if !errors.Is(err, driver.ErrSessionEnded) && !errors.Is(err, driver.ErrUnreachable) {
