@@ -81,6 +81,9 @@ func BuildWith(t testing.TB, source string, flags []string, env ...string) strin
 	path := filepath.Join(dir, filepath.Base(source))
 	cmd := exec.Command("go", slices.Concat([]string{"build", "-buildvcs=false", "-o", path}, flags, []string{source})...)
 	cmd.Env = append(os.Environ(), env...)
+	if slices.Contains(flags, "-race") { // it needs cgo, which the Makefile turns off for what tests build
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", source, err, out)
 	}

@@ -21,7 +21,7 @@ func TestLastLines(t *testing.T) {
 		}
 	}
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "PATH=") || strings.HasPrefix(v, "LOCKSTEP_TEST_")
+		return strings.HasPrefix(v, "PATH=") || strings.HasPrefix(v, "LOCKSTEP_TEST_") || strings.HasPrefix(v, "CGO_ENABLED=")
 	})
 	args := append([]string{"test"}, buildFlags...)
 	args = append(args, "-run", "^TestRedis$|^TestNothingIsLeftOut$", "../servers", ".")
