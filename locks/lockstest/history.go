@@ -10,7 +10,8 @@ import (
 
 // history has the calls and answers of several clients, on one clock.
 type history struct {
-	base time.Time
+	base         time.Time
+	keysDieAlone bool
 
 	mu      sync.Mutex
 	ops     []porcupine.Operation
@@ -56,12 +57,12 @@ func (h *history) add(client int, asked int64, c call, a answer) {
 	h.ops = append(h.ops, op)
 }
 
-// holds notes that a session may hold a key when it ends. It ends once: each more expiry would double what the judge has to
-// search.
+// holds notes that a session may hold a key when it ends. It ends once, and with it all that it holds of the key, unless keys die
+// alone: each more expiry would double what the judge has to search.
 func (h *history) holds(key string, t *clientSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l := (lease{key, t}); !slices.Contains(h.leases, l) {
+	if l := (lease{key, t}); h.keysDieAlone || !slices.Contains(h.leases, l) {
 		h.leases = append(h.leases, l)
 	}
 }

@@ -83,6 +83,7 @@ func contend(t *testing.T, h Harness, l Linear) contest {
 	s := &suite{Harness: h, ttl: max(h.MinTTL, time.Second)}
 	began := time.Now()
 	r := contest{history: newHistory(), seed: l.Seed}
+	r.keysDieAlone = h.KeysDieAlone
 	if r.seed == 0 {
 		r.seed = uint64(began.UnixNano())
 	}
