@@ -14,7 +14,21 @@
 //  4. Busy, unknown and lost are three outcomes. Busy is a Result. If the server may have acted,
 //     return an error that wraps none of the sentinels below. Never guess.
 //  5. Obey ctx in every call.
-//  6. Pass lockstest.Run, with two clients and loss.
+//  6. Wait in turn where the service can (Caps.FIFO, [Queue]). A place in a queue ends with its session, and nothing waits
+//     for a dead session longer than for its expiry.
+//  7. Pass lockstest.Run, with two clients and loss.
+//
+// # The queue of a key
+//
+// A key has holders, and a queue of places in the order in which they were taken:
+//
+//	want ──▶ granted              nobody waits for the key, and it is free, or held by others that it may hold it with
+//	     ──▶ queued ──▶ granted   each place before it was granted, abandoned, or ended with its session
+//	     ──▶ busy                 TryAcquire does not wait, and does not overtake what waits
+//
+// Holders hold a key together if all are shared, or if all name the same Limit and are not more than that; others exclude
+// each other. The first place is granted as soon as it may hold the key together with the holders, then the next one: so
+// readers do not overtake a writer that waits.
 package driver
 
 import (
@@ -35,6 +49,10 @@ var (
 	ErrRecovering = errors.New("lock service recovering")
 	// ErrUnreachable: nothing was sent. An error after sending must not wrap it.
 	ErrUnreachable = errors.New("lock service unreachable")
+	// ErrAbandoned: the acquisition was abandoned. Nothing is held or waits under its id.
+	ErrAbandoned = errors.New("acquisition abandoned")
+	// ErrNotQueued: there is no such place. It was abandoned, or its grant was released or evicted.
+	ErrNotQueued = errors.New("not in the queue")
 )
 
 // Driver opens sessions. It must be safe for concurrent use.
@@ -79,6 +97,8 @@ type Session interface {
 	// ErrRecovering or ErrSessionEnded: then nothing was granted. An error of a single key is in
 	// its Result.
 	TryAcquire(ctx context.Context, acquisition string, wants []Want) (results []Result, err error)
+	// Queue is how this session waits in turn; nil if Caps.FIFO is false.
+	Queue() Queue
 	// Release frees the keys that this session holds under the given tokens, and no
 	// others, without an error. It is idempotent.
 	Release(ctx context.Context, held []Held) error
@@ -99,21 +119,57 @@ type Session interface {
 	Close(ctx context.Context) error
 }
 
-// Want is one key to try.
-type Want struct {
-	Key  string // 1 … 200 bytes of printable ASCII without blanks
-	Meta string // at most 512 bytes: shown in Info
+// Queue is the side of a session that waits in turn. It must be safe for concurrent use.
+type Queue interface {
+	// Acquire releases the keys of release, and then asks for each key of wants in its order, up to the first one that is
+	// not granted at once: there it takes a place in the queue (Result.Queued), or nothing if that Result has an error,
+	// and the keys behind it are not asked for (the zero Result). It does not wait for the grant. All this costs one round
+	// trip's latency; so does a turn, which releases one holding and asks for the next.
+	//
+	// The acquisition is as for TryAcquire: asked again under the same id, a key that was granted is granted with the same
+	// token, and a place is kept. After an error the outcome of all keys is unknown, but for the errors of
+	// TryAcquire.
+	Acquire(ctx context.Context, acquisition string, release []Held, wants []Want) (results []Result, err error)
+	// Granted receives the grants of places. It notifies: a grant may be missing, come twice, or come after it has ended.
+	// Look says what holds.
+	Granted() <-chan Grant
+	// Look tells what became of places, in one call. results[i] belongs to places[i] and is granted, queued, or has an
+	// Err that wraps ErrNotQueued. Before it answers it ends the sessions among their holders that have expired, and
+	// grants what that frees.
+	Look(ctx context.Context, places []Place) (results []Result, err error)
+	// Abandon ends an acquisition for the given keys: it gives up their places, and frees what was granted under it.
+	// For one ttl the session grants and queues nothing more under that id (ErrAbandoned), since a lost request
+	// may still arrive. It is idempotent.
+	Abandon(ctx context.Context, acquisition string, keys []string) error
 }
 
-// Result is the outcome for one key, exactly one of: Token > 0 (granted),
-// Holder != nil (busy), Err != nil (unknown for this key).
+// Want is one key to ask for.
+type Want struct {
+	Key    string // 1 … 200 bytes of printable ASCII without blanks
+	Meta   string // at most 512 bytes: shown in Info
+	Shared bool   // needs Caps.Shared
+	Limit  int    // so many may hold it together; 0 and 1: one. More needs Caps.Limit, and Shared must be false
+}
+
+// Place is a place in the queue of a key.
+type Place struct{ Acquisition, Key string }
+
+// Grant is the end of a wait.
+type Grant struct {
+	Place
+	Token Token
+}
+
+// Result is the outcome for one key, exactly one of: Token > 0 (granted), Queued, Holder != nil (busy), Err != nil (unknown
+// for this key), or none of them (not asked for). While it is queued, Holder is one that it waits for.
 type Result struct {
 	Token  Token
+	Queued bool
 	Holder *Info
 	Err    error
 }
 
-// Held names one holding.
+// Held names one holding. A session may have several of one key, under different tokens, if they may hold together.
 type Held struct {
 	Key   string
 	Token Token
@@ -126,13 +182,18 @@ type Info struct {
 	Session string
 	Owner   string
 	Meta    string
-	Since   time.Time // server time; zero if the backend does not know
+	Shared  bool
+	Limit   int       // 0 and 1: one holder
+	Since   time.Time // of the grant, or of the place in the queue; server time; zero if the backend does not know
+	Waiting int       // the place in the queue, from 1; 0: it holds the key
 }
 
 // Caps says what a backend can and cannot do; "scheduler doctor" prints it.
 type Caps struct {
 	Name        string        // "redis", "zookeeper", "mysql-lease", "mysql-row", "sqlite", "memory"
-	FIFO        bool          // waiters are served in order
+	FIFO        bool          // waiters are served in the order in which they came
+	Shared      bool          // keys can be shared
+	Limit       bool          // keys can have a limit: semaphores
 	EarlyLoss   bool          // the holder learns of a loss before another grant (without pauses)
 	TrustMargin time.Duration // subtracted from the TTL beyond 1 %, for clocks that this backend depends on
 	Volatile    bool          // the server may forget grants when it restarts

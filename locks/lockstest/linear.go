@@ -66,7 +66,7 @@ func Linearizable(t *testing.T, h Harness, l Linear) {
 		t.Error(why)
 	}
 	if result != porcupine.Ok {
-		t.Logf("see %s\n%s", r.picture(t, info), r.stuck(info))
+		t.Logf("see %s\n%s", picture(t, model, info, r.seed), r.stuck(info))
 	}
 }
 
@@ -138,9 +138,10 @@ func (r contest) verdict(result porcupine.CheckResult) (why []string) {
 	return why
 }
 
-func (r contest) picture(t *testing.T, info porcupine.LinearizationInfo) string {
-	path := filepath.Join(os.TempDir(), fmt.Sprintf("lockstep-history-%d.html", r.seed))
-	if err := porcupine.VisualizePath(model.ToModel(), info, path); err != nil {
+// picture draws a history.
+func picture(t *testing.T, m porcupine.NondeterministicModel, info porcupine.LinearizationInfo, seed uint64) string {
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("lockstep-history-%d.html", seed))
+	if err := porcupine.VisualizePath(m.ToModel(), info, path); err != nil {
 		t.Log(err)
 	}
 	return path

@@ -3,6 +3,7 @@
 package lockstest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -58,10 +59,16 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 			t.Logf("the harness has no %s: what depends on it is not tested", fault)
 		}
 	}
+	cases := [][]testCase{exclusive, batch, idempotent, tokens, release, session, loss, list, cancelled, keys, portable}
+	caps := s.client(t).Caps()
+	if caps.FIFO {
+		cases = append(cases, queue)
+	}
+	if caps.Shared && caps.Limit {
+		cases = append(cases, kinds)
+	}
 	t.Run("together", func(t *testing.T) {
-		for _, cases := range [][]testCase{
-			exclusive, batch, idempotent, tokens, release, session, loss, list, cancelled, keys, portable,
-		} {
+		for _, cases := range cases {
 			for _, c := range cases {
 				t.Run(c.name, func(t *testing.T) {
 					t.Parallel()
@@ -73,6 +80,9 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	alone := linear
 	if s.Brief {
 		alone = linear[:1]
+	}
+	if caps.FIFO && caps.Shared && caps.Limit {
+		alone = append(slices.Clone(alone), turns...)
 	}
 	for _, c := range alone {
 		t.Run("alone/"+c.name, func(t *testing.T) { c.run(t, s) })

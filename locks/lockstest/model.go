@@ -106,15 +106,7 @@ var model = porcupine.NondeterministicModel{
 		return next
 	},
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		keys := map[string][]porcupine.Operation{}
-		for _, op := range history {
-			keys[op.Input.(call).key] = append(keys[op.Input.(call).key], op)
-		}
-		var parts [][]porcupine.Operation
-		for _, part := range keys {
-			parts = append(parts, part)
-		}
-		return parts
+		return byKey(history, func(op porcupine.Operation) string { return op.Input.(call).key })
 	},
 	DescribeOperation: func(input, output any) string {
 		c, a := input.(call), output.(answer)
@@ -132,6 +124,18 @@ var model = porcupine.NondeterministicModel{
 	DescribeState: func(state any) string {
 		return fmt.Sprintf("%+v", state)
 	},
+}
+
+// byKey parts a history: what happens to one key does not depend on the others.
+func byKey(history []porcupine.Operation, key func(porcupine.Operation) string) (parts [][]porcupine.Operation) {
+	keys := map[string][]porcupine.Operation{}
+	for _, op := range history {
+		keys[key(op)] = append(keys[key(op)], op)
+	}
+	for _, part := range keys {
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 // never is the end of an operation without an answer.

@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +21,7 @@ import (
 // goroutine.
 type Service struct {
 	mu       sync.Mutex
-	held     map[place]holding
+	keys     map[place]*key // those that are held
 	sessions map[string]*session
 	token    driver.Token // the last one given out
 	until    time.Time    // nothing is granted before
@@ -32,17 +31,9 @@ type Service struct {
 // place is a key of a namespace.
 type place struct{ namespace, key string }
 
-type holding struct {
-	token       driver.Token
-	session     *session
-	acquisition string
-	meta        string
-	since       time.Time
-}
-
 // New makes an empty service.
 func New() *Service {
-	return &Service{held: map[place]holding{}, sessions: map[string]*session{}}
+	return &Service{keys: map[place]*key{}, sessions: map[string]*session{}}
 }
 
 // Valid implements driver.Driver: New has no arguments.
@@ -51,7 +42,7 @@ func (s *Service) Valid() error { return nil }
 // Caps implements driver.Driver.
 func (s *Service) Caps() driver.Caps {
 	return driver.Caps{
-		Name: "memory", EarlyLoss: true, Volatile: true, SingleHost: true, SingleProc: true,
+		Name: "memory", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, Volatile: true, SingleHost: true, SingleProc: true,
 		Note: "Excludes only within this process.",
 	}
 }
@@ -68,7 +59,7 @@ func (s *Service) Open(ctx context.Context, o driver.Open) (driver.Session, erro
 	}
 	c := &session{
 		service: s, id: rand.Text(), namespace: o.Namespace, owner: o.Owner, ttl: o.TTL,
-		renewed: time.Now(),
+		renewed: time.Now(), granted: make(chan driver.Grant, unread), abandoned: map[string]time.Time{},
 	}
 	s.sessions[c.id] = c
 	return c, nil
@@ -99,7 +90,7 @@ func (s *Service) Restart() {
 			s.until = end
 		}
 	}
-	clear(s.held)
+	clear(s.keys)
 	clear(s.sessions)
 }
 
@@ -122,10 +113,14 @@ func (s *Service) reach(ctx context.Context) error {
 	return nil
 }
 
-// drop ends a session and frees what it holds.
+// drop ends a session, frees what it holds and gives up its places.
 func (s *Service) drop(c *session) {
 	delete(s.sessions, c.id)
-	maps.DeleteFunc(s.held, func(_ place, h holding) bool { return h.session == c })
+	for at, k := range s.keys {
+		if k.drop(func(h *holding) bool { return h.session == c }) {
+			s.advance(at, k)
+		}
+	}
 }
 
 // live reports whether the session has not ended.
@@ -140,55 +135,95 @@ func (s *Service) live(c *session) bool {
 	return true
 }
 
-// holder returns the holder of a key, if there is one.
-func (s *Service) holder(at place) (holding, bool) {
-	h, ok := s.held[at]
-	return h, ok && s.live(h.session)
+// at returns a key without what dead sessions have of it.
+func (s *Service) at(at place) *key {
+	k := s.keys[at]
+	if k == nil {
+		return &key{}
+	}
+	for _, h := range slices.Concat(k.holders, k.queue) {
+		s.live(h.session) // drops it if it is not
+	}
+	return k
+}
+
+// advance grants the key to those whose turn has come, and forgets it if nobody has it.
+func (s *Service) advance(at place, k *key) {
+	for len(k.queue) > 0 && k.admits(k.queue[0].want) {
+		next := k.queue[0]
+		k.queue = k.queue[1:]
+		if s.live(next.session) {
+			s.grant(k, next)
+			next.session.notify(driver.Grant{Place: driver.Place{Acquisition: next.acquisition, Key: at.key}, Token: next.token})
+		}
+	}
+	if len(k.holders)+len(k.queue) == 0 {
+		delete(s.keys, at)
+	}
+}
+
+// grant makes what an acquisition has of the key a holding. The token is larger than every earlier one, also of an
+// earlier process.
+func (s *Service) grant(k *key, h *holding) {
+	s.token = max(s.token+1, driver.Token(time.Now().UnixMicro()))
+	h.token, h.since = s.token, time.Now()
+	k.holders = append(k.holders, h)
+}
+
+// ask asks for one key.
+func (s *Service) ask(c *session, acquisition string, w driver.Want, wait bool) driver.Result {
+	at := place{c.namespace, w.Key}
+	k := s.at(at)
+	if had := k.find(c, acquisition); had != nil {
+		return k.result(had)
+	}
+	switch {
+	case c.refuses(acquisition):
+		return driver.Result{Err: driver.ErrAbandoned}
+	case time.Now().Before(s.until): // no key is held then
+		return driver.Result{Err: driver.ErrRecovering}
+	}
+	h := &holding{session: c, acquisition: acquisition, want: w, since: time.Now()}
+	switch {
+	case len(k.queue) == 0 && k.admits(w):
+		s.grant(k, h)
+	case wait:
+		k.queue = append(k.queue, h)
+	default:
+		return driver.Result{Holder: k.holders[0].info(0)}
+	}
+	s.keys[at] = k
+	return k.result(h)
+}
+
+// release frees what the session holds of a key under a token.
+func (s *Service) release(c *session, held driver.Held) {
+	at := place{c.namespace, held.Key}
+	k := s.at(at)
+	if k.drop(func(h *holding) bool { return h.session == c && h.token == held.Token && h.token > 0 }) {
+		s.advance(at, k)
+	}
 }
 
 // holds reports whether the session holds a key under a token.
 func (s *Service) holds(c *session, held driver.Held) bool {
-	h, ok := s.holder(place{c.namespace, held.Key})
-	return ok && h.session == c && h.token == held.Token
+	return slices.ContainsFunc(s.at(place{c.namespace, held.Key}).holders, func(h *holding) bool {
+		return h.session == c && h.token == held.Token
+	})
 }
 
-// try takes one key if it is free.
-func (s *Service) try(c *session, acquisition string, w driver.Want) driver.Result {
-	at := place{c.namespace, w.Key}
-	h, held := s.holder(at)
-	switch {
-	case time.Now().Before(s.until): // no key is held then
-		return driver.Result{Err: driver.ErrRecovering}
-	case !held:
-		h = holding{token: s.mint(), session: c, acquisition: acquisition, meta: w.Meta, since: time.Now()}
-		s.held[at] = h
-	case h.session != c || h.acquisition != acquisition:
-		info := h.info(w.Key)
-		return driver.Result{Holder: &info}
-	}
-	return driver.Result{Token: h.token}
-}
-
-// mint returns a token larger than every earlier one, also of an earlier process.
-func (s *Service) mint() driver.Token {
-	s.token = max(s.token+1, driver.Token(time.Now().UnixMicro()))
-	return s.token
-}
-
-// list returns the holders of a namespace whose keys satisfy want, in key order, at most limit.
+// list returns the holders of a namespace, in key order, at most limit.
 func (s *Service) list(namespace, prefix, after string, limit int) []driver.Info {
 	var infos []driver.Info
-	for at, h := range s.held {
-		if at.namespace == namespace && strings.HasPrefix(at.key, prefix) && at.key > after && s.live(h.session) {
-			infos = append(infos, h.info(at.key))
+	for at := range s.keys {
+		if at.namespace == namespace && strings.HasPrefix(at.key, prefix) && at.key > after {
+			for _, h := range s.at(at).holders {
+				infos = append(infos, *h.info(0))
+			}
 		}
 	}
-	slices.SortFunc(infos, func(a, b driver.Info) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(infos, func(a, b driver.Info) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Token, b.Token))
+	})
 	return infos[:min(limit, len(infos))]
-}
-
-func (h holding) info(key string) driver.Info {
-	return driver.Info{
-		Key: key, Token: h.token, Session: h.session.id, Owner: h.session.owner, Meta: h.meta, Since: h.since,
-	}
 }

@@ -14,7 +14,11 @@ type session struct {
 	namespace string
 	owner     string
 	ttl       time.Duration
-	renewed   time.Time // guarded by the service's mu
+	granted   chan driver.Grant
+
+	// Guarded by the service's mu.
+	renewed   time.Time
+	abandoned map[string]time.Time // acquisitions, and when
 }
 
 func (c *session) ID() string             { return c.id }
@@ -51,7 +55,7 @@ func (c *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 			return driver.ErrSessionEnded
 		}
 		for _, w := range wants {
-			results = append(results, s.try(c, acquisition, w))
+			results = append(results, s.ask(c, acquisition, w, false))
 		}
 		return nil
 	})
@@ -61,9 +65,7 @@ func (c *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 func (c *session) Release(ctx context.Context, held []driver.Held) error {
 	return c.call(ctx, "release", func(s *Service) error {
 		for _, h := range held {
-			if s.holds(c, h) {
-				delete(s.held, place{c.namespace, h.Key})
-			}
+			s.release(c, h)
 		}
 		return nil
 	})
@@ -90,9 +92,9 @@ func (c *session) List(ctx context.Context, prefix, after string, limit int) (in
 func (c *session) Evict(ctx context.Context, key string, token driver.Token) (freed bool, err error) {
 	err = c.call(ctx, "evict", func(s *Service) error {
 		at := place{c.namespace, key}
-		if h, held := s.holder(at); held && h.token == token {
-			delete(s.held, at)
-			freed = true
+		k := s.at(at)
+		if freed = k.drop(func(h *holding) bool { return h.token == token && token > 0 }); freed {
+			s.advance(at, k)
 		}
 		return nil
 	})

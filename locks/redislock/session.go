@@ -180,6 +180,9 @@ func waitFor(grace string) error {
 		driver.ErrRecovering, why, time.Now().Add(wait).Format(time.TimeOnly), wait.Round(time.Millisecond))
 }
 
+// Queue implements driver.Session: this backend has no queue yet.
+func (s *session) Queue() driver.Queue { return nil }
+
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	s.forget(held) // first: whatever becomes of the call, it is not to be brought back
 	if _, _, err := s.run(ctx, releaseScript, pairs(held)...); err != nil && !errors.Is(err, driver.ErrSessionEnded) {

@@ -123,6 +123,9 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, free []dr
 	return err
 }
 
+// Queue implements driver.Session: this backend has no queue yet.
+func (s *leaseSession) Queue() driver.Queue { return nil }
+
 // Release deletes rows that are this session's, under their tokens.
 func (s *leaseSession) Release(ctx context.Context, held []driver.Held) error {
 	held = slices.SortedFunc(slices.Values(held), func(a, b driver.Held) int { return cmp.Compare(a.Key, b.Key) })

@@ -242,6 +242,9 @@ func (s *rowSession) name(ctx context.Context, acquisition string, w driver.Want
 	return err
 }
 
+// Queue implements driver.Session: this backend has no queue yet.
+func (s *rowSession) Queue() driver.Queue { return nil }
+
 // Release rolls back the transactions that hold these keys, which frees them, and deletes their rows in a
 // transaction that the server ends soon, however long the ttl is: a session that wants a new key waits for an
 // uncommitted deletion. If a step fails the connection is closed, which frees the key as well; a row that

@@ -145,6 +145,9 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 	return results, s.verdict(results)
 }
 
+// Queue implements driver.Session: this backend has no queue yet.
+func (s *session) Queue() driver.Queue { return nil }
+
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	err := calls.Do(ctx, &s.calls, func() error {
 		return errors.Join(calls.Each(len(held), inFlight, func(i int) error {

@@ -1,0 +1,323 @@
+package lockstest
+
+import (
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// queue is for backends with Caps.FIFO: waiting in turn.
+var queue = []testCase{
+	{"queue/in the order of arrival", func(t *testing.T, s *suite) {
+		ns := namespace()
+		held := s.take(t, s.warm(t, ns), "user/first") // another key is not in the way
+		var sessions []driver.Session
+		var places []driver.Place
+		for range 5 {
+			c := s.kept(t, s.client(t), ns)
+			if sessions = append(sessions, c); len(sessions) == 1 {
+				held = s.take(t, c, "user/a")
+				places = append(places, driver.Place{})
+				continue
+			}
+			places = append(places, queued(t, c, "user/a"))
+		}
+		for i, c := range sessions[1:] {
+			s.busy(t, sessions[0], held) // also when it is held by the one that waited
+			for n := i + 1; n < len(sessions); n++ {
+				stillQueued(t, sessions[n], places[n])
+			}
+			free(t, sessions[i], held)
+			next := granted(t, c, places[i+1])
+			if next.Token <= held.Token {
+				t.Errorf("token %d was granted after %d", next.Token, held.Token)
+			}
+			held = next
+		}
+		free(t, sessions[4], held)
+		s.take(t, sessions[0], "user/a")
+	}},
+	{"queue/a try does not overtake", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held := s.take(t, a, "user/a")
+		place := queued(t, b, "user/a")
+		free(t, a, held)
+		s.busy(t, c, granted(t, b, place))
+	}},
+	{"queue/one turn is one call", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.warm(t, ns), s.kept(t, s.client(t), ns)
+		held, other, place := s.take(t, a, "user/a"), b, queued(t, b, "user/a")
+		for range 10 { // each gives it to the other and waits for the next turn
+			next := ask(t, a, rand.Text(), []driver.Held{held}, "user/a")
+			if !next.Queued {
+				t.Fatalf("%+v: want a place behind the one that waits", next.Result)
+			}
+			held = granted(t, other, place)
+			place, a, other = next.place, other, a
+		}
+	}},
+	{"queue/a turn when nobody else waits", func(t *testing.T, s *suite) {
+		c := s.warm(t, namespace())
+		held := s.take(t, c, "user/a")
+		next := ask(t, c, rand.Text(), []driver.Held{held}, "user/a")
+		if next.Token <= held.Token || next.Queued {
+			t.Errorf("%+v: want it granted at once, after %d", next.Result, held.Token)
+		}
+		if r := look(t, c, next.place); r.Token != next.Token {
+			t.Errorf("look: %+v, want token %d", r, next.Token)
+		}
+	}},
+	{"queue/free keys are granted in one call", func(t *testing.T, s *suite) {
+		ns, d := namespace(), s.client(t)
+		a := s.warm(t, ns)
+		b := s.kept(t, d, ns)
+		id := rand.Text()
+		busy := s.take(t, a, "user/b")
+		results := asks(t, b, id, nil, "user/a", "user/b", "user/c")
+		if results[0].Token == 0 || !results[1].Queued || results[2] != (driver.Result{}) {
+			t.Fatalf("%+v: want the first granted, the second queued, and the third not asked for", results)
+		}
+		if h := results[1].Holder; h == nil || h.Token != busy.Token || h.Session != a.ID() {
+			t.Errorf("queued behind %+v, want token %d of %s", h, busy.Token, a.ID())
+		}
+		s.take(t, a, "user/c")
+		free(t, a, busy)
+		held := granted(t, b, driver.Place{Acquisition: id, Key: "user/b"})
+		if again := asks(t, b, id, nil, "user/a", "user/b"); again[0].Token != results[0].Token || again[1].Token != held.Token {
+			t.Errorf("again %+v: want %d and %d", again, results[0].Token, held.Token)
+		}
+	}},
+	{"queue/the same id keeps its place", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held, first := s.take(t, a, "user/a"), queued(t, b, "user/a")
+		second := queued(t, c, "user/a")
+		if again := ask(t, b, first.Acquisition, nil, "user/a"); !again.Queued {
+			t.Fatalf("%+v: want it queued", again.Result)
+		}
+		free(t, a, held)
+		held = granted(t, b, first)
+		stillQueued(t, c, second)
+		free(t, b, held)
+		granted(t, c, second)
+		if r := look(t, b, first); !errors.Is(r.Err, driver.ErrNotQueued) {
+			t.Errorf("after its release: %+v, want ErrNotQueued", r)
+		}
+	}},
+	{"queue/a grant without notification", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.warm(t, ns), s.kept(t, s.client(t), ns)
+		held, place := s.take(t, a, "user/a"), queued(t, b, "user/a")
+		free(t, a, held)
+		r := look(t, b, place) // nobody has read the notification
+		if r.Token <= held.Token {
+			t.Fatalf("%+v: want it granted after %d", r, held.Token)
+		}
+		if got := granted(t, b, place); got.Token != r.Token {
+			t.Errorf("token %d, and %d by notification", r.Token, got.Token)
+		}
+	}},
+	{"queue/behind a holding of its own session", func(t *testing.T, s *suite) {
+		c := s.warm(t, namespace())
+		held, place := s.take(t, c, "user/a"), queued(t, c, "user/a")
+		free(t, c, held)
+		if next := granted(t, c, place); next.Token <= held.Token {
+			t.Errorf("token %d was granted after %d", next.Token, held.Token)
+		}
+	}},
+	{"queue/an abandoned place", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held, first := s.take(t, a, "user/a"), queued(t, b, "user/a")
+		second := queued(t, c, "user/a")
+		for range 2 { // it is idempotent
+			abandon(t, b, first)
+		}
+		if r := look(t, b, first); !errors.Is(r.Err, driver.ErrNotQueued) {
+			t.Errorf("look: %+v, want ErrNotQueued", r)
+		}
+		if r := ask(t, b, first.Acquisition, nil, "user/a"); !errors.Is(r.Err, driver.ErrAbandoned) {
+			t.Errorf("a request that comes late: %+v, want ErrAbandoned", r.Result)
+		}
+		free(t, a, held)
+		held = granted(t, c, second)
+		free(t, c, held)
+		if r := ask(t, b, first.Acquisition, nil, "user/a"); !errors.Is(r.Err, driver.ErrAbandoned) {
+			t.Errorf("a request that comes late, for a free key: %+v, want ErrAbandoned", r.Result)
+		}
+		s.take(t, b, "user/a") // under another id
+	}},
+	{"queue/an abandoned grant", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held, first := s.take(t, a, "user/a"), queued(t, b, "user/a")
+		second := queued(t, c, "user/a")
+		free(t, a, held)
+		held = granted(t, b, first)
+		abandon(t, b, first)
+		if still(t, b, held) {
+			t.Error("what was abandoned is held")
+		}
+		granted(t, c, second)
+	}},
+	{"queue/abandoned before it arrives", func(t *testing.T, s *suite) {
+		c, place := s.warm(t, namespace()), driver.Place{Acquisition: rand.Text(), Key: "user/a"}
+		abandon(t, c, place)
+		if r := ask(t, c, place.Acquisition, nil, place.Key); !errors.Is(r.Err, driver.ErrAbandoned) {
+			t.Errorf("%+v, want ErrAbandoned", r.Result)
+		}
+		s.take(t, c, place.Key)
+	}},
+	{"queue/a place of a dead session", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.open(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held := s.take(t, a, "user/a")
+		queued(t, b, "user/a")
+		place := queued(t, c, "user/a")
+		s.expire(t, b)
+		free(t, a, held)
+		if next := granted(t, c, place); next.Token <= held.Token {
+			t.Errorf("token %d was granted after %d", next.Token, held.Token)
+		}
+	}},
+	{"queue/behind a dead session", func(t *testing.T, s *suite) {
+		ns := namespace()
+		b := s.warm(t, ns)
+		a := s.open(t, s.client(t), ns)
+		held, place := s.take(t, a, "user/a"), queued(t, b, "user/a")
+		began := time.Now()
+		for { // it is silent: nothing but Look ends it
+			r := look(t, b, place)
+			if r.Token > held.Token {
+				break
+			}
+			if time.Since(began) > a.TTL()+late {
+				t.Fatalf("still %+v after %v", r, time.Since(began))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		granted(t, b, place)
+	}},
+	{"queue/behind a session that closes", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.warm(t, ns), s.kept(t, s.client(t), ns)
+		held, place := s.take(t, a, "user/a"), queued(t, b, "user/a")
+		if err := a.Close(calling(t)); err != nil {
+			t.Fatal(err)
+		}
+		if next := granted(t, b, place); next.Token <= held.Token {
+			t.Errorf("token %d was granted after %d", next.Token, held.Token)
+		}
+	}},
+	{"queue/behind a holder that is evicted", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.warm(t, ns), s.kept(t, s.client(t), ns)
+		held, place := s.take(t, a, "user/a"), queued(t, b, "user/a")
+		if freed, err := b.Evict(calling(t), held.Key, held.Token); err != nil || !freed {
+			t.Fatalf("evict: %t, %v", freed, err)
+		}
+		granted(t, b, place)
+		if still(t, a, held) {
+			t.Error("the evicted holder holds it")
+		}
+	}},
+	{"queue/of an ended session", func(t *testing.T, s *suite) {
+		ns := namespace()
+		s.warm(t, ns)
+		c := s.open(t, s.client(t), ns)
+		if err := c.Close(calling(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Queue().Acquire(calling(t), rand.Text(), nil, Wants("user/a")); !errors.Is(err, driver.ErrSessionEnded) {
+			t.Errorf("acquire: %v, want ErrSessionEnded", err)
+		}
+		if _, err := c.Queue().Look(calling(t), []driver.Place{{Acquisition: "a", Key: "user/a"}}); !errors.Is(err, driver.ErrSessionEnded) {
+			t.Errorf("look: %v, want ErrSessionEnded", err)
+		}
+	}},
+}
+
+// asked is the outcome of one want that may wait.
+type asked struct {
+	driver.Result
+	place driver.Place
+}
+
+// ask asks for one key under an id, after release.
+func ask(t *testing.T, c driver.Session, id string, release []driver.Held, key string) asked {
+	t.Helper()
+	return asked{asks(t, c, id, release, key)[0], driver.Place{Acquisition: id, Key: key}}
+}
+
+// asks asks for keys, which must be sorted.
+func asks(t *testing.T, c driver.Session, id string, release []driver.Held, keys ...string) []driver.Result {
+	t.Helper()
+	return wanted(t, c, id, release, Wants(keys...)...)
+}
+
+func wanted(t *testing.T, c driver.Session, id string, release []driver.Held, wants ...driver.Want) []driver.Result {
+	t.Helper()
+	results, err := c.Queue().Acquire(calling(t), id, release, wants)
+	if err != nil || len(results) != len(wants) {
+		t.Fatalf("acquire in turn: %+v, %v", results, err)
+	}
+	return results
+}
+
+// queued takes a place in the queue of a key that is held.
+func queued(t *testing.T, c driver.Session, key string) driver.Place {
+	t.Helper()
+	return queuedFor(t, c, driver.Want{Key: key})
+}
+
+func queuedFor(t *testing.T, c driver.Session, w driver.Want) driver.Place {
+	t.Helper()
+	place := driver.Place{Acquisition: rand.Text(), Key: w.Key}
+	if r := wanted(t, c, place.Acquisition, nil, w)[0]; !r.Queued || r.Token != 0 || r.Err != nil {
+		t.Fatalf("%+v: want it queued", r)
+	}
+	return place
+}
+
+func look(t *testing.T, c driver.Session, place driver.Place) driver.Result {
+	t.Helper()
+	results, err := c.Queue().Look(calling(t), []driver.Place{place})
+	if err != nil || len(results) != 1 {
+		t.Fatalf("look: %+v, %v", results, err)
+	}
+	return results[0]
+}
+
+func stillQueued(t *testing.T, c driver.Session, place driver.Place) {
+	t.Helper()
+	if r := look(t, c, place); !r.Queued {
+		t.Fatalf("%+v: want it still queued", r)
+	}
+}
+
+// granted waits for the notification that the turn of a place has come.
+func granted(t *testing.T, c driver.Session, place driver.Place) driver.Held {
+	t.Helper()
+	for ctx := calling(t); ; {
+		select {
+		case g := <-c.Queue().Granted():
+			if g.Place == place && g.Token > 0 {
+				return driver.Held{Key: g.Key, Token: g.Token}
+			}
+		case <-ctx.Done():
+			t.Fatalf("no notification of %s; look says %+v", place.Key, look(t, c, place))
+		}
+	}
+}
+
+func abandon(t *testing.T, c driver.Session, place driver.Place) {
+	t.Helper()
+	if err := c.Queue().Abandon(calling(t), place.Acquisition, []string{place.Key}); err != nil {
+		t.Fatalf("abandon: %v", err)
+	}
+}

@@ -1,0 +1,169 @@
+package lockstest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// The model of one key with a queue: holders that may hold it together, and places in the order in which they were taken.
+// Order is demanded only where the place of one was acknowledged before the other asked: else either may have come
+// first. A grant is an operation of its own, between the acknowledgement of the place and the notification.
+
+// turnCall is a call about one key.
+type turnCall struct {
+	key     string
+	do      turnAct
+	session int
+	id      int // of the acquisition
+	kind    turnKind
+}
+
+type turnAct int
+
+const (
+	turnTry     turnAct = iota
+	turnAsk             // in turn
+	turnGrant           // of a place; no call
+	turnRelease         // of what the acquisition holds, or of its place
+	turnExpire          // of all of the session; no call
+)
+
+// turnKind says who may hold the key together.
+type turnKind struct {
+	shared bool
+	limit  int
+}
+
+// turnAnswer is its answer.
+type turnAnswer struct {
+	unknown bool
+	queued  bool
+	token   driver.Token // 0: not granted
+}
+
+// turnState is the state of a key.
+type turnState struct {
+	holders, queue []turnPart
+	last           driver.Token // the largest that was granted
+	floor          driver.Token // that of the holders before these
+}
+
+type turnPart struct {
+	session, id int
+	kind        turnKind
+}
+
+// admits reports whether one more may hold the key.
+func (s turnState) admits(k turnKind) bool {
+	return len(s.holders) == 0 || s.holders[0].kind == k && (k.shared || len(s.holders) < k.limit)
+}
+
+// grant returns the state in which p holds the key; nil if the token is too small. An unknown token is 0.
+func (s turnState) grant(p turnPart, token driver.Token) []turnState {
+	if len(s.holders) == 0 {
+		s.floor = s.last
+	}
+	if token != 0 && token <= s.floor {
+		return nil
+	}
+	s.last = max(s.last, token)
+	s.holders = append(slices.Clone(s.holders), p)
+	slices.SortFunc(s.holders, func(a, b turnPart) int { return a.id - b.id })
+	return []turnState{s}
+}
+
+func (s turnState) without(gone func(turnPart) bool) turnState {
+	s.holders = slices.DeleteFunc(slices.Clone(s.holders), gone)
+	s.queue = slices.DeleteFunc(slices.Clone(s.queue), gone)
+	return s
+}
+
+// step returns the states that may follow; none: the answer is impossible.
+func (s turnState) step(c turnCall, a turnAnswer) []turnState {
+	p := turnPart{c.session, c.id, c.kind}
+	free := len(s.queue) == 0 && s.admits(c.kind)
+	switch c.do {
+	case turnTry, turnAsk:
+		place := s
+		place.queue = append(slices.Clone(s.queue), p)
+		switch {
+		case a.unknown && free:
+			return append(s.grant(p, 0), s)
+		case a.unknown && c.do == turnAsk:
+			return []turnState{s, place}
+		case a.unknown:
+			return []turnState{s}
+		case free != (a.token > 0):
+			return nil
+		case free:
+			return s.grant(p, a.token)
+		case a.queued:
+			return []turnState{place}
+		}
+		return []turnState{s}
+	case turnGrant:
+		first := len(s.queue) > 0 && s.queue[0] == p && s.admits(c.kind)
+		granted := s
+		if first {
+			granted.queue = s.queue[1:]
+		}
+		switch {
+		case a.unknown && first:
+			return append(granted.grant(p, 0), s)
+		case a.unknown:
+			return []turnState{s}
+		case !first:
+			return nil
+		}
+		return granted.grant(p, a.token)
+	case turnRelease:
+		freed := s.without(func(other turnPart) bool { return other.id == c.id })
+		if a.unknown {
+			return []turnState{s, freed}
+		}
+		return []turnState{freed}
+	default:
+		return []turnState{s.without(func(other turnPart) bool { return other.session == c.session })}
+	}
+}
+
+func (s turnState) equal(other turnState) bool {
+	return s.last == other.last && s.floor == other.floor && slices.Equal(s.holders, other.holders) && slices.Equal(s.queue, other.queue)
+}
+
+var turnModel = porcupine.NondeterministicModel{
+	Init: func() []any { return []any{turnState{}} },
+	Step: func(state, input, output any) []any {
+		var next []any
+		for _, s := range state.(turnState).step(input.(turnCall), output.(turnAnswer)) {
+			next = append(next, s)
+		}
+		return next
+	},
+	Equal: func(a, b any) bool { return a.(turnState).equal(b.(turnState)) },
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		return byKey(history, func(op porcupine.Operation) string { return op.Input.(turnCall).key })
+	},
+	DescribeOperation: func(input, output any) string {
+		c, a := input.(turnCall), output.(turnAnswer)
+		name := [...]string{"try", "ask", "grant", "release", "expire"}[c.do]
+		text := fmt.Sprintf("session %d: %s %d", c.session, name, c.id)
+		if c.kind.shared {
+			text += " shared"
+		} else if c.kind.limit > 1 {
+			text += fmt.Sprintf(" of %d", c.kind.limit)
+		}
+		switch {
+		case a.unknown:
+			return text + " → ?"
+		case a.queued:
+			return text + " → queued"
+		}
+		return fmt.Sprintf("%s → %d", text, a.token)
+	},
+	DescribeState: func(state any) string { return fmt.Sprintf("%+v", state) },
+}

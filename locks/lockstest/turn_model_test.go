@@ -1,0 +1,88 @@
+package lockstest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// The judge of turns is judged, as TestModel does it for tries.
+func TestTurnModel(t *testing.T) {
+	type op struct {
+		from, to int64
+		call     turnCall
+		answer   turnAnswer
+	}
+	one, shared, two := turnKind{limit: 1}, turnKind{shared: true, limit: 1}, turnKind{limit: 2}
+	// Each acquisition is of a session of its own, with the same number.
+	at := func(do turnAct, from, to int64, id int, k turnKind, a turnAnswer) op {
+		return op{from, to, turnCall{key: "a", do: do, session: id, id: id, kind: k}, a}
+	}
+	got := func(from, to int64, id int, k turnKind, token driver.Token) op {
+		return at(turnAsk, from, to, id, k, turnAnswer{token: token})
+	}
+	queued := func(from, to int64, id int, k turnKind) op {
+		return at(turnAsk, from, to, id, k, turnAnswer{queued: true})
+	}
+	granted := func(from, to int64, id int, k turnKind, token driver.Token) op {
+		return at(turnGrant, from, to, id, k, turnAnswer{token: token})
+	}
+	unseen := func(from, to int64, id int, k turnKind) op {
+		return at(turnGrant, from, to, id, k, turnAnswer{unknown: true})
+	}
+	busy := func(from, to int64, id int, k turnKind) op { return at(turnTry, from, to, id, k, turnAnswer{}) }
+	tried := func(from, to int64, id int, k turnKind, token driver.Token) op {
+		return at(turnTry, from, to, id, k, turnAnswer{token: token})
+	}
+	released := func(from, to int64, id int) op { return at(turnRelease, from, to, id, turnKind{}, turnAnswer{}) }
+	expired := func(from int64, id int) op { return at(turnExpire, from, never, id, turnKind{}, turnAnswer{}) }
+	for name, c := range map[string]struct {
+		history []op
+		legal   bool
+	}{
+		"one after the other":             {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 1), granted(3, 6, 2, one, 6)}, true},
+		"either of two that came at once": {[]op{got(0, 1, 1, one, 5), queued(2, 4, 2, one), queued(3, 5, 3, one), released(6, 7, 1), granted(5, 8, 3, one, 6)}, true},
+		"past one that gave up": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), queued(4, 5, 3, one), released(6, 7, 2), released(8, 9, 1),
+			granted(5, 10, 3, one, 6)}, true},
+		"past a dead one": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), queued(4, 5, 3, one), released(6, 7, 1), expired(8, 2),
+			granted(5, 10, 3, one, 6)}, true},
+		"a try after the queue is empty": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 2), released(6, 7, 1), tried(8, 9, 3, one, 6)}, true},
+		"readers together":               {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, shared, 6), busy(4, 5, 3, one)}, true},
+		"readers in any order of tokens": {[]op{got(0, 9, 1, shared, 6), got(2, 3, 2, shared, 5)}, true},
+		"a grant that nobody noticed": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, shared), queued(4, 5, 3, shared), released(6, 7, 1),
+			unseen(3, 12, 2, shared), granted(5, 8, 3, shared, 7), released(9, 12, 2)}, true},
+		"two permits": {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, two, 6), queued(4, 5, 3, two), released(6, 7, 1), granted(5, 8, 3, two, 7)}, true},
+
+		"overtaken": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), queued(4, 5, 3, one), released(6, 7, 1), granted(5, 8, 3, one, 6)}, false},
+		"overtaken by a try": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 1), tried(6, 7, 3, one, 6),
+			granted(3, 20, 2, one, 7)}, false},
+		"a cancelled waiter keeps its place": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 2), released(6, 7, 1), busy(8, 9, 3, one)}, false},
+		"a dead waiter is served":            {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 2), released(6, 7, 1), granted(8, 9, 2, one, 6)}, false},
+		"a reader over a waiting writer":     {[]op{got(0, 1, 1, shared, 5), queued(2, 3, 2, one), got(4, 5, 3, shared, 6)}, false},
+		"a writer beside a reader":           {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, one, 6)}, false},
+		"three of two":                       {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, two, 6), got(4, 5, 3, two, 7)}, false},
+		"limits that differ":                 {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, turnKind{limit: 3}, 6)}, false},
+		"queued for a free key":              {[]op{queued(0, 1, 1, one)}, false},
+		"granted before it was free":         {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), granted(3, 4, 2, one, 6), released(6, 7, 1)}, false},
+		"a token that goes back":             {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 1), granted(3, 6, 2, one, 5)}, false},
+		"a writer's token below a reader's": {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, shared, 8), queued(4, 5, 3, one), released(6, 7, 1), released(6, 7, 2),
+			granted(5, 8, 3, one, 7)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var history []porcupine.Operation
+			for i, o := range c.history {
+				history = append(history, porcupine.Operation{ClientId: i, Input: o.call, Output: o.answer, Call: o.from, Return: o.to})
+			}
+			want := porcupine.Illegal
+			if c.legal {
+				want = porcupine.Ok
+			}
+			if got := porcupine.CheckOperationsTimeout(turnModel.ToModel(), history, 10*time.Second); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
+}

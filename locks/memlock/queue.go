@@ -1,0 +1,155 @@
+package memlock
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// key has the holders of one key, in the order of their grants, and the queue behind them.
+//
+//	waiting ──▶ held ──▶ (gone): released, evicted, abandoned, or its session has ended
+type key struct {
+	holders []*holding
+	queue   []*holding
+}
+
+// holding is what an acquisition has of a key: a grant, or a place in the queue while its token is 0.
+type holding struct {
+	token       driver.Token
+	session     *session
+	acquisition string
+	want        driver.Want
+	since       time.Time
+}
+
+// find returns what an acquisition of a session has of the key.
+func (k *key) find(c *session, acquisition string) *holding {
+	for _, list := range [][]*holding{k.holders, k.queue} {
+		for _, h := range list {
+			if h.session == c && h.acquisition == acquisition {
+				return h
+			}
+		}
+	}
+	return nil
+}
+
+// drop takes out what satisfies gone, and reports whether there was something.
+func (k *key) drop(gone func(*holding) bool) bool {
+	before := len(k.holders) + len(k.queue)
+	k.holders = slices.DeleteFunc(k.holders, gone)
+	k.queue = slices.DeleteFunc(k.queue, gone)
+	return len(k.holders)+len(k.queue) < before
+}
+
+// admits reports whether w may hold the key together with its holders.
+func (k *key) admits(w driver.Want) bool {
+	if len(k.holders) == 0 {
+		return true
+	}
+	first := k.holders[0].want
+	return first.Shared == w.Shared && most(first) == most(w) && (w.Shared || len(k.holders) < most(w))
+}
+
+// result is the outcome for what an acquisition has of the key.
+func (k *key) result(h *holding) driver.Result {
+	if h.token > 0 {
+		return driver.Result{Token: h.token}
+	}
+	return driver.Result{Queued: true, Holder: k.holders[0].info(0)} // the queue of a free key is empty
+}
+
+// most is how many may hold a key that is not shared.
+func most(w driver.Want) int { return max(w.Limit, 1) }
+
+// info describes the holding; place is its place in the queue.
+func (h *holding) info(place int) *driver.Info {
+	return &driver.Info{
+		Key: h.want.Key, Token: h.token, Session: h.session.id, Owner: h.session.owner, Meta: h.want.Meta,
+		Shared: h.want.Shared, Limit: h.want.Limit, Since: h.since, Waiting: place,
+	}
+}
+
+// unread is how many grants a session may have unread: later ones are found by Look.
+const unread = 1024
+
+func (c *session) notify(g driver.Grant) {
+	select {
+	case c.granted <- g:
+	default:
+	}
+}
+
+// refuses reports whether the acquisition was abandoned within the last ttl.
+func (c *session) refuses(acquisition string) bool {
+	at, abandoned := c.abandoned[acquisition]
+	return abandoned && time.Since(at) < c.ttl
+}
+
+// Queue implements driver.Session.
+func (c *session) Queue() driver.Queue { return c }
+
+// Acquire implements driver.Queue.
+func (c *session) Acquire(ctx context.Context, acquisition string, release []driver.Held, wants []driver.Want) (results []driver.Result, err error) {
+	err = c.call(ctx, "acquire in turn", func(s *Service) error {
+		if !s.live(c) {
+			return driver.ErrSessionEnded
+		}
+		for _, h := range release {
+			s.release(c, h)
+		}
+		results = make([]driver.Result, len(wants))
+		for i, w := range wants {
+			if results[i] = s.ask(c, acquisition, w, true); results[i].Token == 0 {
+				break
+			}
+		}
+		return nil
+	})
+	return results, err
+}
+
+// Granted implements driver.Queue.
+func (c *session) Granted() <-chan driver.Grant { return c.granted }
+
+// Look implements driver.Queue.
+func (c *session) Look(ctx context.Context, places []driver.Place) (results []driver.Result, err error) {
+	err = c.call(ctx, "look", func(s *Service) error {
+		if !s.live(c) {
+			return driver.ErrSessionEnded
+		}
+		for _, p := range places {
+			k := s.at(place{c.namespace, p.Key})
+			if h := k.find(c, p.Acquisition); h != nil {
+				results = append(results, k.result(h))
+			} else {
+				results = append(results, driver.Result{Err: driver.ErrNotQueued})
+			}
+		}
+		return nil
+	})
+	return results, err
+}
+
+// Abandon implements driver.Queue.
+func (c *session) Abandon(ctx context.Context, acquisition string, keys []string) error {
+	return c.call(ctx, "abandon", func(s *Service) error {
+		for id, at := range c.abandoned {
+			if time.Since(at) >= c.ttl {
+				delete(c.abandoned, id)
+			}
+		}
+		c.abandoned[acquisition] = time.Now()
+		for _, name := range keys {
+			at := place{c.namespace, name}
+			k := s.at(at)
+			if k.drop(func(h *holding) bool { return h.session == c && h.acquisition == acquisition }) {
+				s.advance(at, k)
+			}
+		}
+		return nil
+	})
+}
