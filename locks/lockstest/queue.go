@@ -165,6 +165,26 @@ var queue = []testCase{
 		}
 		granted(t, c, second)
 	}},
+	{"queue/an abandoned acquisition is the only one", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held, first := s.take(t, a, "user/a"), queued(t, b, "user/a")
+		second := queued(t, b, "user/a") // of the same session
+		if r := ask(t, c, first.Acquisition, nil, "user/a"); !r.Queued {
+			t.Fatalf("the same id in another session: %+v, want it queued", r.Result)
+		}
+		free(t, b, driver.Held{Key: "user/a"}) // a token that nobody has
+		stillQueued(t, b, first)
+		abandon(t, b, first)
+		stillQueued(t, b, second)
+		stillQueued(t, c, first)
+		abandon(t, b, second)
+		if r := ask(t, b, first.Acquisition, nil, "user/a"); !errors.Is(r.Err, driver.ErrAbandoned) {
+			t.Errorf("a late request of the first of two that were abandoned: %+v, want ErrAbandoned", r.Result)
+		}
+		free(t, a, held)
+		granted(t, c, first)
+	}},
 	{"queue/abandoned before it arrives", func(t *testing.T, s *suite) {
 		c, place := s.warm(t, namespace()), driver.Place{Acquisition: rand.Text(), Key: "user/a"}
 		abandon(t, c, place)
@@ -184,6 +204,18 @@ var queue = []testCase{
 		if next := granted(t, c, place); next.Token <= held.Token {
 			t.Errorf("token %d was granted after %d", next.Token, held.Token)
 		}
+	}},
+	{"queue/behind a place that died unnoticed, when the holder closes", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.open(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		s.take(t, a, "user/a")
+		queued(t, b, "user/a")
+		place := queued(t, c, "user/a")
+		time.Sleep(b.TTL() + late)
+		if err := a.Close(calling(t)); err != nil {
+			t.Fatal(err)
+		}
+		granted(t, c, place)
 	}},
 	{"queue/behind a dead session", func(t *testing.T, s *suite) {
 		ns := namespace()

@@ -117,9 +117,8 @@ func (s *Service) reach(ctx context.Context) error {
 func (s *Service) drop(c *session) {
 	delete(s.sessions, c.id)
 	for at, k := range s.keys {
-		if k.drop(func(h *holding) bool { return h.session == c }) {
-			s.advance(at, k)
-		}
+		k.drop(func(h *holding) bool { return h.session == c })
+		s.advance(at, k)
 	}
 }
 
@@ -200,9 +199,8 @@ func (s *Service) ask(c *session, acquisition string, w driver.Want, wait bool) 
 func (s *Service) release(c *session, held driver.Held) {
 	at := place{c.namespace, held.Key}
 	k := s.at(at)
-	if k.drop(func(h *holding) bool { return h.session == c && h.token == held.Token && h.token > 0 }) {
-		s.advance(at, k)
-	}
+	k.drop(func(h *holding) bool { return h.session == c && h.token == held.Token && h.token > 0 })
+	s.advance(at, k)
 }
 
 // holds reports whether the session holds a key under a token.

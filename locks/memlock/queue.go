@@ -146,9 +146,8 @@ func (c *session) Abandon(ctx context.Context, acquisition string, keys []string
 		for _, name := range keys {
 			at := place{c.namespace, name}
 			k := s.at(at)
-			if k.drop(func(h *holding) bool { return h.session == c && h.acquisition == acquisition }) {
-				s.advance(at, k)
-			}
+			k.drop(func(h *holding) bool { return h.session == c && h.acquisition == acquisition })
+			s.advance(at, k)
 		}
 		return nil
 	})
