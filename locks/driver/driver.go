@@ -184,8 +184,7 @@ type Info struct {
 	Meta    string
 	Shared  bool
 	Limit   int       // 0 and 1: one holder
-	Since   time.Time // of the grant, or of the place in the queue; server time; zero if the backend does not know
-	Waiting int       // the place in the queue, from 1; 0: it holds the key
+	Since   time.Time // server time; zero if the backend does not know
 }
 
 // Caps says what a backend can and cannot do; "scheduler doctor" prints it.

@@ -76,13 +76,19 @@ func TestModel(t *testing.T) {
 			for i, o := range c.history {
 				history = append(history, porcupine.Operation{ClientId: i, Input: o.call, Output: o.answer, Call: o.from, Return: o.to})
 			}
-			want := porcupine.Illegal
-			if c.legal {
-				want = porcupine.Ok
-			}
-			if got := porcupine.CheckOperationsTimeout(model.ToModel(), history, 10*time.Second); got != want {
-				t.Errorf("%s, want %s", got, want)
-			}
+			wantLegal(t, model, history, c.legal)
 		})
+	}
+}
+
+// wantLegal judges a history.
+func wantLegal(t *testing.T, m porcupine.NondeterministicModel, history []porcupine.Operation, legal bool) {
+	t.Helper()
+	want := porcupine.Illegal
+	if legal {
+		want = porcupine.Ok
+	}
+	if got := porcupine.CheckOperationsTimeout(m.ToModel(), history, 10*time.Second); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -2,7 +2,6 @@ package lockstest
 
 import (
 	"testing"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -76,13 +75,7 @@ func TestTurnModel(t *testing.T) {
 			for i, o := range c.history {
 				history = append(history, porcupine.Operation{ClientId: i, Input: o.call, Output: o.answer, Call: o.from, Return: o.to})
 			}
-			want := porcupine.Illegal
-			if c.legal {
-				want = porcupine.Ok
-			}
-			if got := porcupine.CheckOperationsTimeout(turnModel.ToModel(), history, 10*time.Second); got != want {
-				t.Errorf("%s, want %s", got, want)
-			}
+			wantLegal(t, turnModel, history, c.legal)
 		})
 	}
 }

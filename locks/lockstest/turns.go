@@ -51,9 +51,11 @@ func (s *suite) takeTurns(t *testing.T, seed uint64) *turnHistory {
 	var working sync.WaitGroup
 	for n := range turnClients {
 		w := &waiter{
-			contender: &contender{suite: s, t: t, h: h.history, namespace: ns, driver: s.client(t), held: map[int]driver.Token{}},
-			turns:     h,
-			random:    mathrand.New(mathrand.NewPCG(seed, uint64(n))), //nolint:gosec // a schedule, not a secret
+			contender: &contender{
+				suite: s, t: t, h: h.history, namespace: ns, driver: s.client(t), held: map[int]driver.Token{},
+				random: mathrand.New(mathrand.NewPCG(seed, uint64(n))), //nolint:gosec // a schedule, not a secret
+			},
+			turns: h,
 		}
 		working.Go(w.run)
 	}
@@ -64,8 +66,7 @@ func (s *suite) takeTurns(t *testing.T, seed uint64) *turnHistory {
 // waiter is one client that waits for keys, holds them for a moment, gives up, and sometimes loses its session.
 type waiter struct {
 	*contender
-	turns  *turnHistory
-	random *mathrand.Rand
+	turns *turnHistory
 }
 
 // turn is one acquisition of a key.
@@ -77,18 +78,12 @@ type turn struct {
 }
 
 func (w *waiter) run() {
-	w.stream = w.h.stream()
 	if !w.begin() {
 		return
 	}
 	fall := turnOps/4 + w.random.IntN(turnOps/4)
-	for n := range turnOps {
-		if w.t.Failed() {
-			break
-		}
-		if w.act(n%fall == fall-1); w.t.Failed() {
-			break
-		}
+	for n := 0; n < turnOps && !w.t.Failed(); n++ {
+		w.act(n%fall == fall-1)
 	}
 	w.end()
 }

@@ -189,7 +189,7 @@ func (s *Service) ask(c *session, acquisition string, w driver.Want, wait bool) 
 	case wait:
 		k.queue = append(k.queue, h)
 	default:
-		return driver.Result{Holder: k.holders[0].info(0)}
+		return driver.Result{Holder: k.holders[0].info()}
 	}
 	s.keys[at] = k
 	return k.result(h)
@@ -216,7 +216,7 @@ func (s *Service) list(namespace, prefix, after string, limit int) []driver.Info
 	for at := range s.keys {
 		if at.namespace == namespace && strings.HasPrefix(at.key, prefix) && at.key > after {
 			for _, h := range s.at(at).holders {
-				infos = append(infos, *h.info(0))
+				infos = append(infos, *h.info())
 			}
 		}
 	}

@@ -59,17 +59,17 @@ func (k *key) result(h *holding) driver.Result {
 	if h.token > 0 {
 		return driver.Result{Token: h.token}
 	}
-	return driver.Result{Queued: true, Holder: k.holders[0].info(0)} // the queue of a free key is empty
+	return driver.Result{Queued: true, Holder: k.holders[0].info()} // the queue of a free key is empty
 }
 
 // most is how many may hold a key that is not shared.
 func most(w driver.Want) int { return max(w.Limit, 1) }
 
-// info describes the holding; place is its place in the queue.
-func (h *holding) info(place int) *driver.Info {
+// info describes a holder.
+func (h *holding) info() *driver.Info {
 	return &driver.Info{
 		Key: h.want.Key, Token: h.token, Session: h.session.id, Owner: h.session.owner, Meta: h.want.Meta,
-		Shared: h.want.Shared, Limit: h.want.Limit, Since: h.since, Waiting: place,
+		Shared: h.want.Shared, Limit: h.want.Limit, Since: h.since,
 	}
 }
 
