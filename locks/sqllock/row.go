@@ -3,6 +3,7 @@ package sqllock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -245,36 +246,50 @@ func (s *rowSession) name(ctx context.Context, acquisition string, w driver.Want
 // Queue implements driver.Session: this backend has no queue yet.
 func (s *rowSession) Queue() driver.Queue { return nil }
 
-// Release rolls back the transactions that hold these keys, which frees them, and deletes their rows in a
-// transaction that the server ends soon, however long the ttl is: a session that wants a new key waits for an
-// uncommitted deletion. If a step fails the connection is closed, which frees the key as well; a row that
-// remains does no harm.
+// Release deletes the rows of these keys and commits, which frees them. If a step fails the connection is closed, which
+// frees the key as well; a row that remains does no harm.
 func (s *rowSession) Release(ctx context.Context, held []driver.Held) error {
-	var all sync.WaitGroup
-	for key, l := range s.snapshot() {
-		if slices.Contains(held, driver.Held{Key: key, Token: l.token}) {
-			all.Go(func() {
-				if run(ctx, l, "ROLLBACK", sessionSettings) == nil && s.clear(s.With(ctx, l), `namespace = ? AND name = ?`, s.namespace, key) == nil {
-					_ = run(ctx, l, "COMMIT")
-				}
-				s.forget(key, l)
-			})
-		}
-	}
-	all.Wait()
+	_ = s.release(ctx, func(key string, l rowLock) bool { return slices.Contains(held, driver.Held{Key: key, Token: l.token}) })
 	return nil
 }
 
-// Close releases everything and ends the session.
+// Close releases everything and ends the session, all connections at once. One that does not answer ends with what it
+// holds, if the server can be reached.
 func (s *rowSession) Close(ctx context.Context) error {
-	var held []driver.Held
-	for key, l := range s.snapshot() {
-		held = append(held, driver.Held{Key: key, Token: l.token})
-	}
-	_ = s.Release(ctx, held)
+	var all sync.WaitGroup
+	var ended error
+	all.Go(func() { ended = run(ctx, s.anchor, "ROLLBACK") })
+	released := s.release(ctx, func(string, rowLock) bool { return true })
+	all.Wait()
 	s.end()
+	if released == nil && ended == nil {
+		return nil
+	}
 	if err := s.sweep(ctx); err != nil {
 		return s.failed("close", err)
 	}
 	return nil
+}
+
+// release frees those of the held keys that are asked for, all at once.
+func (s *rowSession) release(ctx context.Context, asked func(key string, l rowLock) bool) error {
+	held := s.snapshot()
+	maps.DeleteFunc(held, func(key string, l rowLock) bool { return !asked(key, l) })
+	keys := slices.Sorted(maps.Keys(held))
+	return errors.Join(calls.Each(len(keys), len(keys), func(i int) error {
+		defer s.forget(keys[i], held[keys[i]])
+		return s.free(ctx, keys[i], held[keys[i]])
+	})...)
+}
+
+// free ends the transaction that holds a key, with its row deleted. A session that wants the key waits for an uncommitted
+// deletion, so before that the connection gets the settings of one that the server ends soon, however long the ttl is.
+func (s *rowSession) free(ctx context.Context, key string, l rowLock) error {
+	if err := run(ctx, l, sessionSettings); err != nil {
+		return err
+	}
+	if _, err := s.With(ctx, l).Exec(`DELETE FROM {rows} WHERE namespace = ? AND name = ?`, s.namespace, key); err != nil {
+		return err
+	}
+	return run(ctx, l, "COMMIT")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -39,26 +40,25 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 	return rows, err
 }
 
-// sweep deletes unlocked rows, which closed connections leave.
+// sweep deletes rows that are not locked, which closed connections leave. It does not wait, and what it locks and deletes it
+// finds by primary key.
 func (s *rowSession) sweep(ctx context.Context) error {
 	return s.Tx(ctx, func(t *sqlkit.Tx) error {
-		return s.clear(t, `namespace = ? ORDER BY name LIMIT 500`, s.namespace)
-	})
-}
-
-// clear deletes the rows of a condition that are not locked, by primary key. It does not wait.
-func (s *rowSession) clear(t *sqlkit.Tx, where string, args ...any) error {
-	free, err := names(t, `SELECT name FROM {rows} WHERE `+where+` FOR UPDATE SKIP LOCKED`, args...)
-	if err != nil {
-		return err
-	}
-	// One by one: with a list the server may scan the table, and would wait for holders.
-	for name := range free {
-		if _, err := t.Exec(`DELETE FROM {rows} WHERE namespace = ? AND name = ?`, s.namespace, name); err != nil {
+		free, err := names(t, `SELECT name FROM {rows} WHERE namespace = ? ORDER BY name LIMIT 500 FOR UPDATE SKIP LOCKED`, s.namespace)
+		if err != nil || len(free) == 0 {
 			return err
 		}
-	}
-	return nil
+		// The list is read first, and each row found by its primary key: with IN the server may walk through the table, and
+		// would wait for holders.
+		args := make([]any, 0, len(free)+1)
+		for _, name := range slices.Sorted(maps.Keys(free)) {
+			args = append(args, name)
+		}
+		list := `SELECT ? AS name` + strings.Repeat(` UNION ALL SELECT ?`, len(free)-1)
+		_, err = t.Exec(`DELETE t FROM (`+list+`) AS free STRAIGHT_JOIN {rows} AS t ON t.namespace = ? AND t.name = free.name`,
+			append(args, s.namespace)...)
+		return err
+	})
 }
 
 // Check reports a key whose connection was closed here as not held, and reads the rows of the others. If they
