@@ -21,7 +21,7 @@ import (
 // ErrUnavailable or ErrRecovering. While the service is unavailable, one call a second reaches it
 // and the others fail at once.
 func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, error) {
-	order, err := sorted(reqs)
+	order, err := l.sorted(reqs)
 	if err == nil {
 		err = l.start() //nolint:contextcheck // what it starts outlives the call
 	}
@@ -44,7 +44,7 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 	if err == nil {
 		return attempts, nil
 	}
-	if len(rest) < len(order) { // some joined an existing hold
+	if len(rest) < len(order) { // some have an outcome
 		for _, i := range rest {
 			attempts[i].Err = fmt.Errorf("%s: %w", reqs[i].Key, unavailable(err))
 		}
@@ -57,11 +57,16 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 }
 
 // sorted returns the indexes of the requests in the order of their keys.
-func sorted(reqs []Request) ([]int, error) {
+func (l *Locker) sorted(reqs []Request) ([]int, error) {
 	order := make([]int, len(reqs))
 	for i, r := range reqs {
 		if err := r.check(); err != nil {
 			return nil, err
+		}
+		if !r.kind().alone() {
+			if err := r.kind().supported(l.drv.Caps()); err != nil {
+				return nil, fmt.Errorf("key %s: %w", r.Key, err)
+			}
 		}
 		order[i] = i
 	}
@@ -74,26 +79,23 @@ func sorted(reqs []Request) ([]int, error) {
 	return order, nil
 }
 
-// joinAll fills in the attempts that join a hold, and returns the rest.
+// joinAll fills in the attempts that join a hold, and those of keys that this Locker waits for, and returns the rest.
 func (l *Locker) joinAll(reqs []Request, order []int, attempts []Attempt) []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rest := make([]int, 0, len(order))
 	for _, i := range order {
-		if attempts[i].Lease = l.join(reqs[i]); attempts[i].Lease == nil {
-			rest = append(rest, i)
+		if attempts[i].Lease = l.join(reqs[i]); attempts[i].Lease != nil {
+			continue
 		}
+		if n := l.lines[reqs[i].Key]; n != nil { // a try does not overtake
+			holder := l.ahead(reqs[i].Key, n)
+			attempts[i] = Attempt{Holder: holder, Err: busy(holder)}
+			continue
+		}
+		rest = append(rest, i)
 	}
 	return rest
-}
-
-// join returns a Lease that shares the hold that the request joins, or nil. With mu held.
-func (l *Locker) join(r Request) *Lease {
-	h := l.holds[r.Key]
-	if r.Owner == "" || h == nil || h.owner != r.Owner || l.left(h.session) <= 0 {
-		return nil
-	}
-	return l.share(h)
 }
 
 // onSession runs one call on the session, and once more on a new one if that turns out to have ended: then the call has
@@ -138,7 +140,7 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 	wants := make([]driver.Want, len(rest))
 	l.mu.Lock()
 	for n, i := range rest {
-		wants[n] = driver.Want{Key: reqs[i].Key, Meta: reqs[i].Meta}
+		wants[n] = reqs[i].want()
 		l.inFlight[reqs[i].Key]++
 	}
 	l.mu.Unlock()
@@ -222,7 +224,8 @@ func (l *Locker) attempt(ctx context.Context, s *session, d *unresolved) ([]driv
 
 // certain reports whether err says that nothing was granted.
 func certain(err error) bool {
-	return errors.Is(err, driver.ErrUnreachable) || errors.Is(err, ErrRecovering) || errors.Is(err, driver.ErrSessionEnded)
+	return errors.Is(err, driver.ErrUnreachable) || errors.Is(err, ErrRecovering) || errors.Is(err, driver.ErrSessionEnded) ||
+		errors.Is(err, driver.ErrAbandoned)
 }
 
 // unknown reports whether the key may have been granted without an answer.
@@ -244,7 +247,6 @@ func trouble(results []driver.Result, err error) error {
 
 // record turns the outcome for one key into an Attempt. With mu held.
 func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) Attempt {
-	h := l.holds[r.Key]
 	switch {
 	case certain(res.Err):
 		return Attempt{Err: fmt.Errorf("%s: %w", r.Key, unavailable(res.Err))}
@@ -255,18 +257,33 @@ func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) At
 			return Attempt{Lease: joined}
 		}
 		l.freeUnexpected(s, r.Key, res.Holder)
-		return Attempt{Holder: res.Holder, Err: fmt.Errorf("%w: %s: held by %s", ErrBusy, r.Key, name(res.Holder))}
+		return Attempt{Holder: res.Holder, Err: busy(res.Holder)}
 	case !alive:
 		return Attempt{Err: fmt.Errorf("%w: %s: the session ended meanwhile", ErrUnknown, r.Key)}
-	case h != nil && h.token >= res.Token: // evicted before its answer came, and granted to this session again
-		holder := Info{Key: r.Key, Token: h.token, Session: s.drv.ID(), Owner: l.opt.Owner}
-		return Attempt{Holder: &holder, Err: fmt.Errorf("%w: %s: held by %s", ErrBusy, r.Key, name(&holder))}
-	case h != nil: // a key is granted twice only if the first hold was evicted
-		l.force(h)
 	}
-	h = &hold{key: r.Key, token: res.Token, owner: r.Owner, session: s, leases: map[*Lease]struct{}{}}
-	l.holds[r.Key] = h
+	h := l.obtain(s, r, res.Token)
+	if h == nil {
+		last := l.holds[r.Key][0]
+		holder := Info{Key: r.Key, Token: last.token, Session: s.drv.ID(), Owner: l.opt.Owner}
+		return Attempt{Holder: &holder, Err: busy(&holder)}
+	}
 	return Attempt{Lease: l.share(h)}
+}
+
+func busy(holder *Info) error {
+	return fmt.Errorf("%w: %s: held by %s", ErrBusy, holder.Key, name(holder))
+}
+
+// ahead is the holder that the waiters of a line wait for, as far as it is known. With mu held.
+func (l *Locker) ahead(key string, n *line) *Info {
+	if n.holder != nil {
+		return n.holder
+	}
+	holder := &Info{Key: key, Owner: l.opt.Owner}
+	if l.session != nil {
+		holder.Session = l.session.drv.ID()
+	}
+	return holder
 }
 
 func name(holder *Info) string {

@@ -116,6 +116,7 @@ func TestDoInterrupted(t *testing.T) {
 func TestDoInterruptedDuringACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
+		withoutQueue(f)
 		take(t, other, "user/a")
 		for answers, want := range map[int]error{3: locks.ErrBusy, 0: locks.ErrUnknown} {
 			before := f.count("acquire")
@@ -152,10 +153,11 @@ func TestDoWhileRecovering(t *testing.T) {
 	})
 }
 
-// However long a key is waited for, it is asked for often enough to be had soon after it is free, and no more often.
+// However long a key is waited for without a queue, it is asked for often enough to be had soon after it is free, and no more often.
 func TestDoAsksOftenEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
+		withoutQueue(f)
 		theirs := take(t, other, "user/a")
 		const held = 10 * time.Minute
 		var free time.Time

@@ -7,6 +7,17 @@
 // third of its ttl, however many keys are held. When a session ends, all its leases end. The
 // next acquire opens a new session.
 //
+// # Waiting in turn
+//
+// [Locker.Acquire] waits until it has all its keys, and [Do] runs a function while it has one. Lockers are served in the
+// order in which they came, where the service has a queue (Caps.FIFO), and so are the waiters of one Locker, which share one
+// place there: Lockers take turns, however many waiters each has. A place ends with its session, so that nobody waits for a
+// dead process longer than for its ttl. A try does not overtake those who wait.
+//
+// A key is held by one, or together: by all that ask for it [Shared], or by as many as [Request].Limit says. Holders of
+// different kinds exclude each other, and the first who waits is served first: readers do not overtake a writer. A hold keeps
+// its kind until it is released.
+//
 // # Three outcomes
 //
 // [Locker.TryAcquire] does not wait for a holder. For each key the answer is a [Lease]; or ErrBusy:
@@ -35,7 +46,8 @@
 //
 // # Tokens
 //
-// Each grant has a [Token], larger for every later grant of the same key on one backend.
+// Each grant has a [Token], larger for every later grant of the same key on one backend. Tokens order holders that exclude
+// each other; those of holders together, under Shared or a Limit, are not for fencing.
 //
 // # What a lock cannot promise
 //

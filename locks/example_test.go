@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -46,6 +47,65 @@ func Example() {
 	// one has it: true
 	// one has user/a
 	// two has user/b
+}
+
+func ExampleLocker_Acquire() {
+	ctx := context.Background()
+	l, err := locks.New(memlock.New(), locks.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close(ctx)
+
+	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	leases, err := l.Acquire(waiting, locks.Request{Key: "user/from"}, locks.Request{Key: "user/to"}) // both, or none
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Release(ctx, leases...)
+	fmt.Println("has", leases[0].Key(), "and", leases[1].Key())
+	// Output: has user/from and user/to
+}
+
+// A semaphore: three may work at once, in all processes.
+func ExampleRequest_limit() {
+	ctx := context.Background()
+	l, err := locks.New(memlock.New(), locks.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close(ctx)
+
+	permits, err := l.TryAcquire(ctx, locks.Request{Key: "user/uplink", Limit: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer permits[0].Lease.Release(ctx)
+	fmt.Println("has one of three:", permits[0].Err == nil)
+	// Output: has one of three: true
+}
+
+// Readers together; a writer alone would use locks.Exclusive, the default.
+func ExampleRequest_shared() {
+	ctx := context.Background()
+	l, err := locks.New(memlock.New(), locks.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close(ctx)
+
+	reader := locks.Request{Key: "user/schema", Mode: locks.Shared}
+	err = locks.Do(ctx, l, reader, func(ctx context.Context, _ locks.Token) error {
+		return locks.Do(ctx, l, reader, func(context.Context, locks.Token) error {
+			fmt.Println("two readers at once")
+			return nil
+		})
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: two readers at once
 }
 
 func ExampleDo() {

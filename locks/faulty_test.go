@@ -17,6 +17,7 @@ import (
 type faulty struct {
 	driver.Driver
 	caps *driver.Caps // instead of the driver's own
+	deaf bool         // no grant is notified
 	ends error        // of Close
 
 	mu     sync.Mutex
@@ -29,6 +30,13 @@ type faulty struct {
 
 func newFaulty(d driver.Driver) *faulty {
 	return &faulty{Driver: d, calls: map[string]int{}}
+}
+
+// withoutQueue makes the driver one that has no queue.
+func withoutQueue(f *faulty) {
+	caps := f.Driver.Caps()
+	caps.FIFO = false
+	f.caps = &caps
 }
 
 // on replaces what happens to calls from now on; nil: nothing.
@@ -120,6 +128,55 @@ func (s *faultySession) TryAcquire(ctx context.Context, id string, wants []drive
 	mu.Lock()
 	defer mu.Unlock()
 	return r, nil
+}
+
+// Queue is nil if the capabilities say so.
+func (s *faultySession) Queue() driver.Queue {
+	if q := s.Session.Queue(); q != nil && s.f.Caps().FIFO {
+		return &faultyQueue{Queue: q, f: s.f}
+	}
+	return nil
+}
+
+type faultyQueue struct {
+	driver.Queue
+	f *faulty
+}
+
+func (q *faultyQueue) Acquire(ctx context.Context, id string, release []driver.Held, wants []driver.Want) (r []driver.Result, err error) {
+	var mu sync.Mutex // do may go on when through is back
+	err = q.f.through(ctx, "queue", func() error {
+		results, err := q.Queue.Acquire(context.WithoutCancel(ctx), id, release, wants)
+		mu.Lock()
+		defer mu.Unlock()
+		r = results
+		return err
+	})
+	if err != nil {
+		return nil, err // the answer is lost
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return r, nil
+}
+
+func (q *faultyQueue) Granted() <-chan driver.Grant {
+	if q.f.deaf {
+		return nil
+	}
+	return q.Queue.Granted()
+}
+
+func (q *faultyQueue) Look(ctx context.Context, places []driver.Place) (r []driver.Result, err error) {
+	err = q.f.through(ctx, "look", func() (err error) {
+		r, err = q.Queue.Look(ctx, places)
+		return err
+	})
+	return r, err
+}
+
+func (q *faultyQueue) Abandon(ctx context.Context, id string, keys []string) error {
+	return q.f.through(ctx, "abandon", func() error { return q.Queue.Abandon(ctx, id, keys) })
 }
 
 func (s *faultySession) Release(ctx context.Context, held []driver.Held) error {

@@ -55,7 +55,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string, token Token) (boo
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h := l.holds[key]; h != nil && h.token == token { // also if it was evicted before
+	if h := l.find(key, token); h != nil { // also if it was evicted before
 		l.force(h)
 	}
 	return freed, nil

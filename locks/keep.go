@@ -22,7 +22,8 @@ func backoff(fails int) time.Duration {
 
 // keep runs until Close:
 //
-//  1. close sessions that ended, and release keys that may be held without a lease (cleanUp, sweep);
+//  1. close sessions that ended, and release keys that may be held without a lease (cleanUp, sweep), and look for
+//     grants that were not notified;
 //  2. wait until the next renewal or opening is due, or wake;
 //  3. open a session if there is none, else renew it and verify its keys.
 func (l *Locker) keep(ctx context.Context) {
@@ -66,7 +67,7 @@ func (l *Locker) due() time.Duration {
 	return min(s.ttl/3, s.window/2) - s.renewed.Elapsed()
 }
 
-// cleanUp closes ended sessions and starts sweep, in the background. With mu held.
+// cleanUp closes ended sessions and starts sweep and look, in the background. With mu held.
 func (l *Locker) cleanUp(ctx context.Context) {
 	for _, s := range l.endedSessions {
 		l.work.Go(func() {
@@ -76,9 +77,14 @@ func (l *Locker) cleanUp(ctx context.Context) {
 		})
 	}
 	l.endedSessions = nil
-	if s := l.session; s != nil && !s.sweeping && len(s.unresolvedCalls)+len(s.unfreed) > 0 {
+	s := l.session
+	if s != nil && !s.sweeping && s.unswept() {
 		s.sweeping = true
 		l.work.Go(func() { l.sweep(ctx, s) })
+	}
+	if s != nil && !s.looking && s.queued {
+		s.looking = true
+		l.work.Go(func() { l.look(ctx, s) })
 	}
 }
 
@@ -124,8 +130,10 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 // held lists the held keys. With mu held.
 func (l *Locker) held() []driver.Held {
 	held := make([]driver.Held, 0, len(l.holds))
-	for _, h := range l.holds {
-		held = append(held, driver.Held{Key: h.key, Token: h.token})
+	for _, holds := range l.holds {
+		for _, h := range holds {
+			held = append(held, driver.Held{Key: h.key, Token: h.token})
+		}
 	}
 	return held
 }
@@ -143,16 +151,8 @@ func (l *Locker) verify(ctx context.Context, s *session, held []driver.Held, lim
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, ok := range still {
-		if h := l.holds[held[i].Key]; !ok && h != nil && h.token == held[i].Token {
+		if h := l.find(held[i].Key, held[i].Token); !ok && h != nil {
 			l.force(h)
 		}
 	}
-}
-
-// force ends a hold that was evicted. With mu held.
-func (l *Locker) force(h *hold) {
-	delete(l.holds, h.key)
-	cause := fmt.Errorf("%w: %s", ErrForced, h.key)
-	l.opt.Observer.Lost(l.backend, 1, cause)
-	h.finish(cause)
 }

@@ -7,24 +7,6 @@ import (
 	"time"
 )
 
-// hold is one grant of the service, with all leases that share it. Guarded by the Locker's mu.
-type hold struct {
-	key     string
-	token   Token
-	owner   string // of the Request
-	session *session
-	leases  map[*Lease]struct{} // not released yet
-	ended   error               // why it ended before it was released
-}
-
-// finish ends the hold and all its leases.
-func (h *hold) finish(cause error) {
-	h.ended = cause
-	for lease := range h.leases {
-		lease.cancel(cause)
-	}
-}
-
 // share adds one more Lease. With the Locker's mu held.
 func (l *Locker) share(h *hold) *Lease {
 	// The only context that is kept: it does not bound calls, it is the signal that the lease ended.

@@ -35,6 +35,7 @@ type Locker struct {
 	drv     driver.Driver
 	opt     Options
 	backend string         // Caps().Name
+	fifo    bool           // Caps().FIFO
 	opening chan struct{}  // holds one element while a session is being opened
 	wakeup  chan struct{}  // wakes keep
 	work    sync.WaitGroup // keep, and the goroutines that it or a session started
@@ -43,10 +44,11 @@ type Locker struct {
 	mu            sync.Mutex
 	stop          context.CancelFunc // of keep; nil before the first use
 	closed        bool
-	session       *session         // nil: none is open
-	endedSessions []*session       // ended, to be closed
-	holds         map[string]*hold // by key, of session
-	inFlight      map[string]int   // calls under way that may change who holds the key
+	session       *session           // nil: none is open
+	endedSessions []*session         // ended, to be closed
+	holds         map[string][]*hold // by key, of session
+	lines         map[string]*line   // by key: what waits here
+	inFlight      map[string]int     // calls under way that may change who holds the key
 	health        health
 }
 
@@ -77,10 +79,12 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 		drv:      drv,
 		opt:      o,
 		backend:  drv.Caps().Name,
+		fifo:     drv.Caps().FIFO,
 		opening:  make(chan struct{}, 1),
 		wakeup:   make(chan struct{}, 1),
 		silence:  fmt.Errorf("no answer within %v", o.CallTimeout),
-		holds:    map[string]*hold{},
+		holds:    map[string][]*hold{},
+		lines:    map[string]*line{},
 		inFlight: map[string]int{},
 		health:   health{since: time.Now()},
 	}, nil

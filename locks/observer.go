@@ -23,6 +23,7 @@ type Observer interface {
 type Asked struct {
 	Granted     int
 	Busy        int
+	Queued      int // a place in the queue of the service, by Acquire
 	Unknown     int // the answer was lost
 	Unavailable int // nothing was granted: the service is unavailable, or recovering
 	Took        time.Duration

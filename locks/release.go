@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
@@ -11,17 +12,18 @@ import (
 // Release releases leases of this Locker, all in one call. It returns what [Lease.Release] does;
 // errors of several leases are joined. Nil leases, as of a busy [Attempt], are left out.
 func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
-	s, held, errs := l.drop(leases)
+	s, held, awaited, errs := l.drop(leases)
 	if len(held) > 0 {
-		if err := l.free(ctx, s, held); err != nil {
+		if err := l.free(ctx, s, held, awaited); err != nil {
 			errs = append(errs, fmt.Errorf("locks: release: %w", err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// drop ends leases, and returns the holds that no lease shares any more, with calls in flight counted.
-func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, errs []error) {
+// drop ends leases. It returns the holds that no lease shares any more, with calls in flight counted, and one of them
+// that a line waits for: the call that frees it asks for the place of that line. The other lines ask themselves.
+func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, awaited *hold, errs []error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lease := range leases {
@@ -41,30 +43,45 @@ func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, errs []e
 			lease.released = ErrReleased
 			lease.cancel(ErrReleased)
 			if delete(h.leases, lease); len(h.leases) == 0 {
-				delete(l.holds, h.key)
-				l.inFlight[h.key]++
 				held = append(held, driver.Held{Key: h.key, Token: h.token})
+				l.inFlight[h.key]++
+				l.forget(h)
+				if h.doubted != "" {
+					h.session.abandoned = append(h.session.abandoned, driver.Place{Acquisition: h.doubted, Key: h.key})
+					l.wake()
+				}
+				if n := l.lines[h.key]; n != nil && n.after == h && awaited == nil && h.session.queue != nil {
+					awaited = h
+				} else {
+					l.resume(h)
+				}
 			}
 		}
 	}
-	return l.session, held, errs
+	return l.session, held, awaited, errs
 }
 
-// free asks the service to free keys, whose calls in flight were counted. Keys that are not confirmed
-// are left to sweep, as are all while the service is unavailable.
-func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error {
+// free asks the service to free keys, whose calls in flight were counted, and for the place of the line that waits for one
+// of them. Keys that are not confirmed are left to sweep, as are all while the service is unavailable.
+func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, awaited *hold) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.down()
 	if err == nil {
 		calling, cancel := l.calling(ctx)
 		defer cancel()
-		l.mu.Unlock()
-		err = explain(calling, s.drv.Release(calling, held))
-		l.mu.Lock()
-		if err != nil && !s.ended && !l.givenUp(calling) && !errors.Is(err, driver.ErrSessionEnded) {
-			l.note(err)
+		if n := l.awaiting(awaited); n != nil {
+			err = l.turnOver(calling, s, held, n)
+		} else {
+			l.mu.Unlock()
+			err = explain(calling, s.drv.Release(calling, held))
+			l.mu.Lock()
+			if err != nil && !s.ended && !l.givenUp(calling) && !errors.Is(err, driver.ErrSessionEnded) {
+				l.note(err)
+			}
 		}
+	} else if awaited != nil {
+		l.resume(awaited)
 	}
 	for _, h := range held {
 		l.landed(h.Key)
@@ -79,6 +96,24 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error
 	s.unfreed = append(s.unfreed, held...)
 	l.wake()
 	return err
+}
+
+// turnOver frees keys, and asks for the place of the first waiter of a line, in one call. With mu held, but not during the
+// call.
+func (l *Locker) turnOver(ctx context.Context, s *session, held []driver.Held, n *line) error {
+	n.after = nil
+	next := []*waiter{n.first()}
+	id, places := l.take(s, next)
+	l.mu.Unlock()
+	began := time.Now()
+	results, err := s.queue.Acquire(ctx, id, held, wants(next))
+	took := time.Since(began)
+	l.mu.Lock()
+	outcome, _ := l.answer(ctx, next, places, results, err)
+	outcome.Took = took
+	n.tell()
+	l.opt.Observer.Asked(l.backend, outcome)
+	return explain(ctx, err)
 }
 
 // landed counts one call about the key as ended. With mu held.

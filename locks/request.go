@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,14 +19,29 @@ type Info = driver.Info
 // Caps says what a backend guarantees.
 type Caps = driver.Caps
 
-// Request asks for one key, which has one holder at a time.
+// Mode is how a key is held.
+type Mode uint8
+
+const (
+	// Exclusive: nobody else holds the key.
+	Exclusive Mode = iota
+	// Shared: others may hold it shared, and nobody exclusively. It needs Caps.Shared.
+	Shared
+)
+
+// Request asks for one key. Holders hold a key together only if all ask for the same Mode and Limit.
 type Request struct {
 	// Key is 1 to 200 printable ASCII characters without blanks. By convention the scheduler's own
 	// keys start with "sys/", all others with "user/".
 	Key string
+	// Mode is Exclusive if not set. A hold does not change its mode: release it, and ask again.
+	Mode Mode
+	// Limit is how many may hold the key together, for a semaphore; 0 and 1: one. More needs Caps.Limit, and Mode must be
+	// Exclusive. Tokens order holders that exclude each other: under a Limit they do not fence.
+	Limit int
 	// Owner, if not empty, makes the hold reentrant: it names what holds the key within this process. A request of the same
-	// Owner shares its hold of the same key in the same Locker: the same token, counted, without a call; the last release
-	// frees it. Options.Owner is the process, which Info shows.
+	// Owner, Mode and Limit shares its hold of the same key in the same Locker: the same token, counted, without a call; the
+	// last release frees it. Options.Owner is the process, which Info shows.
 	Owner string
 	// Meta is shown in Info: at most 512 bytes.
 	Meta string
@@ -53,8 +69,40 @@ func (r Request) check() error {
 		return fmt.Errorf("key %.210q: must be 1 to %d printable ASCII characters without blanks", r.Key, maxKey)
 	case len(r.Meta) > maxMeta:
 		return fmt.Errorf("key %s: meta has %d bytes, at most %d are allowed", r.Key, len(r.Meta), maxMeta)
+	case r.Mode > Shared:
+		return fmt.Errorf("key %s: mode %d: must be Exclusive or Shared", r.Key, r.Mode)
+	case r.Limit < 0:
+		return fmt.Errorf("key %s: limit %d: must be 1 or more, or 0 for one holder", r.Key, r.Limit)
+	case r.Mode == Shared && r.Limit > 1:
+		return fmt.Errorf("key %s: shared with a limit of %d: must be one of the two", r.Key, r.Limit)
 	}
 	return nil
+}
+
+// kind says who may hold a key together: those of one kind that is not alone.
+type kind struct {
+	mode  Mode
+	limit int // at least 1
+}
+
+func (r Request) kind() kind { return kind{mode: r.Mode, limit: max(r.Limit, 1)} }
+
+// alone reports whether holders of this kind exclude each other.
+func (k kind) alone() bool { return k.mode == Exclusive && k.limit == 1 }
+
+// supported returns an error if the backend cannot hold a key so.
+func (k kind) supported(c Caps) error {
+	switch {
+	case k.mode == Shared && !c.Shared:
+		return fmt.Errorf("%s has no shared mode: %w", c.Name, errors.ErrUnsupported)
+	case k.limit > 1 && !c.Limit:
+		return fmt.Errorf("%s has no limit: %w", c.Name, errors.ErrUnsupported)
+	}
+	return nil
+}
+
+func (r Request) want() driver.Want {
+	return driver.Want{Key: r.Key, Meta: r.Meta, Shared: r.Mode == Shared, Limit: r.Limit}
 }
 
 func printable(s string, most int) bool {

@@ -16,14 +16,18 @@ import (
 //	open ──▶ renewed … renewed ──▶ ended: closed, expired at the service, or past its deadline
 type session struct {
 	drv             driver.Session
+	queue           driver.Queue // nil: the service has none
 	ttl             time.Duration
 	window          time.Duration // the trust window of a renewal
 	over            chan struct{} // closed when the session ended
 	renewed         boottime.Instant
 	ended           bool
 	unresolvedCalls []*unresolved
-	unfreed         []driver.Held // released here, not confirmed by the service
+	unfreed         []driver.Held  // released here, not confirmed by the service
+	abandoned       []driver.Place // given up here, not confirmed by the service
 	sweeping        bool
+	queued          bool // look is due
+	looking         bool
 }
 
 func (s *session) deadline() boottime.Instant { return s.renewed.Add(s.window) }
@@ -65,7 +69,7 @@ func (l *Locker) open(ctx context.Context) error {
 		}
 		return unavailable(err)
 	}
-	s := &session{drv: drv, ttl: drv.TTL(), over: make(chan struct{}), renewed: asked}
+	s := &session{drv: drv, queue: drv.Queue(), ttl: drv.TTL(), over: make(chan struct{}), renewed: asked}
 	s.window = trusted(s.ttl, l.drv.Caps().TrustMargin)
 
 	l.mu.Lock()
@@ -88,17 +92,23 @@ func (l *Locker) open(ctx context.Context) error {
 	return nil
 }
 
-// watch ends the session when the driver reports its expiry, or at its deadline, also while a call
-// is under way.
+// watch ends the session when the driver reports its expiry, or at its deadline, also while a call is under way. It
+// receives the grants that were waited for.
 func (l *Locker) watch(s *session) {
 	l.mu.Lock()
 	timer := time.NewTimer(s.deadline().Until())
 	l.mu.Unlock()
 	defer timer.Stop()
+	var granted <-chan driver.Grant
+	if s.queue != nil {
+		granted = s.queue.Granted()
+	}
 	for {
 		select {
 		case <-s.over:
 			return
+		case g := <-granted:
+			l.notified(s, g)
 		case <-s.drv.Ended():
 			l.lose(s, driver.ErrSessionEnded)
 			return
@@ -145,13 +155,18 @@ func (l *Locker) end(s *session, cause error) {
 	close(s.over)
 	l.session = nil
 	l.turn()
-	if errors.Is(cause, ErrLost) {
-		l.opt.Observer.Lost(l.backend, len(l.holds), cause)
+	count := 0
+	for _, holds := range l.holds {
+		count += len(holds)
+		for _, h := range holds {
+			h.finish(cause)
+		}
 	}
-	for _, h := range l.holds {
-		h.finish(cause)
+	if errors.Is(cause, ErrLost) {
+		l.opt.Observer.Lost(l.backend, count, cause)
 	}
 	clear(l.holds)
+	l.restart()
 	l.endedSessions = append(l.endedSessions, s)
 	l.wake()
 }

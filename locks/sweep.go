@@ -33,20 +33,21 @@ type unresolved struct {
 //  1. resolve each acquisition without an answer by asking again under the same id: what was granted then,
 //     or is granted now, has a token and can be released;
 //  2. release those keys, and the keys whose release was not confirmed;
-//  3. after failures wait, with backoff, and begin again.
+//  3. abandon the places that were given up: what was granted to them meanwhile is freed;
+//  4. after failures wait, with backoff, and begin again.
 //
 // An acquisition is asked for once more a ttl after the first try, for a delayed request. That call must be
 // answered within another ttl: a service that is unavailable for so long has expired the session.
 func (l *Locker) sweep(ctx context.Context, s *session) {
 	for fails := 0; ; {
 		l.mu.Lock()
-		unresolvedCalls, unfreed := slices.Clone(s.unresolvedCalls), s.unfreed
-		s.unfreed = nil
-		if s.ended || len(unresolvedCalls)+len(unfreed) == 0 {
+		if s.ended || !s.unswept() {
 			s.sweeping = false
 			l.mu.Unlock()
 			return
 		}
+		unresolvedCalls, unfreed, abandoned := slices.Clone(s.unresolvedCalls), s.unfreed, s.abandoned
+		s.unfreed, s.abandoned = nil, nil
 		l.mu.Unlock()
 
 		failed := false
@@ -72,6 +73,16 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 				failed = true
 			}
 		}
+		for len(abandoned) > 0 {
+			calling, cancel := l.calling(ctx)
+			err := s.queue.Abandon(calling, abandoned[0].Acquisition, []string{abandoned[0].Key})
+			cancel()
+			if err != nil {
+				failed = true
+				break
+			}
+			abandoned = abandoned[1:]
+		}
 
 		wait := maxBackoff
 		if fails++; failed {
@@ -80,9 +91,9 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 			fails = 0
 		}
 		l.mu.Lock()
-		s.unfreed = append(s.unfreed, unfreed...)
+		s.unfreed, s.abandoned = append(s.unfreed, unfreed...), append(s.abandoned, abandoned...)
 		s.limit()
-		idle := len(s.unresolvedCalls)+len(s.unfreed) == 0
+		idle := !s.unswept()
 		l.mu.Unlock()
 		if idle {
 			continue
@@ -94,6 +105,9 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 		}
 	}
 }
+
+// unswept reports whether the service may have something that is not wanted here. With the Locker's mu held.
+func (s *session) unswept() bool { return len(s.unresolvedCalls)+len(s.unfreed)+len(s.abandoned) > 0 }
 
 // settle asks for the outcome of d and returns the keys to release.
 func (l *Locker) settle(ctx context.Context, s *session, d *unresolved) (granted []driver.Held, err error) {
@@ -141,7 +155,7 @@ func (s *session) limit() {
 // freeUnexpected frees a key that the service says this session holds, and that has no lease: a request that
 // was given up arrived after sweep had forgotten it. With mu held.
 func (l *Locker) freeUnexpected(s *session, key string, holder *Info) {
-	if h := l.holds[key]; h != nil || holder.Session != s.drv.ID() || l.inFlight[key] > 0 {
+	if len(l.holds[key]) > 0 || l.lines[key] != nil || holder.Session != s.drv.ID() || l.inFlight[key] > 0 {
 		return
 	}
 	s.unfreed = append(s.unfreed, driver.Held{Key: key, Token: holder.Token})

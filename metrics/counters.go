@@ -148,7 +148,7 @@ func (c *counters) Asked(backend string, a locks.Asked) {
 	for _, part := range []struct {
 		result string
 		keys   int
-	}{{"unavailable", a.Unavailable}, {"unknown", a.Unknown}, {"busy", a.Busy}, {"granted", a.Granted}} {
+	}{{"unavailable", a.Unavailable}, {"unknown", a.Unknown}, {"busy", a.Busy}, {"queued", a.Queued}, {"granted", a.Granted}} {
 		if part.keys > 0 {
 			c.count(lockKeys, backend, part.result).Add(float64(part.keys))
 			result = part.result

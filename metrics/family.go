@@ -117,9 +117,9 @@ var (
 	claimDuration = asked.histogram(callBuckets, "claim_duration_seconds",
 		"Duration of claims of a pool, with the wait for its lock, by lock backend and result (took, empty, full, paused, outdated, failed).", "backend", "result")
 	lockDuration = asked.histogram(callBuckets, "lock_acquire_duration_seconds",
-		"Calls to acquire locks, by backend and result (granted: at least one key, busy: none, unknown: no answer, unavailable).", "backend", "result")
+		"Calls to acquire locks, by backend and result (granted: at least one key, queued: a place in the queue and none, busy: neither, unknown: no answer, unavailable).", "backend", "result")
 	lockKeys = asked.counter("lock_keys_total",
-		"Keys requested, by backend and result (granted, busy, unknown, unavailable).", "backend", "result")
+		"Keys requested, by backend and result (granted, queued, busy, unknown, unavailable).", "backend", "result")
 	lockRenewal = asked.histogram(callBuckets, "lock_renew_duration_seconds",
 		"Renewals of the lock session, by backend and result (renewed, failed, lost).", "backend", "result")
 	lockLost = asked.counter("lock_lost_total",

@@ -110,6 +110,7 @@ func TestWhatLocksTellIsCounted(t *testing.T) {
 	m := New(nil, Options{})
 	m.Asked("redis", locks.Asked{Granted: 2, Busy: 1, Took: time.Millisecond})
 	m.Asked("redis", locks.Asked{Busy: 1})
+	m.Asked("redis", locks.Asked{Busy: 1, Queued: 1})
 	m.Asked("redis", locks.Asked{Unknown: 2})
 	m.Asked("redis", locks.Asked{Unavailable: 1})
 	m.Renewed("redis", time.Millisecond, nil)
@@ -119,7 +120,9 @@ func TestWhatLocksTellIsCounted(t *testing.T) {
 	m.Lost("redis", 1, locks.ErrForced)
 	wantValues(t, m, map[string]string{
 		`lockstep_lock_keys_total{backend="redis",result="granted"}`:                         "2",
-		`lockstep_lock_keys_total{backend="redis",result="busy"}`:                            "2",
+		`lockstep_lock_keys_total{backend="redis",result="busy"}`:                            "3",
+		`lockstep_lock_keys_total{backend="redis",result="queued"}`:                          "1",
+		`lockstep_lock_acquire_duration_seconds_count{backend="redis",result="queued"}`:      "1",
 		`lockstep_lock_keys_total{backend="redis",result="unknown"}`:                         "2",
 		`lockstep_lock_keys_total{backend="redis",result="unavailable"}`:                     "1",
 		`lockstep_lock_acquire_duration_seconds_count{backend="redis",result="granted"}`:     "1",

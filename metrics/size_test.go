@@ -61,7 +61,7 @@ func everything(m *Metrics, set jobs.Set) {
 		}
 		m.Claimed(jobs.ClaimTry{Pool: pool, LockBackend: "redis", Result: "took", Tasks: 7, Took: time.Millisecond})
 	}
-	m.Asked("redis", locks.Asked{Granted: 1, Busy: 1, Unknown: 1, Unavailable: 1})
+	m.Asked("redis", locks.Asked{Granted: 1, Busy: 1, Queued: 1, Unknown: 1, Unavailable: 1})
 	m.Renewed("redis", time.Millisecond, nil)
 	m.Lost("redis", 1, locks.ErrLost)
 	m.Lost("redis", 1, locks.ErrForced)

@@ -98,12 +98,15 @@ var queue = []testCase{
 		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
 		held, first := s.take(t, a, "user/a"), queued(t, b, "user/a")
 		second := queued(t, c, "user/a")
-		if again := ask(t, b, first.Acquisition, nil, "user/a"); !again.Queued {
-			t.Fatalf("%+v: want it queued", again.Result)
+		if again := wanted(t, b, first.Acquisition, nil, driver.Want{Key: "user/a", Meta: "anew"})[0]; !again.Queued {
+			t.Fatalf("%+v: want it queued", again)
 		}
 		free(t, a, held)
 		held = granted(t, b, first)
 		stillQueued(t, c, second)
+		if infos, err := c.List(calling(t), "", "", 10); err != nil || len(infos) != 1 || infos[0].Meta != "anew" {
+			t.Errorf("%+v, %v: want the meta of the last request", infos, err)
+		}
 		free(t, b, held)
 		granted(t, c, second)
 		if r := look(t, b, first); !errors.Is(r.Err, driver.ErrNotQueued) {

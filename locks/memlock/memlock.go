@@ -140,8 +140,7 @@ func (s *Service) at(at place) *key {
 	if k == nil {
 		return &key{}
 	}
-	for _, h := range slices.Concat(k.holders, k.queue) {
-		s.live(h.session) // drops it if it is not
+	for k.any(func(h *holding) bool { return !s.live(h.session) }) { // it was dropped from the key
 	}
 	return k
 }
@@ -174,6 +173,9 @@ func (s *Service) ask(c *session, acquisition string, w driver.Want, wait bool) 
 	at := place{c.namespace, w.Key}
 	k := s.at(at)
 	if had := k.find(c, acquisition); had != nil {
+		if had.token == 0 {
+			had.want.Meta = w.Meta
+		}
 		return k.result(had)
 	}
 	switch {

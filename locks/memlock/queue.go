@@ -26,15 +26,19 @@ type holding struct {
 }
 
 // find returns what an acquisition of a session has of the key.
-func (k *key) find(c *session, acquisition string) *holding {
-	for _, list := range [][]*holding{k.holders, k.queue} {
-		for _, h := range list {
-			if h.session == c && h.acquisition == acquisition {
-				return h
-			}
+func (k *key) find(c *session, acquisition string) (found *holding) {
+	k.any(func(h *holding) bool {
+		if h.session == c && h.acquisition == acquisition {
+			found = h
 		}
-	}
-	return nil
+		return found != nil
+	})
+	return found
+}
+
+// any reports whether is holds for one of the holders and the queue.
+func (k *key) any(is func(*holding) bool) bool {
+	return slices.ContainsFunc(k.holders, is) || slices.ContainsFunc(k.queue, is)
 }
 
 // drop takes out what satisfies gone, and reports whether there was something.

@@ -1,0 +1,215 @@
+package locks
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// lookEvery is how late a grant is found whose notification was lost.
+const lookEvery = time.Second
+
+// take makes the places that the service is asked for, for waiters that are due, and returns the id of the acquisition.
+// With mu held.
+func (l *Locker) take(s *session, ws []*waiter) (id string, places []*place) {
+	if p := l.lines[ws[0].request.Key].place; p != nil && p.session == s { // unanswered
+		id = p.id
+	} else {
+		id = rand.Text()
+	}
+	for _, w := range ws {
+		n := l.lines[w.request.Key]
+		if n.place == nil || n.place.id != id {
+			n.place = &place{id: id, kind: w.request.kind(), session: s}
+		}
+		n.place.state = asking
+		places = append(places, n.place)
+	}
+	return id, places
+}
+
+// queueUp asks for the keys of waiters that are due, in their order, up to the first that is not free; there it takes a
+// place. The error says why the first waiter was not granted, and not queued.
+func (l *Locker) queueUp(ctx context.Context, s *session, due []*waiter) (Asked, error) {
+	l.mu.Lock()
+	id, places := l.take(s, due)
+	l.mu.Unlock()
+	results, err := s.queue.Acquire(ctx, id, nil, wants(due))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answer(ctx, due, places, results, err)
+}
+
+func wants(ws []*waiter) []driver.Want {
+	wants := make([]driver.Want, len(ws))
+	for i, w := range ws {
+		wants[i] = w.request.want()
+	}
+	return wants
+}
+
+// answer takes in what the service said about places. With mu held, as all below.
+func (l *Locker) answer(ctx context.Context, ws []*waiter, places []*place, results []driver.Result, err error) (outcome Asked, refused error) {
+	err = explain(ctx, err)
+	if !errors.Is(err, driver.ErrSessionEnded) && (err == nil || !l.givenUp(ctx)) {
+		l.note(trouble(results, err))
+	}
+	for i, p := range places {
+		key := ws[i].request.Key
+		r := driver.Result{Err: err}
+		if err == nil {
+			r = results[i]
+		}
+		why := outcome.count(key, r)
+		if i == 0 {
+			refused = why
+		}
+		n := l.lines[key]
+		if n == nil || n.place != p { // the notification came first, or the session has ended
+			continue
+		}
+		switch {
+		case r.Token > 0:
+			l.won(key, n, r.Token)
+		case r.Queued:
+			n.holder, p.state = r.Holder, queued
+			if !n.inherits() {
+				l.giveUp(key, n)
+			}
+			if !p.session.queued {
+				p.session.queued = true
+				l.wake() // starts look
+			}
+		case r.Err != nil && !certain(r.Err):
+			p.state, p.doubted = unanswered, true
+		default: // not asked for, or refused
+			n.place = nil
+		}
+		if n.first() != ws[i] { // who asked has left
+			n.tell()
+		}
+		l.tidy(key, n)
+	}
+	return outcome, refused
+}
+
+// count adds the outcome for a key, and returns why it was neither granted nor queued.
+func (a *Asked) count(key string, r driver.Result) error {
+	switch {
+	case r.Token > 0:
+		a.Granted++
+	case r.Queued:
+		a.Queued++
+	case errors.Is(r.Err, driver.ErrSessionEnded):
+		return r.Err // nothing was done: onSession asks again
+	case certain(r.Err):
+		a.Unavailable++
+		return fmt.Errorf("%s: %w", key, unavailable(r.Err))
+	case r.Err != nil:
+		a.Unknown++
+		return fmt.Errorf("%w: %s: %w", ErrUnknown, key, r.Err)
+	}
+	return nil
+}
+
+// won gives a grant to the first waiter of a line. It is freed if none of its kind is there.
+func (l *Locker) won(key string, n *line, token Token) {
+	p := n.place
+	if l.left(p.session) <= 0 { // its end has cleared the place
+		return
+	}
+	if !n.inherits() {
+		l.giveUp(key, n)
+		n.tell()
+		return
+	}
+	n.place = nil
+	h := l.obtain(p.session, n.first().request, token)
+	if h == nil { // evicted before its answer came
+		n.tell()
+		return
+	}
+	if p.doubted {
+		h.doubted = p.id
+	}
+	l.grant(n, l.share(h))
+}
+
+// notified takes in a grant of a place. A place that is gone was granted before, or given up.
+func (l *Locker) notified(s *session, g driver.Grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := l.lines[g.Key]; n != nil && n.place != nil && n.place.id == g.Acquisition && n.place.session == s {
+		l.won(g.Key, n, g.Token)
+		l.tidy(g.Key, n)
+	}
+}
+
+// look finds grants whose notification was lost, while the session has places:
+//
+//  1. wait for a second;
+//  2. ask what became of its places, in one call, and take in what is granted or gone.
+func (l *Locker) look(ctx context.Context, s *session) {
+	for {
+		select {
+		case <-ctx.Done():
+		case <-s.over:
+		case <-time.After(lookEvery):
+		}
+		l.mu.Lock()
+		places := l.queuedAt(s)
+		if s.ended || ctx.Err() != nil || len(places) == 0 {
+			s.looking, s.queued = false, len(places) > 0
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		calling, cancel := l.calling(ctx)
+		results, err := s.queue.Look(calling, places)
+		cancel()
+		if errors.Is(err, driver.ErrSessionEnded) {
+			l.lose(s, err)
+		}
+		if err == nil { // the next renewal notes whether the service is available
+			l.seen(s, places, results)
+		}
+	}
+}
+
+// queuedAt lists the queued places of a session.
+func (l *Locker) queuedAt(s *session) []driver.Place {
+	var places []driver.Place
+	for key, n := range l.lines {
+		if p := n.place; p != nil && p.session == s && p.state == queued {
+			places = append(places, driver.Place{Acquisition: p.id, Key: key})
+		}
+	}
+	return places
+}
+
+// seen takes in what became of places.
+func (l *Locker) seen(s *session, places []driver.Place, results []driver.Result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, r := range results {
+		key := places[i].Key
+		n := l.lines[key]
+		if n == nil || n.place == nil || n.place.id != places[i].Acquisition || n.place.session != s {
+			continue
+		}
+		switch {
+		case r.Token > 0:
+			l.won(key, n, r.Token)
+		case r.Queued:
+			n.holder = r.Holder
+		case errors.Is(r.Err, driver.ErrNotQueued): // evicted, or granted and evicted
+			n.place = nil
+			n.tell()
+		}
+		l.tidy(key, n)
+	}
+}

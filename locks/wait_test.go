@@ -1,0 +1,680 @@
+package locks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+)
+
+// acquire waits for one key.
+func acquire(t *testing.T, l *locks.Locker, r locks.Request) *locks.Lease {
+	t.Helper()
+	leases, err := l.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leases[0]
+}
+
+func release(t *testing.T, leases ...*locks.Lease) {
+	t.Helper()
+	for _, lease := range leases {
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// turns records who was served, in order.
+type turns struct {
+	mu   sync.Mutex
+	all  sync.WaitGroup
+	who  []string
+	errs []error
+}
+
+// wait has who wait for r in the background, hold it for a while, and release it. It returns once that waits.
+func (s *turns) wait(ctx context.Context, who string, l *locks.Locker, r locks.Request, hold time.Duration) {
+	s.all.Go(func() {
+		leases, err := l.Acquire(ctx, r)
+		s.mu.Lock()
+		if err == nil {
+			s.who = append(s.who, who)
+		} else {
+			s.errs = append(s.errs, err)
+		}
+		s.mu.Unlock()
+		if err == nil {
+			time.Sleep(hold)
+			if err := leases[0].Release(context.Background()); err != nil {
+				panic(err)
+			}
+		}
+	})
+	synctest.Wait()
+}
+
+func (s *turns) want(t *testing.T, want ...string) {
+	t.Helper()
+	s.all.Wait()
+	if !slices.Equal(s.who, want) || len(s.errs) > 0 {
+		t.Errorf("served %v, want %v; errors: %v", s.who, want, s.errs)
+	}
+}
+
+// Lockers with one waiter each are served in the order in which they came, and a waiter of the Locker that holds the key
+// does not come before those.
+func TestAcquireInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		var s turns
+		var want []string
+		for i := range 20 {
+			who := fmt.Sprint(i)
+			s.wait(t.Context(), who, start(t, service, locks.Options{}), key, 10*time.Millisecond)
+			want = append(want, who)
+		}
+		s.want(t, want...)
+	})
+}
+
+func TestAcquireBehindItsOwnHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		first := acquire(t, l, key)
+		var s turns
+		s.wait(t.Context(), "l", l, key, time.Second)
+		s.wait(t.Context(), "other", other, key, time.Second)
+		s.wait(t.Context(), "l again", l, key, time.Second)
+		release(t, first)
+		s.want(t, "l", "other", "l again")
+	})
+}
+
+// Fifty waiters of one Locker and one of another take turns, and each turn of theirs is one call.
+func TestAcquireLockersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		first := acquire(t, l, key)
+		var s turns
+		var want []string
+		for i := range 50 {
+			who := fmt.Sprint(i)
+			s.wait(t.Context(), who, l, key, 10*time.Millisecond)
+			if i < 2 {
+				want = append(want, who, "other")
+				s.wait(t.Context(), "other", other, key, 10*time.Millisecond)
+			} else {
+				want = append(want, who)
+			}
+		}
+		before := f.counts()
+		release(t, first)
+		s.want(t, want...)
+		after := f.counts()
+		// The first place was asked for when its waiter came; the last turn leaves nobody.
+		if asked, freed := after["queue"]-before["queue"], after["release"]-before["release"]; asked != 49 || freed != 2 {
+			t.Errorf("%d places and %d releases, want 49 places that release in the same call, and 2 releases", asked, freed)
+		}
+	})
+}
+
+// A new waiter of the other Locker comes for each turn: it waits for one turn of the fifty, not for all.
+func TestAcquireManyStarveNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		first := acquire(t, l, key)
+		var s turns
+		for range 50 {
+			s.wait(t.Context(), "many", l, key, 100*time.Millisecond)
+		}
+		release(t, first)
+		for range 20 {
+			began := time.Now()
+			lease := acquire(t, other, key)
+			if waited := time.Since(began); waited > 100*time.Millisecond {
+				t.Errorf("waited for %v, want one turn", waited)
+			}
+			release(t, lease)
+		}
+		s.all.Wait()
+		if len(s.who) != 50 {
+			t.Errorf("%d were served, want 50", len(s.who))
+		}
+	})
+}
+
+// Several keys are one call where they are free, and one that frees them.
+func TestAcquireSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		reqs := []locks.Request{{Key: "user/c"}, {Key: "user/a"}, {Key: "user/b"}}
+		leases, err := l.Acquire(t.Context(), reqs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range reqs {
+			if leases[i].Key() != r.Key || leases[i].Check() != nil {
+				t.Errorf("lease %d: %s, %v", i, leases[i].Key(), leases[i].Check())
+			}
+			wantBusy(t, other, r.Key)
+		}
+		if err := l.Release(t.Context(), leases...); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.counts(); n["queue"] != 1 || n["release"] != 1 {
+			t.Errorf("calls: %v, want one that acquires and one that releases", n)
+		}
+
+		// b is held: a is acquired, c is not before b.
+		theirs := take(t, other, "user/b")
+		var got []*locks.Lease
+		var all sync.WaitGroup
+		all.Go(func() { got, err = l.Acquire(t.Context(), reqs...) })
+		synctest.Wait()
+		wantBusy(t, other, "user/a")
+		release(t, take(t, other, "user/c"))
+		release(t, theirs)
+		all.Wait()
+		if err != nil || len(got) != 3 {
+			t.Fatalf("%v, %v", got, err)
+		}
+		if n := f.count("queue"); n != 3 { // a and the place for b; c
+			t.Errorf("%d calls, want 3", n)
+		}
+	})
+}
+
+// Philosophers: each wants two of five keys, in any order. None waits for ever.
+func TestAcquireDoesNotDeadlock(t *testing.T) {
+	for _, fifo := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			service := memlock.New()
+			var all sync.WaitGroup
+			for i := range 5 {
+				f := newFaulty(service)
+				if !fifo {
+					withoutQueue(f)
+				}
+				l := start(t, f, locks.Options{})
+				for _, n := range []int{1, 2} {
+					all.Go(func() {
+						for range 20 {
+							leases, err := l.Acquire(t.Context(),
+								locks.Request{Key: fmt.Sprint("user/", (i+n)%5)}, locks.Request{Key: fmt.Sprint("user/", i)})
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							time.Sleep(time.Millisecond)
+							if err := l.Release(t.Context(), leases...); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+			}
+			all.Wait()
+		})
+	}
+}
+
+// The end of ctx gives back the place and what was acquired before it.
+func TestAcquireGivesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, service := pair(t)
+		third := start(t, service, locks.Options{Owner: "three"})
+		theirs := take(t, other, "user/b")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		leases, err := l.Acquire(ctx, locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"})
+		wantErr(t, "acquire", err, locks.ErrBusy)
+		if leases != nil || !errors.Is(err, context.DeadlineExceeded) || said(err) != "locks: acquire: lock busy: user/b: held by two\ncontext deadline exceeded" {
+			t.Errorf("%v, %q", leases, said(err))
+		}
+		synctest.Wait()
+		release(t, take(t, other, "user/a"))
+		release(t, theirs)
+		release(t, take(t, third, "user/b"))
+	})
+}
+
+// Who leaves passes its place on: the next one here does not go behind others.
+func TestAcquirePassesItsPlaceOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, service := pair(t)
+		third := start(t, service, locks.Options{})
+		first := take(t, other, "user/a")
+		ctx, cancel := context.WithCancel(t.Context())
+		var s, gone turns
+		gone.wait(ctx, "gone", l, key, 0)
+		s.wait(t.Context(), "l", l, locks.Request{Key: "user/a", Meta: "the second"}, time.Second)
+		s.wait(t.Context(), "third", third, key, time.Second)
+		cancel()
+		gone.all.Wait()
+		synctest.Wait()
+		if len(gone.errs) != 1 {
+			t.Errorf("served %v", gone.who)
+		}
+		release(t, first)
+		synctest.Wait()
+		for info, err := range other.Inspect(t.Context(), "user/a") {
+			if err != nil || info.Meta != "the second" {
+				t.Errorf("%+v, %v: want the one that holds it now", info, err)
+			}
+		}
+		s.want(t, "l", "third")
+	})
+}
+
+// A place is not passed on to a waiter of another kind.
+func TestAcquireAsksAnewForAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, service := pair(t)
+		third := start(t, service, locks.Options{})
+		first := take(t, other, "user/a")
+		ctx, cancel := context.WithCancel(t.Context())
+		var s, gone turns
+		gone.wait(ctx, "gone", l, locks.Request{Key: "user/a", Mode: locks.Shared}, 0)
+		s.wait(t.Context(), "l", l, key, time.Second)
+		s.wait(t.Context(), "third", third, key, time.Second)
+		cancel()
+		synctest.Wait()
+		release(t, first)
+		s.want(t, "third", "l")
+	})
+}
+
+// A lost notification delays a grant by a second at most.
+func TestAcquireWithoutNotification(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		f.deaf = true
+		for range 3 {
+			theirs := take(t, other, "user/a")
+			var free time.Time
+			time.AfterFunc(2300*time.Millisecond, func() {
+				free = time.Now()
+				if err := theirs.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+			lease := acquire(t, l, key)
+			if late := time.Since(free); late > time.Second {
+				t.Errorf("granted %v after it was free, want a second at most", late)
+			}
+			release(t, lease)
+		}
+		before := f.count("look")
+		time.Sleep(time.Minute)
+		if n := f.count("look") - before; n > 1 {
+			t.Errorf("looked %d times, and nothing waits", n)
+		}
+	})
+}
+
+// A dead holder, and a dead waiter, hold nobody up for longer than their session.
+func TestAcquireBehindTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		dead, err := service.Open(t.Context(), driver.Open{Namespace: "lockstep", TTL: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []driver.Want{{Key: "user/a"}}
+		for _, id := range []string{"holds", "waits"} {
+			if _, err := dead.Queue().Acquire(t.Context(), id, nil, want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		acquire(t, start(t, service, locks.Options{}), key)
+		if waited := time.Since(began); waited < 5*time.Second || waited > 6*time.Second {
+			t.Errorf("waited for %v, want the session of 5 s and a second at most", waited)
+		}
+	})
+}
+
+// lossy carries out the calls to the queue without an answer, as often as that.
+func lossy(f *faulty, times int) {
+	f.on(only("queue", func(_ context.Context, _ string, do func() error) error {
+		err := do()
+		if times--; times >= 0 {
+			return errNet
+		}
+		return err
+	}))
+}
+
+// A request without an answer is asked again under its id: nothing is held twice, and the order stays.
+func TestAcquireWithoutAnswer(t *testing.T) {
+	for lost := range 4 {
+		synctest.Test(t, func(t *testing.T) {
+			f, l, other, _ := pair(t)
+			theirs := take(t, other, "user/b")
+			lossy(f, lost)
+			var leases []*locks.Lease
+			var all sync.WaitGroup
+			all.Go(func() {
+				var err error
+				if leases, err = l.Acquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"}, locks.Request{Key: "user/c"}); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+			var s turns
+			s.wait(t.Context(), "other", other, locks.Request{Key: "user/b"}, time.Second)
+			time.Sleep(time.Second)
+			release(t, theirs)
+			all.Wait()
+			if err := l.Release(t.Context(), leases...); err != nil {
+				t.Error(err)
+			}
+			s.want(t, "other")
+			time.Sleep(time.Second)
+			for _, k := range []string{"user/a", "user/b", "user/c"} {
+				release(t, take(t, other, k))
+			}
+		})
+	}
+}
+
+// A request that had no answer arrives once more after its lease was released: it is refused.
+func TestAcquireDelayedRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		var again func() error
+		f.on(only("queue", func(_ context.Context, _ string, do func() error) error {
+			if again == nil {
+				again = do
+				return errNet
+			}
+			return do()
+		}))
+		lease := acquire(t, l, key)
+		if again == nil {
+			t.Fatal("nothing was lost")
+		}
+		release(t, lease)
+		time.Sleep(2 * time.Second)
+		if err := again(); err != nil {
+			t.Error(err)
+		}
+		release(t, take(t, other, "user/a"))
+	})
+}
+
+// Who gives up during a call leaves nothing behind, whatever the call did.
+func TestAcquireGivenUpDuringTheCall(t *testing.T) {
+	for _, carriedOut := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f, l, other, _ := pair(t)
+			f.on(only("queue", func(ctx context.Context, call string, do func() error) error {
+				if carriedOut {
+					_ = do()
+				}
+				return hangs(ctx, call, do)
+			}))
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			_, err := l.Acquire(ctx, key)
+			wantErr(t, "acquire", err, locks.ErrUnknown)
+			if took := time.Since(began); took != 100*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+			time.Sleep(time.Second)
+			release(t, take(t, other, "user/a"))
+		})
+	}
+}
+
+// Waiters ask anew when their session ends, and wait through an outage.
+func TestAcquireAfterTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, service := pair(t)
+		theirs := take(t, other, "user/a")
+		var s turns
+		s.wait(t.Context(), "first", l, key, time.Second)
+		s.wait(t.Context(), "second", l, key, time.Second)
+		service.Expire(f.last.ID())
+		time.Sleep(10 * time.Second)
+		s.wait(t.Context(), "other", other, key, time.Second)
+		release(t, theirs)
+		s.want(t, "first", "other", "second")
+
+		service.Stop()
+		s = turns{}
+		s.wait(t.Context(), "first", l, key, time.Second)
+		s.wait(t.Context(), "second", l, key, time.Second)
+		time.Sleep(time.Minute)
+		service.Start()
+		s.want(t, "first", "second")
+	})
+}
+
+// What was acquired while other keys are waited for is held at the end, or acquired anew.
+func TestAcquireAfterALoss(t *testing.T) {
+	for name, loseA := range map[string]func(f *faulty, other *locks.Locker, service *memlock.Service){
+		"session": func(f *faulty, _ *locks.Locker, service *memlock.Service) { service.Expire(f.last.ID()) },
+		"evicted": func(_ *faulty, other *locks.Locker, _ *memlock.Service) {
+			for info := range other.Inspect(context.Background(), "user/a") {
+				_, _ = other.ForceRelease(context.Background(), info.Key, info.Token)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, l, other, service := pair(t)
+				theirs := take(t, other, "user/b")
+				var leases []*locks.Lease
+				var all sync.WaitGroup
+				all.Go(func() {
+					var err error
+					if leases, err = l.Acquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"}); err != nil {
+						t.Error(err)
+					}
+				})
+				synctest.Wait()
+				loseA(f, other, service)
+				time.Sleep(10 * time.Second)
+				release(t, theirs)
+				all.Wait()
+				for _, lease := range leases {
+					if err := lease.Check(); err != nil {
+						t.Error(err)
+					}
+					wantBusy(t, other, lease.Key())
+				}
+			})
+		})
+	}
+}
+
+// Readers share, a writer is not overtaken, and a limit is one.
+func TestAcquireTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		shared := locks.Request{Key: "user/a", Mode: locks.Shared}
+		mine, second, theirs := acquire(t, l, shared), acquire(t, l, shared), acquire(t, other, shared)
+		if mine.Token() == second.Token() || mine.Token() == theirs.Token() {
+			t.Error("two grants have one token")
+		}
+		var s turns
+		s.wait(t.Context(), "writer", l, key, time.Second)
+		if a := try(t, other, shared); a.Lease != nil {
+			t.Error("a reader came before a writer that waits")
+		}
+		if a := try(t, l, shared); a.Lease != nil {
+			t.Error("a reader of the same Locker came before a writer that waits")
+		}
+		s.wait(t.Context(), "reader", l, shared, time.Second)
+		s.wait(t.Context(), "another", l, shared, time.Second)
+		began := time.Now()
+		release(t, mine, second, theirs)
+		s.all.Wait()
+		if took := time.Since(began); s.who[0] != "writer" || len(s.who) != 3 || took != 2*time.Second {
+			t.Errorf("served %v in %v, want the writer, then both readers together", s.who, took)
+		}
+
+		s = turns{}
+		began = time.Now()
+		for range 10 {
+			s.wait(t.Context(), "three", l, locks.Request{Key: "user/b", Limit: 3}, time.Second)
+			s.wait(t.Context(), "three", other, locks.Request{Key: "user/b", Limit: 3}, time.Second)
+		}
+		s.all.Wait()
+		if took := time.Since(began); took != 7*time.Second || len(s.who) != 20 {
+			t.Errorf("%d turns of 3 at once in %v, want 20 in 7 s: %v", len(s.who), took, s.errs)
+		}
+	})
+}
+
+// A request joins the hold of its Owner, also while it waits, and only one of its kind.
+func TestAcquireJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		theirs := take(t, other, "user/a")
+		var first, second, stranger *locks.Lease
+		var all sync.WaitGroup
+		owned := locks.Request{Key: "user/a", Owner: "job"}
+		all.Go(func() { first = acquire(t, l, owned) })
+		synctest.Wait()
+		all.Go(func() { stranger = acquire(t, l, key) })
+		synctest.Wait()
+		all.Go(func() { second = acquire(t, l, owned) })
+		synctest.Wait()
+		release(t, theirs)
+		synctest.Wait()
+		if first == nil || second == nil || first.Token() != second.Token() || stranger != nil {
+			t.Fatalf("%v, %v, %v: want one hold for the two of the same owner", first, second, stranger)
+		}
+		before := f.count("queue")
+		third := acquire(t, l, owned)
+		if third.Token() != first.Token() || f.count("queue") != before {
+			t.Error("it did not join")
+		}
+		if a := try(t, l, locks.Request{Key: "user/a", Owner: "job", Mode: locks.Shared}); a.Lease != nil {
+			t.Error("a shared request joined an exclusive hold")
+		}
+		_, err := l.Acquire(t.Context(), locks.Request{Key: "user/a", Owner: "job", Mode: locks.Shared})
+		if want := "locks: acquire: key user/a: job holds it with another mode or limit, which a hold keeps: release it first"; said(err) != want {
+			t.Errorf("%q, want %q", said(err), want)
+		}
+		release(t, first, second)
+		synctest.Wait()
+		if stranger != nil {
+			t.Error("the key was released while a lease shared it")
+		}
+		release(t, third)
+		all.Wait()
+	})
+}
+
+func TestAcquireRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		caps := f.Driver.Caps()
+		caps.Shared, caps.Limit = false, false
+		f.caps = &caps
+		for want, reqs := range map[string][]locks.Request{
+			`locks: acquire: key user/a: memory has no shared mode: unsupported operation`: {{Key: "user/a", Mode: locks.Shared}},
+			`locks: acquire: key user/a: memory has no limit: unsupported operation`:       {{Key: "user/a", Limit: 2}},
+			`locks: acquire: key user/a: asked for twice`:                                  {{Key: "user/a"}, {Key: "user/b"}, {Key: "user/a"}},
+			`locks: acquire: key user/a: mode 2: must be Exclusive or Shared`:              {{Key: "user/a", Mode: 2}},
+			`locks: acquire: key user/a: limit -1: must be 1 or more, or 0 for one holder`: {{Key: "user/a", Limit: -1}},
+			`locks: acquire: key user/a: shared with a limit of 2: must be one of the two`: {{Key: "user/a", Limit: 2, Mode: locks.Shared}},
+		} {
+			leases, err := l.Acquire(t.Context(), reqs...)
+			if leases != nil || said(err) != want {
+				t.Errorf("%v, %q, want %q", leases, said(err), want)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Acquire(ctx, key); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if n := len(f.counts()); n != 0 {
+			t.Errorf("calls: %v", f.counts())
+		}
+		if leases, err := l.Acquire(t.Context()); err != nil || len(leases) != 0 {
+			t.Errorf("no request: %v, %v", leases, err)
+		}
+	})
+}
+
+// Without a queue the first waiter of a Locker tries again, and the next one is told when the key is released here.
+func TestAcquireWithoutQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaulty(memlock.New())
+		withoutQueue(f)
+		l, other := start(t, f, locks.Options{}), start(t, f.Driver, locks.Options{})
+		var s turns
+		var want []string
+		for i := range 10 {
+			want = append(want, fmt.Sprint(i))
+			s.wait(t.Context(), want[i], l, key, time.Second)
+		}
+		began := time.Now()
+		s.want(t, want...)
+		if took := time.Since(began); took != 10*time.Second || f.count("acquire") != 10 {
+			t.Errorf("10 turns of a second took %v and %d calls, want no pause and no call beside", took, f.count("acquire"))
+		}
+
+		// c is not kept while b is waited for.
+		theirs := take(t, other, "user/b")
+		var all sync.WaitGroup
+		all.Go(func() {
+			leases, err := l.Acquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"}, locks.Request{Key: "user/c"})
+			if err != nil || len(leases) != 3 {
+				t.Errorf("%v, %v", leases, err)
+			}
+		})
+		time.Sleep(time.Minute)
+		wantBusy(t, other, "user/a")
+		release(t, take(t, other, "user/c"))
+		release(t, theirs)
+		all.Wait()
+	})
+}
+
+// A thousand increments of a counter that nothing else protects.
+func TestAcquireExcludes(t *testing.T) {
+	service := memlock.New()
+	lockers := make([]*locks.Locker, 4)
+	for i := range lockers {
+		lockers[i] = start(t, service, locks.Options{})
+	}
+	counter := 0
+	var last locks.Token
+	var all sync.WaitGroup
+	for i := range 1000 {
+		all.Go(func() {
+			err := locks.Do(t.Context(), lockers[i%len(lockers)], key, func(_ context.Context, token locks.Token) error {
+				if token <= last {
+					t.Errorf("token %d after %d", token, last)
+				}
+				last = token
+				counter++
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if counter != 1000 {
+		t.Errorf("%d, want 1000", counter)
+	}
+}
