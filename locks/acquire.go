@@ -263,7 +263,7 @@ func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) At
 	}
 	h := l.obtain(s, r, res.Token)
 	if h == nil {
-		last := l.holds[r.Key][0]
+		last := l.holds[r.Key]
 		holder := Info{Key: r.Key, Token: last.token, Session: s.drv.ID(), Owner: l.opt.Owner}
 		return Attempt{Holder: &holder, Err: busy(&holder)}
 	}

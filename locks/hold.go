@@ -1,9 +1,6 @@
 package locks
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // hold is one grant of the service, with all leases that share it. Guarded by the Locker's mu.
 type hold struct {
@@ -12,16 +9,18 @@ type hold struct {
 	token   Token
 	owner   string // of the Request
 	session *session
-	leases  map[*Lease]struct{} // not released yet
-	doubted string              // the acquisition, if a request for it had no answer and may still arrive
-	ended   error               // why it ended before it was released
+	leases  []*Lease  // not released yet
+	alone   [1]*Lease // the leases, while there is one
+	doubted string    // the acquisition, if a request for it had no answer and may still arrive
+	next    *hold     // another one of the key
+	ended   error     // why it ended before it was released
 }
 
 // obtain makes the hold of a grant. Those that exclude it were evicted before it was granted. It returns nil if one of
 // them is later: then this grant was evicted before its answer came. With mu held.
 func (l *Locker) obtain(s *session, r Request, token Token) *hold {
 	k := r.kind()
-	for _, h := range slices.Clone(l.holds[r.Key]) {
+	for h := l.holds[r.Key]; h != nil; h = h.next {
 		switch {
 		case h.kind == k && !k.alone():
 		case h.token >= token:
@@ -30,28 +29,36 @@ func (l *Locker) obtain(s *session, r Request, token Token) *hold {
 			l.force(h)
 		}
 	}
-	h := &hold{key: r.Key, kind: k, token: token, owner: r.Owner, session: s, leases: map[*Lease]struct{}{}}
-	l.holds[r.Key] = append(l.holds[r.Key], h)
+	h := &hold{key: r.Key, kind: k, token: token, owner: r.Owner, session: s, next: l.holds[r.Key]}
+	h.leases = h.alone[:0]
+	l.holds[r.Key] = h
 	return h
 }
 
 // find returns the hold of a key under a token, or nil. With mu held.
 func (l *Locker) find(key string, token Token) *hold {
-	for _, h := range l.holds[key] {
-		if h.token == token {
-			return h
-		}
+	h := l.holds[key]
+	for h != nil && h.token != token {
+		h = h.next
 	}
-	return nil
+	return h
 }
 
 // forget takes out a hold that was released or evicted. With mu held.
 func (l *Locker) forget(h *hold) {
-	rest := slices.DeleteFunc(l.holds[h.key], func(other *hold) bool { return other == h })
-	if len(rest) == 0 {
+	first := l.holds[h.key]
+	switch {
+	case first != h:
+		for first != nil && first.next != h {
+			first = first.next
+		}
+		if first != nil {
+			first.next = h.next
+		}
+	case h.next == nil:
 		delete(l.holds, h.key)
-	} else {
-		l.holds[h.key] = rest
+	default:
+		l.holds[h.key] = h.next
 	}
 }
 
@@ -67,14 +74,14 @@ func (l *Locker) force(h *hold) {
 // finish ends the hold and all its leases.
 func (h *hold) finish(cause error) {
 	h.ended = cause
-	for lease := range h.leases {
-		lease.cancel(cause)
+	for _, lease := range h.leases {
+		lease.end(cause)
 	}
 }
 
 // excluding returns a hold of this Locker that the request has to wait for, or nil. With mu held.
 func (l *Locker) excluding(r Request) *hold {
-	for _, h := range l.holds[r.Key] {
+	for h := l.holds[r.Key]; h != nil; h = h.next {
 		if h.kind.alone() || h.kind != r.kind() {
 			return h
 		}
@@ -87,7 +94,7 @@ func (l *Locker) joinable(r Request) *hold {
 	if r.Owner == "" {
 		return nil
 	}
-	for _, h := range l.holds[r.Key] {
+	for h := l.holds[r.Key]; h != nil; h = h.next {
 		if h.owner == r.Owner && h.kind == r.kind() && l.left(h.session) > 0 {
 			return h
 		}

@@ -130,8 +130,8 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 // held lists the held keys. With mu held.
 func (l *Locker) held() []driver.Held {
 	held := make([]driver.Held, 0, len(l.holds))
-	for _, holds := range l.holds {
-		for _, h := range holds {
+	for _, h := range l.holds {
+		for ; h != nil; h = h.next {
 			held = append(held, driver.Held{Key: h.key, Token: h.token})
 		}
 	}

@@ -9,10 +9,8 @@ import (
 
 // share adds one more Lease. With the Locker's mu held.
 func (l *Locker) share(h *hold) *Lease {
-	// The only context that is kept: it does not bound calls, it is the signal that the lease ended.
-	ctx, cancel := context.WithCancelCause(context.Background())
-	lease := &Lease{locker: l, hold: h, ctx: ctx, cancel: cancel}
-	h.leases[lease] = struct{}{}
+	lease := &Lease{locker: l, hold: h}
+	h.leases = append(h.leases, lease)
 	return lease
 }
 
@@ -21,9 +19,18 @@ func (l *Locker) share(h *hold) *Lease {
 type Lease struct {
 	locker   *Locker
 	hold     *hold
-	ctx      context.Context //nolint:containedctx // see share
-	cancel   context.CancelCauseFunc
 	released error // ErrReleased once it was
+	// Made when it is asked for, guarded by the Locker's mu. The only context that is kept: it does not bound calls, it is the
+	// signal that the lease ended.
+	ctx    context.Context //nolint:containedctx // see above
+	cancel context.CancelCauseFunc
+}
+
+// end gives the signal. With the Locker's mu held.
+func (l *Lease) end(cause error) {
+	if l.cancel != nil {
+		l.cancel(cause)
+	}
 }
 
 // Key is the held key.
@@ -35,7 +42,17 @@ func (l *Lease) Token() Token { return l.hold.token }
 // Context is done when the lease ends; its cause matches ErrLost, ErrForced or ErrReleased. The
 // signal may come late in a process that was stopped or suspended: Check and the token do not
 // depend on it.
-func (l *Lease) Context() context.Context { return l.ctx }
+func (l *Lease) Context() context.Context {
+	l.locker.mu.Lock()
+	defer l.locker.mu.Unlock()
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+		if cause := l.locker.check(l); cause != nil {
+			l.cancel(cause)
+		}
+	}
+	return l.ctx
+}
 
 // Deadline is the time until which the lease may be trusted without another renewal. Each renewal extends
 // it; it means nothing once the lease has ended.

@@ -44,11 +44,11 @@ type Locker struct {
 	mu            sync.Mutex
 	stop          context.CancelFunc // of keep; nil before the first use
 	closed        bool
-	session       *session           // nil: none is open
-	endedSessions []*session         // ended, to be closed
-	holds         map[string][]*hold // by key, of session
-	lines         map[string]*line   // by key: what waits here
-	inFlight      map[string]int     // calls under way that may change who holds the key
+	session       *session         // nil: none is open
+	endedSessions []*session       // ended, to be closed
+	holds         map[string]*hold // by key, of session
+	lines         map[string]*line // by key: what waits here
+	inFlight      map[string]int   // calls under way that may change who holds the key
 	health        health
 }
 
@@ -83,7 +83,7 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 		opening:  make(chan struct{}, 1),
 		wakeup:   make(chan struct{}, 1),
 		silence:  fmt.Errorf("no answer within %v", o.CallTimeout),
-		holds:    map[string][]*hold{},
+		holds:    map[string]*hold{},
 		lines:    map[string]*line{},
 		inFlight: map[string]int{},
 		health:   health{since: time.Now()},

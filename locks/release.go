@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -41,8 +42,9 @@ func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, awaited 
 		default:
 			h := lease.hold
 			lease.released = ErrReleased
-			lease.cancel(ErrReleased)
-			if delete(h.leases, lease); len(h.leases) == 0 {
+			lease.end(ErrReleased)
+			h.leases = slices.DeleteFunc(h.leases, func(other *Lease) bool { return other == lease })
+			if len(h.leases) == 0 {
 				held = append(held, driver.Held{Key: h.key, Token: h.token})
 				l.inFlight[h.key]++
 				l.forget(h)

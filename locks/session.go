@@ -156,10 +156,10 @@ func (l *Locker) end(s *session, cause error) {
 	l.session = nil
 	l.turn()
 	count := 0
-	for _, holds := range l.holds {
-		count += len(holds)
-		for _, h := range holds {
+	for _, h := range l.holds {
+		for ; h != nil; h = h.next {
 			h.finish(cause)
+			count++
 		}
 	}
 	if errors.Is(cause, ErrLost) {

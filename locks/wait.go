@@ -71,7 +71,7 @@ func (l *Locker) upgrades(reqs []Request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range reqs {
-		for _, h := range l.holds[r.Key] {
+		for h := l.holds[r.Key]; h != nil; h = h.next {
 			if r.Owner != "" && h.owner == r.Owner && h.kind != r.kind() {
 				return fmt.Errorf("key %s: %s holds it with another mode or limit, which a hold keeps: release it first", r.Key, r.Owner)
 			}

@@ -26,6 +26,7 @@ type Service struct {
 	token    driver.Token // the last one given out
 	until    time.Time    // nothing is granted before
 	stopped  bool
+	now      time.Time // of the call that is served
 }
 
 // place is a key of a namespace.
@@ -59,7 +60,7 @@ func (s *Service) Open(ctx context.Context, o driver.Open) (driver.Session, erro
 	}
 	c := &session{
 		service: s, id: rand.Text(), namespace: o.Namespace, owner: o.Owner, ttl: o.TTL,
-		renewed: time.Now(), granted: make(chan driver.Grant, unread), abandoned: map[string]time.Time{},
+		renewed: s.now, granted: make(chan driver.Grant, unread), abandoned: map[string]time.Time{},
 	}
 	s.sessions[c.id] = c
 	return c, nil
@@ -102,7 +103,7 @@ func (s *Service) set(stopped bool) {
 
 var errStopped = errors.New("the service is stopped")
 
-// reach returns why a call cannot be served. With mu held, as all below.
+// reach begins a call, or returns why it cannot be served. With mu held, as all below.
 func (s *Service) reach(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
@@ -110,6 +111,7 @@ func (s *Service) reach(ctx context.Context) error {
 	if s.stopped {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, errStopped)
 	}
+	s.now = time.Now()
 	return nil
 }
 
@@ -127,7 +129,7 @@ func (s *Service) live(c *session) bool {
 	if s.sessions[c.id] != c {
 		return false
 	}
-	if time.Since(c.renewed) >= c.ttl {
+	if s.now.Sub(c.renewed) >= c.ttl {
 		s.drop(c)
 		return false
 	}
@@ -163,8 +165,11 @@ func (s *Service) advance(at place, k *key) {
 // grant makes what an acquisition has of the key a holding. The token is larger than every earlier one, also of an
 // earlier process.
 func (s *Service) grant(k *key, h *holding) {
-	s.token = max(s.token+1, driver.Token(time.Now().UnixMicro()))
-	h.token, h.since = s.token, time.Now()
+	s.token = max(s.token+1, driver.Token(s.now.UnixMicro()))
+	h.token, h.since = s.token, s.now
+	if len(k.holders) == 0 {
+		k.holders = k.alone[:0]
+	}
 	k.holders = append(k.holders, h)
 }
 
@@ -181,10 +186,10 @@ func (s *Service) ask(c *session, acquisition string, w driver.Want, wait bool) 
 	switch {
 	case c.refuses(acquisition):
 		return driver.Result{Err: driver.ErrAbandoned}
-	case time.Now().Before(s.until): // no key is held then
+	case s.now.Before(s.until): // no key is held then
 		return driver.Result{Err: driver.ErrRecovering}
 	}
-	h := &holding{session: c, acquisition: acquisition, want: w, since: time.Now()}
+	h := &holding{session: c, acquisition: acquisition, want: w, since: s.now}
 	switch {
 	case len(k.queue) == 0 && k.admits(w):
 		s.grant(k, h)

@@ -14,6 +14,7 @@ import (
 type key struct {
 	holders []*holding
 	queue   []*holding
+	alone   [1]*holding // the holders while there is one
 }
 
 // holding is what an acquisition has of a key: a grant, or a place in the queue while its token is 0.
@@ -90,7 +91,7 @@ func (c *session) notify(g driver.Grant) {
 // refuses reports whether the acquisition was abandoned within the last ttl.
 func (c *session) refuses(acquisition string) bool {
 	at, abandoned := c.abandoned[acquisition]
-	return abandoned && time.Since(at) < c.ttl
+	return abandoned && c.service.now.Sub(at) < c.ttl
 }
 
 // Queue implements driver.Session.
@@ -142,11 +143,11 @@ func (c *session) Look(ctx context.Context, places []driver.Place) (results []dr
 func (c *session) Abandon(ctx context.Context, acquisition string, keys []string) error {
 	return c.call(ctx, "abandon", func(s *Service) error {
 		for id, at := range c.abandoned {
-			if time.Since(at) >= c.ttl {
+			if s.now.Sub(at) >= c.ttl {
 				delete(c.abandoned, id)
 			}
 		}
-		c.abandoned[acquisition] = time.Now()
+		c.abandoned[acquisition] = s.now
 		for _, name := range keys {
 			at := place{c.namespace, name}
 			k := s.at(at)

@@ -44,7 +44,7 @@ func (c *session) Renew(ctx context.Context) error {
 		if !s.live(c) {
 			return driver.ErrSessionEnded
 		}
-		c.renewed = time.Now()
+		c.renewed = s.now
 		return nil
 	})
 }
@@ -54,6 +54,7 @@ func (c *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 		if !s.live(c) {
 			return driver.ErrSessionEnded
 		}
+		results = make([]driver.Result, 0, len(wants))
 		for _, w := range wants {
 			results = append(results, s.ask(c, acquisition, w, false))
 		}
