@@ -13,7 +13,7 @@ PAIRS ?= 10
 CELLS_AT_ONCE ?= 2
 # The race detector knows nothing of the memory of SQLite and of its C library and allocator, C that was translated to Go,
 # and would take five times as long for that (test/program has the same).
-RACE = -race $(patsubst %,-gcflags=modernc.org/%=-race=false,sqlite/lib libc memory)
+RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false -gcflags=modernc.org/memory=-race=false
 # Programs are built as they are shipped, without cgo. The race detector needs it; what its tests build goes without again:
 # so everything but the tests themselves is compiled once.
 export CGO_ENABLED = 0

@@ -32,6 +32,11 @@ func (l *Locker) obtain(s *session, r Request, token Token) *hold {
 	h := &hold{key: r.Key, kind: k, token: token, owner: r.Owner, session: s, next: l.holds[r.Key]}
 	h.leases = h.alone[:0]
 	l.holds[r.Key] = h
+	if n := l.lines[r.Key]; n != nil && r.Owner != "" {
+		for _, w := range n.waiters { // it may join
+			w.tell()
+		}
+	}
 	return h
 }
 

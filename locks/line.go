@@ -148,7 +148,6 @@ func (l *Locker) grant(n *line, lease *Lease) {
 		}
 		return w.lease != nil
 	})
-	n.place, n.after = nil, nil
 	if next := n.first(); next != nil && (h.kind.alone() || next.request.kind() != h.kind) {
 		n.after = h
 	}
@@ -161,7 +160,7 @@ func (l *Locker) awaiting(h *hold) *line {
 	if h == nil {
 		return nil
 	}
-	if n := l.lines[h.key]; n != nil && n.after == h && n.first() != nil {
+	if n := l.lines[h.key]; n != nil && n.after == h {
 		return n
 	}
 	return nil

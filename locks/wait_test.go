@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -245,6 +246,135 @@ func TestAcquireGivesBack(t *testing.T) {
 		release(t, take(t, other, "user/a"))
 		release(t, theirs)
 		release(t, take(t, third, "user/b"))
+		release(t, take(t, l, "user/b")) // nobody waits here
+	})
+}
+
+// A waiter whose turn comes leaves while the release that asks for its place is under way.
+func TestAcquireLeavesDuringATurn(t *testing.T) {
+	for _, next := range []string{"nobody", "same kind", "other kind"} {
+		t.Run(next, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, l, other, _ := pair(t)
+				first := take(t, l, "user/a")
+				var s, gone turns
+				s.wait(t.Context(), "first", l, key, time.Second) // has a place
+				ctx, cancel := context.WithCancel(t.Context())
+				gone.wait(ctx, "gone", l, key, time.Second)
+				want := []string{"first"}
+				switch next {
+				case "same kind":
+					s.wait(t.Context(), "next", l, key, time.Second)
+					want = append(want, "next")
+				case "other kind":
+					s.wait(t.Context(), "next", l, locks.Request{Key: "user/a", Mode: locks.Shared}, time.Second)
+					want = append(want, "next")
+				}
+				f.on(only("queue", func(_ context.Context, _ string, do func() error) error {
+					time.Sleep(500 * time.Millisecond)
+					return do()
+				}))
+				release(t, first)
+				time.Sleep(1300 * time.Millisecond) // the turn of the first ended a moment ago
+				cancel()
+				gone.all.Wait()
+				if len(gone.errs) != 1 {
+					t.Errorf("served %v, want it to be given up", gone.who)
+				}
+				s.want(t, want...)
+				time.Sleep(2 * time.Second)
+				f.on(nil)
+				release(t, take(t, other, "user/a"))
+				release(t, take(t, l, "user/a"))
+			})
+		})
+	}
+}
+
+// The next waiter here does not wait for a hold that was evicted.
+func TestAcquireAfterAnEviction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		first := take(t, l, "user/a")
+		var second, third *locks.Lease
+		var all sync.WaitGroup
+		all.Go(func() { second = acquire(t, l, key) })
+		synctest.Wait()
+		all.Go(func() { third = acquire(t, l, key) })
+		synctest.Wait()
+		release(t, first)
+		synctest.Wait()
+		if ok, err := other.ForceRelease(t.Context(), "user/a", second.Token()); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if third == nil || third.Check() != nil {
+			t.Fatal("it waits for a hold that is gone")
+		}
+		all.Wait()
+	})
+}
+
+// Holds of one key end one by one, in any order.
+func TestHoldsOfOneKey(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			service := memlock.New()
+			m := &told{n: map[string]int{}}
+			l := start(t, service, locks.Options{Observer: m})
+			var leases []*locks.Lease
+			for range order {
+				leases = append(leases, acquire(t, l, locks.Request{Key: "user/a", Mode: locks.Shared}))
+			}
+			for _, i := range order[:2] {
+				release(t, leases[i])
+				time.Sleep(10 * time.Second) // what is held is checked meanwhile
+			}
+			last := leases[order[2]]
+			if err := last.Check(); err != nil {
+				t.Error(err)
+			}
+			service.Expire(l.State().Session)
+			endsAfter(t, last, locks.ErrLost, 2*time.Second, 2*time.Second)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for what, n := range m.n {
+				if strings.Contains(what, "forced") || strings.HasSuffix(what, " lost") && n != 1 {
+					t.Errorf("%d %s, want the last one lost alone", n, what)
+				}
+			}
+		})
+	}
+}
+
+// A wait tells whether the service is available, and who gives up tells nothing.
+func TestAcquireTellsTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		release(t, take(t, l, "user/a"))
+		wait := func(d time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			if leases, err := l.Acquire(ctx, key); err == nil {
+				release(t, leases...)
+			}
+		}
+		f.on(only("queue", hangs))
+		wait(100 * time.Millisecond)
+		if st := l.State(); !st.Up || st.Err != nil {
+			t.Errorf("%+v: a caller gave up, which tells nothing about the service", st)
+		}
+		f.on(only("queue", func(context.Context, string, func() error) error { return driver.ErrUnreachable }))
+		wait(time.Millisecond)
+		if st := l.State(); st.Up || !errors.Is(st.Err, driver.ErrUnreachable) {
+			t.Errorf("%+v: want it unavailable", st)
+		}
+		f.on(nil)
+		wait(10 * time.Second)
+		if st := l.State(); !st.Up || st.Err != nil {
+			t.Errorf("%+v: want it available again", st)
+		}
 	})
 }
 
@@ -580,6 +710,28 @@ func TestAcquireJoins(t *testing.T) {
 	})
 }
 
+// A request that waits joins the hold of a try of its Owner, whose answer came later.
+func TestAcquireJoinsATry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		owned := locks.Request{Key: "user/a", Owner: "job"}
+		f.on(slowly(f, 1))
+		var tried, waited *locks.Lease
+		var all sync.WaitGroup
+		all.Go(func() { tried = try(t, l, owned).Lease })
+		synctest.Wait()
+		all.Go(func() { waited = acquire(t, l, owned) })
+		time.Sleep(1100 * time.Millisecond)
+		if tried == nil || waited == nil || tried.Token() != waited.Token() {
+			t.Fatalf("%v, %v: want one hold", tried, waited)
+		}
+		all.Wait()
+		release(t, tried, waited)
+		time.Sleep(time.Second)
+		release(t, take(t, other, "user/a")) // no place is left
+	})
+}
+
 func TestAcquireRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
@@ -630,6 +782,19 @@ func TestAcquireWithoutQueue(t *testing.T) {
 		if took := time.Since(began); took != 10*time.Second || f.count("acquire") != 10 {
 			t.Errorf("10 turns of a second took %v and %d calls, want no pause and no call beside", took, f.count("acquire"))
 		}
+
+		// What shares a hold of this Locker asks at once; what does not waits for its end, without a call.
+		shared := locks.Request{Key: "user/s", Mode: locks.Shared}
+		mine, second := acquire(t, l, shared), acquire(t, l, shared)
+		before := f.count("acquire")
+		s = turns{}
+		s.wait(t.Context(), "writer", l, locks.Request{Key: "user/s"}, time.Second)
+		time.Sleep(time.Minute)
+		if n := f.count("acquire") - before; n != 0 {
+			t.Errorf("asked %d times for a key that this Locker holds", n)
+		}
+		release(t, mine, second)
+		s.want(t, "writer")
 
 		// c is not kept while b is waited for.
 		theirs := take(t, other, "user/b")
