@@ -722,6 +722,7 @@ func TestAcquireJoinsATry(t *testing.T) {
 		synctest.Wait()
 		all.Go(func() { waited = acquire(t, l, owned) })
 		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
 		if tried == nil || waited == nil || tried.Token() != waited.Token() {
 			t.Fatalf("%v, %v: want one hold", tried, waited)
 		}
