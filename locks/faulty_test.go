@@ -69,6 +69,24 @@ func (f *faulty) through(ctx context.Context, call string, do func() error) erro
 	return during(ctx, call, do)
 }
 
+// answered is through for a call with results. The service does not know that the caller gave up.
+func (f *faulty) answered(ctx context.Context, call string, do func(context.Context) ([]driver.Result, error)) (r []driver.Result, err error) {
+	var mu sync.Mutex // do may go on when through is back
+	err = f.through(ctx, call, func() error {
+		results, err := do(context.WithoutCancel(ctx))
+		mu.Lock()
+		defer mu.Unlock()
+		r = results
+		return err
+	})
+	if err != nil {
+		return nil, err // the answer is lost
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return r, nil
+}
+
 func (f *faulty) Caps() driver.Caps {
 	if f.caps != nil {
 		return *f.caps
@@ -109,25 +127,13 @@ func (s *faultySession) Renew(ctx context.Context) error {
 	return s.f.through(ctx, "renew", func() error { return s.Session.Renew(ctx) })
 }
 
-func (s *faultySession) TryAcquire(ctx context.Context, id string, wants []driver.Want) (r []driver.Result, err error) {
+func (s *faultySession) TryAcquire(ctx context.Context, id string, wants []driver.Want) ([]driver.Result, error) {
 	s.f.mu.Lock()
 	s.f.wants = wants
 	s.f.mu.Unlock()
-	var mu sync.Mutex // do may go on when through is back
-	err = s.f.through(ctx, "acquire", func() error {
-		// The service does not know that the caller gave up.
-		results, err := s.Session.TryAcquire(context.WithoutCancel(ctx), id, wants)
-		mu.Lock()
-		defer mu.Unlock()
-		r = results
-		return err
+	return s.f.answered(ctx, "acquire", func(ctx context.Context) ([]driver.Result, error) {
+		return s.Session.TryAcquire(ctx, id, wants)
 	})
-	if err != nil {
-		return nil, err // the answer is lost
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	return r, nil
 }
 
 // Queue is nil if the capabilities say so.
@@ -143,21 +149,10 @@ type faultyQueue struct {
 	f *faulty
 }
 
-func (q *faultyQueue) Acquire(ctx context.Context, id string, release []driver.Held, wants []driver.Want) (r []driver.Result, err error) {
-	var mu sync.Mutex // do may go on when through is back
-	err = q.f.through(ctx, "queue", func() error {
-		results, err := q.Queue.Acquire(context.WithoutCancel(ctx), id, release, wants)
-		mu.Lock()
-		defer mu.Unlock()
-		r = results
-		return err
+func (q *faultyQueue) Acquire(ctx context.Context, id string, release []driver.Held, wants []driver.Want) ([]driver.Result, error) {
+	return q.f.answered(ctx, "queue", func(ctx context.Context) ([]driver.Result, error) {
+		return q.Queue.Acquire(ctx, id, release, wants)
 	})
-	if err != nil {
-		return nil, err // the answer is lost
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	return r, nil
 }
 
 func (q *faultyQueue) Granted() <-chan driver.Grant {

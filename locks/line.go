@@ -25,7 +25,7 @@ type line struct {
 //	asking ──▶ queued ──▶ granted
 //	   └──▶ unanswered ──▶ asking again, under the same id
 //
-// It is given up if nobody of its kind is first when that matters.
+// It is given up if the first waiter is of another kind when that matters, or none is left.
 type place struct {
 	id      string // of the acquisition
 	kind    kind
@@ -168,7 +168,7 @@ func (l *Locker) awaiting(h *hold) *line {
 
 // resume lets the first waiter ask, once the hold that it waited for has ended.
 func (l *Locker) resume(h *hold) {
-	if n := l.lines[h.key]; n != nil && n.after == h {
+	if n := l.awaiting(h); n != nil {
 		n.after = nil
 		n.tell()
 	}

@@ -52,7 +52,7 @@ func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, awaited 
 					h.session.abandoned = append(h.session.abandoned, driver.Place{Acquisition: h.doubted, Key: h.key})
 					l.wake()
 				}
-				if n := l.lines[h.key]; n != nil && n.after == h && awaited == nil && h.session.queue != nil {
+				if awaited == nil && h.session.queue != nil && l.awaiting(h) != nil {
 					awaited = h
 				} else {
 					l.resume(h)
@@ -82,7 +82,7 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, await
 				l.note(err)
 			}
 		}
-	} else if awaited != nil {
+	} else {
 		l.resume(awaited)
 	}
 	for _, h := range held {

@@ -23,9 +23,9 @@ type Caps = driver.Caps
 type Mode uint8
 
 const (
-	// Exclusive: nobody else holds the key.
+	// Exclusive: the key has no other holder.
 	Exclusive Mode = iota
-	// Shared: others may hold it shared, and nobody exclusively. It needs Caps.Shared.
+	// Shared: the key may have other holders, all shared. It needs Caps.Shared.
 	Shared
 )
 

@@ -146,7 +146,7 @@ func (l *Locker) served(w *waiter) bool {
 }
 
 // toAsk returns the first of ws, in line, if it must ask the service; and with it those behind it that can be asked for in the
-// same call, since nobody waits here for their keys. With mu held.
+// same call, since no other waiter here is before them. With mu held.
 func (l *Locker) toAsk(ws []*waiter) []*waiter {
 	if len(ws) == 0 {
 		return nil

@@ -22,7 +22,7 @@
 //
 // A key has holders, and a queue of places in the order in which they were taken:
 //
-//	want ──▶ granted              nobody waits for the key, and it is free, or held by others that it may hold it with
+//	want ──▶ granted              none waits for the key, and it is free, or held by others that it may hold it with
 //	     ──▶ queued ──▶ granted   each place before it was granted, abandoned, or ended with its session
 //	     ──▶ busy                 TryAcquire does not wait, and does not overtake what waits
 //

@@ -147,7 +147,7 @@ func (s *Service) at(at place) *key {
 	return k
 }
 
-// advance grants the key to those whose turn has come, and forgets it if nobody has it.
+// advance grants the key to those whose turn has come, and forgets it once it has no holder and no waiter.
 func (s *Service) advance(at place, k *key) {
 	for len(k.queue) > 0 && k.admits(k.queue[0].want) {
 		next := k.queue[0]
