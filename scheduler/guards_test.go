@@ -33,8 +33,9 @@ func locker(t *testing.T, drv driver.Driver) *locks.Locker {
 // down is a lock service that cannot be reached while it is set.
 type down struct {
 	scheduler.Locks
-	mu   sync.Mutex
-	down bool
+	mu     sync.Mutex
+	down   bool
+	claims int // locks of pools that are held: their claims go on while it is down
 }
 
 func (d *down) set(v bool) {
@@ -49,7 +50,31 @@ func (d *down) TryAcquire(ctx context.Context, requests ...locks.Request) ([]loc
 	if d.down {
 		return nil, fmt.Errorf("dial 127.0.0.1:6379: %w", locks.ErrUnavailable)
 	}
-	return d.Locks.TryAcquire(ctx, requests...)
+	attempts, err := d.Locks.TryAcquire(ctx, requests...)
+	for _, a := range attempts {
+		if a.Lease != nil && strings.HasPrefix(a.Lease.Key(), "sys/pool/") {
+			d.claims++
+		}
+	}
+	return attempts, err
+}
+
+func (d *down) Release(ctx context.Context, leases ...*locks.Lease) error {
+	err := d.Locks.Release(ctx, leases...)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range leases {
+		if strings.HasPrefix(l.Key(), "sys/pool/") {
+			d.claims--
+		}
+	}
+	return err
+}
+
+func (d *down) claiming() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.claims > 0
 }
 
 func TestWhenTheLockServiceIsDown(t *testing.T) {
@@ -66,6 +91,7 @@ func TestWhenTheLockServiceIsDown(t *testing.T) {
 			enqueue(t, st, r, 1)
 			await.Until(t, "it works", func() bool { return ran.count() == 1 })
 			lk.set(true)
+			await.Until(t, "the claim under the lock of before is over", func() bool { return !lk.claiming() })
 			enqueue(t, st, r, 1)
 			await.Until(t, "readiness says so", func() bool { return r.Health()[1].Detail != "" })
 			if ready := r.Health()[1].Ready; ready != (policy == scheduler.DownStore) {

@@ -57,6 +57,13 @@ func (s *silent) Extend(ctx context.Context, session string, moves []ledger.Exte
 	return s.Store.Extend(ctx, session, moves)
 }
 
+func (s *silent) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
+	if s.cut.Load() {
+		return nil, errCut
+	}
+	return s.Store.Reap(ctx, limit)
+}
+
 func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
