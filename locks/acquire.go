@@ -20,8 +20,8 @@ import (
 // invalid or two have the same key, ctx was done before anything was sent, or the error matches
 // ErrUnavailable or ErrRecovering. While the service is unavailable, one call a second reaches it
 // and the others fail at once.
-func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, error) {
-	order, err := l.sorted(reqs)
+func (l *Locker) TryAcquire(ctx context.Context, requests ...Request) ([]Attempt, error) {
+	reqs, order, err := l.checked(ctx, requests)
 	if err == nil {
 		err = l.start() //nolint:contextcheck // what it starts outlives the call
 	}
@@ -56,16 +56,20 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 	return nil, fmt.Errorf("locks: acquire: %w", unavailable(err))
 }
 
-// sorted returns the indexes of the requests in the order of their keys.
-func (l *Locker) sorted(reqs []Request) ([]int, error) {
-	order := make([]int, len(reqs))
-	for i, r := range reqs {
+// checked returns the requests with their full keys, and their indexes in the order of these.
+func (l *Locker) checked(ctx context.Context, given []Request) (reqs []Request, order []int, err error) {
+	reqs, order = slices.Clone(given), make([]int, len(given))
+	for i := range reqs {
+		r := &reqs[i]
+		if r.Key, err = fullKey(ctx, r.Key); err != nil {
+			return nil, nil, err
+		}
 		if err := r.check(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !r.kind().alone() {
 			if err := r.kind().supported(l.drv.Caps()); err != nil {
-				return nil, fmt.Errorf("key %s: %w", r.Key, err)
+				return nil, nil, fmt.Errorf("key %s: %w", r.Key, err)
 			}
 		}
 		order[i] = i
@@ -73,10 +77,10 @@ func (l *Locker) sorted(reqs []Request) ([]int, error) {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(reqs[a].Key, reqs[b].Key) })
 	for n := 1; n < len(order); n++ {
 		if key := reqs[order[n]].Key; key == reqs[order[n-1]].Key {
-			return nil, fmt.Errorf("key %s: asked for twice", key)
+			return nil, nil, fmt.Errorf("key %s: asked for twice", key)
 		}
 	}
-	return order, nil
+	return reqs, order, nil
 }
 
 // joinAll fills in the attempts that join a hold, and those of keys that this Locker waits for, and returns the rest.

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 const page = 200
 
-// Inspect lists the holders of the keys that start with prefix, of all processes, in key order. It
+// Inspect lists the holders of the keys that start with prefix, of all processes, in key order. The prefix is that of
+// whole keys: "user/" or "sys/" are part of it. It
 // reads page by page: a key whose holder changes meanwhile may be missing or stale. The error, if any,
 // comes last.
 func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, error] {
@@ -39,14 +41,15 @@ func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, err
 }
 
 // ForceRelease evicts the holder of the key under the token, in any process, and returns false if there
-// is none. The holder learns of it with its next renewal (ErrForced), not before: use it for a holder that
+// is none. Keys of the scheduler (those that start with "sys/") are allowed. The holder learns of it with its next renewal (ErrForced), not before: use it for a holder that
 // is known to be stuck.
 func (l *Locker) ForceRelease(ctx context.Context, key string, token Token) (bool, error) {
-	if err := (Request{Key: key}).check(); err != nil {
+	key, err := fullKey(syskeys.Allow(ctx), key)
+	if err != nil {
 		return false, fmt.Errorf("locks: force release: %w", err)
 	}
 	var freed bool
-	err := l.call(ctx, func(calling context.Context, s driver.Session) (err error) {
+	err = l.call(ctx, func(calling context.Context, s driver.Session) (err error) {
 		freed, err = s.Evict(calling, key, token)
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -200,7 +201,9 @@ func TestCloseWhileOpening(t *testing.T) {
 func TestInspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, service := pair(t)
-		take(t, other, "sys/a")
+		if _, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: "sys/a"}); err != nil {
+			t.Fatal(err)
+		}
 		for _, k := range []string{"user/c", "user/a", "user/b"} {
 			take(t, other, k)
 		}

@@ -1,10 +1,12 @@
 package locks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -31,8 +33,9 @@ const (
 
 // Request asks for one key. Holders hold a key together only if all ask for the same Mode and Limit.
 type Request struct {
-	// Key is 1 to 200 printable ASCII characters without blanks. By convention the scheduler's own
-	// keys start with "sys/", all others with "user/".
+	// Key names the lock: printable ASCII characters without blanks. All keys start with "user/", which is put in front if it
+	// is missing, so that "a" and "user/a" are one key; with it a key has at most 200 characters. Keys that start with "sys/"
+	// are the scheduler's, and refused.
 	Key string
 	// Mode is Exclusive if not set. A hold does not change its mode: release it, and ask again.
 	Mode Mode
@@ -59,14 +62,31 @@ type Attempt struct {
 }
 
 const (
-	maxKey  = 200
-	maxMeta = 512
+	maxKey   = 200
+	maxMeta  = 512
+	userKeys = "user/"
 )
+
+// fullKey returns the key as the service holds it.
+func fullKey(ctx context.Context, key string) (string, error) {
+	full := key
+	switch {
+	case strings.HasPrefix(key, userKeys):
+	case strings.HasPrefix(key, syskeys.Prefix):
+		if !syskeys.Allowed(ctx) {
+			return "", fmt.Errorf("key %.210q: keys that start with %s are the scheduler's: choose another", key, syskeys.Prefix)
+		}
+	default:
+		full = userKeys + key
+	}
+	if full == userKeys || !printable(full, maxKey) {
+		return "", fmt.Errorf("key %.210q: must be 1 to %d printable ASCII characters without blanks, counted with %s in front", key, maxKey, userKeys)
+	}
+	return full, nil
+}
 
 func (r Request) check() error {
 	switch {
-	case !printable(r.Key, maxKey):
-		return fmt.Errorf("key %.210q: must be 1 to %d printable ASCII characters without blanks", r.Key, maxKey)
 	case len(r.Meta) > maxMeta:
 		return fmt.Errorf("key %s: meta has %d bytes, at most %d are allowed", r.Key, len(r.Meta), maxMeta)
 	case r.Mode > Shared:

@@ -48,20 +48,23 @@ func TestWhatIsSaidOfOptions(t *testing.T) {
 
 // The error of an invalid request names its key.
 func TestWhatIsSaidOfRequests(t *testing.T) {
-	const limit = ": must be 1 to 200 printable ASCII characters without blanks"
+	const limit = ": must be 1 to 200 printable ASCII characters without blanks, counted with user/ in front"
 	l := start(t, memlock.New(), locks.Options{Owner: "one"})
 	for want, r := range map[string]locks.Request{
-		`key ""` + limit:                                          {},
-		`key "user/a b"` + limit:                                  {Key: "user/a b"},
-		`key "` + strings.Repeat("k", 210) + `"` + limit:          {Key: strings.Repeat("k", 300)},
-		"key user/b: meta has 513 bytes, at most 512 are allowed": {Key: "user/b", Meta: strings.Repeat("m", 513)},
-		"key user/c: asked for twice":                             {Key: "user/c"},
+		`key ""` + limit:                                 {},
+		`key "user/a b"` + limit:                         {Key: "user/a b"},
+		`key "user/"` + limit:                            {Key: "user/"},
+		`key "` + strings.Repeat("k", 196) + `"` + limit: {Key: strings.Repeat("k", 196)},
+		`key "sys/a": keys that start with sys/ are the scheduler's: choose another`: {Key: "sys/a"},
+		`key "` + strings.Repeat("k", 210) + `"` + limit:                             {Key: strings.Repeat("k", 300)},
+		"key user/b: meta has 513 bytes, at most 512 are allowed":                    {Key: "user/b", Meta: strings.Repeat("m", 513)},
+		"key user/c: asked for twice":                                                {Key: "c"},
 	} {
 		r.Owner = "run 1"
 		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/d"}, locks.Request{Key: "user/c"}, r, locks.Request{Key: "user/a"}); said(err) != "locks: acquire: "+want {
 			t.Errorf("%q, want %q", said(err), want)
 		}
-		if r.Key == "user/c" {
+		if r.Key == "c" {
 			continue
 		}
 		if err := locks.Do(t.Context(), l, r, nil); said(err) != "locks: acquire: "+want {

@@ -30,8 +30,8 @@ const (
 // answers, else when the session ends. If ctx ends the wait, the error matches ctx.Err() and the last obstacle, most often
 // ErrBusy. It matches errors.ErrUnsupported if the backend lacks a Mode or Limit, and ErrUnavailable if l is closed. A request
 // is refused if its Owner holds the key with another Mode or Limit.
-func (l *Locker) Acquire(ctx context.Context, reqs ...Request) ([]*Lease, error) {
-	order, err := l.sorted(reqs)
+func (l *Locker) Acquire(ctx context.Context, requests ...Request) ([]*Lease, error) {
+	reqs, order, err := l.checked(ctx, requests)
 	if err == nil {
 		err = l.start() //nolint:contextcheck // what it starts outlives the call
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/work"
 )
 
-// Locks is what a replica needs of the lock service; *locks.Locker is one.
+// Locks is what a replica needs of the lock service; *locks.Locker is one. What wraps one passes the context on: it allows
+// the keys that start with "sys/".
 type Locks interface {
 	TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error)
 	Release(ctx context.Context, leases ...*locks.Lease) error

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -28,7 +29,7 @@ func holdAll(t *testing.T, service *memlock.Service, pools ...string) (stillHeld
 	for _, name := range pools {
 		all = append(all, locks.Request{Key: "sys/pool/" + name})
 	}
-	got, err := locker(t, service).TryAcquire(t.Context(), all...)
+	got, err := locker(t, service).TryAcquire(syskeys.Allow(t.Context()), all...)
 	if err != nil || slices.ContainsFunc(got, func(a locks.Attempt) bool { return a.Lease == nil }) {
 		t.Fatal("the stuck holder did not get the locks", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
@@ -54,9 +55,9 @@ func (l *LockService) Release(ctx context.Context, leases ...*locks.Lease) error
 }
 
 // Try tries each key. It returns the attempts, of which some may have a lease, and an error if the service did not say of
-// each key whether it is busy.
+// each key whether it is busy. The keys may start with "sys/".
 func (l *LockService) Try(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
-	attempts, err := l.Locks.TryAcquire(ctx, requests...)
+	attempts, err := l.Locks.TryAcquire(syskeys.Allow(ctx), requests...)
 	for _, a := range attempts {
 		if a.Err != nil && !errors.Is(a.Err, locks.ErrBusy) {
 			err = a.Err

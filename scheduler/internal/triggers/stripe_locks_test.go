@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
@@ -60,7 +61,7 @@ func twoLockers(t *testing.T, required bool) (s *replica, mine *noted, other *lo
 func holdable(t *testing.T, other *locks.Locker, stripes ...int) (free []int) {
 	t.Helper()
 	for _, n := range stripes {
-		got, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(n)})
+		got, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: stripeKey(n)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestAReplicaLocksItsStripes(t *testing.T) {
 		token := s.triggers.stripes.held[2].Token()
 		want("it has them all", []int{1, 2, 3}, nil, nil)
 
-		theirs, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(5)})
+		theirs, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: stripeKey(5)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestStripesWhileTheLockServiceIsAway(t *testing.T) {
 				if want := (locks.Request{Key: "sys/replica/a", Meta: "a"}); mine.last != want {
 					t.Errorf("asked for %+v, want %+v", mine.last, want)
 				}
-				probed, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/replica/a"})
+				probed, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: "sys/replica/a"})
 				if err != nil || probed[0].Lease == nil || !slices.Equal(released, []int{1}) {
 					t.Errorf("what was asked for is still held: %v, released %v", err, released)
 				}

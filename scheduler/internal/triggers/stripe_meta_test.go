@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
@@ -96,14 +97,14 @@ func TestWhoHoldsALockOfTheSameName(t *testing.T) {
 func TestStripesBesideThoseOfAnotherStore(t *testing.T) {
 	service := memlock.New()
 	other := replicatest.LockerOf(t, service)
-	if got, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(1), Meta: "b of store 8"}); err != nil || got[0].Lease == nil {
+	if got, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: stripeKey(1), Meta: "b of store 8"}); err != nil || got[0].Lease == nil {
 		t.Fatal(err, got)
 	}
 	s := replicaOn(t, &called{Store: &memstore.Store{Database: memstore.New()}, names: []string{"7f"}}, replicatest.Blocked{})
 	log := &replicatest.Warnings{}
 	s.triggers.log, s.locks.Locks, s.triggers.stripes.mine = slog.New(log), replicatest.LockerOf(t, service), []int{1, 2}
 	s.triggers.lockStripes(t.Context())
-	if got, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(2)}); err != nil || got[0].Holder == nil || got[0].Holder.Meta != "a of store 7f" {
+	if got, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: stripeKey(2)}); err != nil || got[0].Holder == nil || got[0].Holder.Meta != "a of store 7f" {
 		t.Errorf("others see the lock of stripe 2 as %+v, %v", got, err)
 	}
 	if said := log.Take(); len(said) != 1 || !slices.Equal(s.triggers.Owned(), []int{2}) {

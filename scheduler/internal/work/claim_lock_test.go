@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -69,7 +70,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 					f.executor.locks.Failed(replicatest.ErrRefused)
 				}
 				if c.held > 0 {
-					got, err := holder.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
+					got, err := holder.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: "sys/pool/p"})
 					if err != nil || got[0].Lease == nil {
 						t.Fatal(err, got)
 					}
@@ -81,7 +82,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 					time.AfterFunc(c.stop, stop)
 				}
 				free := func() bool {
-					got, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
+					got, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: "sys/pool/p"})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -162,7 +163,7 @@ func TestAClaimThatWasSentGivesItsLockBack(t *testing.T) {
 		if st.cut != nil {
 			t.Errorf("the claim is cut short: %v", st.cut)
 		}
-		if got, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"}); err != nil || got[0].Lease == nil {
+		if got, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: "sys/pool/p"}); err != nil || got[0].Lease == nil {
 			t.Errorf("the lock is not free: %v, %+v", err, got)
 		}
 	})

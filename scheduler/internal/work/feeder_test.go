@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -282,7 +283,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 			if st.last.Guard {
 				t.Error("it locks the pool's row, too")
 			}
-			got, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
+			got, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: "sys/pool/p"})
 			if err != nil || got[0].Lease == nil {
 				t.Fatalf("%v: the claim lock is not free: %v, %+v", answer, err, got)
 			}
