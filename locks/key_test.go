@@ -35,9 +35,9 @@ func TestKeys(t *testing.T) {
 			t.Errorf("Acquire: %v, %v; the request is %v now", waited, err, requests)
 		}
 		for _, do := range []func() error{
-			func() error { _, err := l.TryAcquire(t.Context(), locks.Request{Key: "sys/a"}); return err },
-			func() error { _, err := l.Acquire(t.Context(), locks.Request{Key: "sys/a"}); return err },
-			func() error { return locks.Do(t.Context(), l, locks.Request{Key: "sys/a"}, nil) },
+			func() error { _, err := l.TryAcquire(t.Context(), locks.Request{Key: "sys/try"}); return err },
+			func() error { _, err := l.Acquire(t.Context(), locks.Request{Key: "sys/wait"}); return err },
+			func() error { return locks.Do(t.Context(), l, locks.Request{Key: "sys/do"}, nil) },
 		} {
 			if err := do(); err == nil || !strings.Contains(err.Error(), "keys that start with sys/ are the scheduler's") {
 				t.Errorf("a key of the scheduler: %v", err)
