@@ -11,7 +11,7 @@ import (
 
 // The model of one key with a queue: holders that may hold it together, and places in the order in which they were taken.
 // Order is demanded only where the place of one was acknowledged before the other asked: else either may have come
-// first. A grant is an operation of its own, between the acknowledgement of the place and the notification.
+// first. A grant is an operation of its own, between the request for the place and the notification.
 
 // turnCall is a call about one key.
 type turnCall struct {

@@ -74,7 +74,7 @@ type turn struct {
 	turnCall
 	place driver.Place
 	held  driver.Token // 0: it waits
-	since int64        // when its place was acknowledged
+	since int64        // when its place was asked for: its grant may come before the answer
 }
 
 func (w *waiter) run() {
@@ -165,7 +165,7 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) {
 	}
 	turn.held = r.Token
 	if r.Queued {
-		turn.since = w.h.now()
+		turn.since = begun
 	}
 	w.note(turn, do, begun, turnAnswer{queued: r.Queued, token: r.Token})
 }

@@ -1,44 +1,55 @@
--- Acquires each free key, in one pass; a key whose holder's session has expired is free.
--- Nothing is written unless something is granted.
--- ARGV: session, gen, ttl µs, acquisition, owner, then key, meta of each want
--- Returns {'ok', per want: '+token' granted | '-value of holders' busy | '?' and grace() recovering}
---       | {'stale'} | {'lost'}
-local session, gen, acquisition, owner = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
-local why = wrong(redis.call('HGET', state, 'gen'), gen, session)
+-- Releases keys, and then asks for each of the others, in one pass. A call that waits takes a place in the queue of the
+-- first key that it does not get at once, and does not ask for those behind it.
+-- ARGV: session, gen, ttl µs, acquisition, owner, '1' if it waits, number of keys to release, then key, token of each; then
+--       key, kind, meta of each want
+-- Returns {'ok', per want: '+token' granted | '~number since' and behind a line feed the record of a holder, queued | '-record of a holder' busy
+--         | '?' and grace() recovering | '!' abandoned} | {'stale'} | {'lost'}
+local session, gen, ttl, acquisition, owner = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local waits, wants = ARGV[6] == '1', 8 + 2 * tonumber(ARGV[7])
+local why, granting = standing(session, gen, ttl)
 if why then return {why} end
+for i = 8, wants - 1, 2 do free(ARGV[i], ARGV[i + 1], session, granting) end
 
-local answer, free = {'ok'}, {}
-for i = 6, #ARGV, 2 do
-  local held = redis.call('HGET', holders, ARGV[i])
-  local token, by, under = fields(held)
-  local slot = (i - 2) / 2
-  if by == session and under == acquisition then
-    answer[slot] = '+' .. token
-  elseif by and live(by) then
-    answer[slot] = '-' .. held
-  else
-    free[#free + 1] = {arg = i, slot = slot, by = by}
+local refused = tonumber(redis.call('ZSCORE', abandoned, session .. ' ' .. acquisition) or 0) > now
+local recovering = not granting and '?' .. grace(ttl, tonumber(redis.call('HGET', state, 'until')))
+
+local token
+local function ask(key, kind, meta)
+  local held = redis.call('HGET', holders, key)
+  if held then
+    local number, asked, had = place(key, session, acquisition)
+    if had then return '+' .. had end
+    if number then
+      local since = string.match(asked, '^%d+')
+      redis.call('HSET', places, session .. ' ' .. acquisition .. ' ' .. key, table.concat({number, since, kind, owner, meta}, '\n'))
+      return waiting(key, number, since)
+    end
   end
+  if refused then return '!' end
+  if held and granting then
+    settle(key, granting)
+    held = redis.call('HGET', holders, key)
+  end
+  local overtakes = held and #below(queue, '[' .. key .. ' ', '(' .. key .. '!', 1) > 0
+  if admits(held, kind) and not overtakes then
+    if recovering then return recovering end
+    token = token or mint()
+    put(key, record(token, session, acquisition, kind, owner, meta))
+    return '+' .. token
+  end
+  local by = holder(key)
+  local _, other = fields(by)
+  if recovering and (waits or not other or not live(other)) then return recovering end
+  if not waits then return '-' .. by end
+  local number = string.format('%016d', redis.call('HINCRBY', state, 'number', 1))
+  enqueue(key, number, session, acquisition, table.concat({number, text(now), kind, owner, meta}, '\n'))
+  return waiting(key, number, text(now))
 end
-if #free == 0 then return answer end
 
--- The run_id is compared where it matters, before a grant: a restarted server has an old state.
-local present, till = epoch(tonumber(ARGV[3]), false)
-if present ~= gen then return {'stale'} end
-if till > now then
-  local wait = grace(tonumber(ARGV[3]), till)
-  for _, f in ipairs(free) do answer[f.slot] = '?' .. wait end
-  return answer
-end
-local token = math.max(tonumber(redis.call('HGET', state, 'token')) + 1, now)
-redis.call('HSET', state, 'token', text(token))
-for _, f in ipairs(free) do
-  local key = ARGV[f.arg]
-  local value = {text(token), session, acquisition, text(now), owner, ARGV[f.arg + 1]}
-  redis.call('HSET', holders, key, table.concat(value, '\n'))
-  redis.call('ZADD', index, 0, key)
-  redis.call('ZADD', owned, 0, session .. ' ' .. key)
-  if f.by then redis.call('ZREM', owned, f.by .. ' ' .. key) end
-  answer[f.slot] = '+' .. text(token)
+local answer = {'ok'}
+for i = wants, #ARGV, 3 do
+  local outcome = ask(ARGV[i], ARGV[i + 1], ARGV[i + 2])
+  answer[#answer + 1] = outcome
+  if waits and string.sub(outcome, 1, 1) ~= '+' then break end
 end
 return answer

@@ -1,10 +1,8 @@
--- ARGV: session
+-- ARGV: session, gen or '', ttl µs
 -- Returns {'ok'}
 local session = ARGV[1]
-for _, key in ipairs(keys_of(session, -1)) do
-  local _, by = fields(redis.call('HGET', holders, key))
-  if by == session then drop(key, session) else redis.call('ZREM', owned, session .. ' ' .. key) end
-end
+local _, granting = standing(session, ARGV[2], tonumber(ARGV[3]))
 redis.call('ZREM', sessions, session)
 redis.call('HDEL', terms, session)
+wipe(session, -1, granting)
 return {'ok'}

@@ -2,11 +2,12 @@
 -- back what they held: the evicted one could still do so.
 -- ARGV: session (of the caller), gen, ttl µs, key, token
 -- Returns {'ok', 1 freed or 0} | {'recovering', grace()} | {'stale'} | {'lost'}
-local gen, till = epoch(tonumber(ARGV[3]), false)
-local why = wrong(gen, ARGV[2], ARGV[1])
+local ttl, key, token = tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local why, granting = standing(ARGV[1], ARGV[2], ttl)
 if why then return {why} end
-if till > now then return {'recovering', grace(tonumber(ARGV[3]), till)} end
-local token, by = fields(redis.call('HGET', holders, ARGV[4]))
-if token ~= ARGV[5] or not live(by) then return {'ok', 0} end
-drop(ARGV[4], by)
+if not granting then return {'recovering', grace(ttl, tonumber(redis.call('HGET', state, 'until')))} end
+local field, value, by = holding(key, token)
+if not field or not live(by) then return {'ok', 0} end
+drop(key, field, value)
+advance(key, granting)
 return {'ok', 1}

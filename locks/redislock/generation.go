@@ -82,13 +82,10 @@ func (s *session) end() error {
 // reassert installs the session and what it holds in the server's present generation.
 func (s *session) reassert(ctx context.Context) (string, error) {
 	asked := boottime.Now()
-	args := []any{s.id, s.ttl.Microseconds()}
 	s.mu.Lock()
 	// If it expired before the data was lost, another session may hold its keys.
 	expired := s.renewed.Elapsed() >= s.ttl
-	for key, r := range s.book {
-		args = append(args, key, r.String())
-	}
+	args := append([]any{s.id, s.ttl.Microseconds()}, s.book.args()...)
 	s.mu.Unlock()
 	if expired {
 		return "", s.end()
@@ -104,24 +101,19 @@ func (s *session) reassert(ctx context.Context) (string, error) {
 	defer s.mu.Unlock()
 	s.gen, s.renewed = answer[1].(string), asked
 	for _, taken := range answer[2:] {
-		delete(s.book, taken.(string))
+		s.book.release(held(taken.(string)))
 	}
 	return s.gen, nil
 }
 
-// enter writes grants into the book; false if the generation they were made in has ended.
-func (s *session) enter(gen, acquisition string, wants []driver.Want, results []driver.Result) bool {
+// inGeneration changes the book by what happened in a generation; false if that has ended.
+func (s *session) inGeneration(gen string, change func(*book)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gen != gen {
-		return false
+	if s.gen == gen {
+		change(&s.book)
 	}
-	for i, r := range results {
-		if r.Token > 0 {
-			s.book[wants[i].Key] = record{r.Token, s.id, acquisition, int64(r.Token), s.owner, wants[i].Meta}
-		}
-	}
-	return true
+	return s.gen == gen
 }
 
 // forget takes holdings out of the book.
@@ -129,9 +121,7 @@ func (s *session) forget(held []driver.Held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range held {
-		if s.book[h.Key].token == h.Token {
-			delete(s.book, h.Key)
-		}
+		s.book.release(h)
 	}
 }
 

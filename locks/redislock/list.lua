@@ -1,18 +1,20 @@
--- ARGV: lowest and highest key, as ZRANGEBYLEX takes them; limit
--- Returns {'ok', then key, value (see holders) of each key with a live holder}
+-- ARGV: lowest and highest field of holders, as ZRANGEBYLEX takes them; limit
+-- Returns {'ok', then field, record of each holding of a live session: so many as limit, and the rest of the last key}
 local low, limit = ARGV[1], tonumber(ARGV[3])
-local answer = {'ok'}
+local answer, last = {'ok'}, nil
 while true do
-  local keys = redis.call('ZRANGEBYLEX', index, low, ARGV[2], 'LIMIT', 0, limit)
-  for _, key in ipairs(keys) do
-    local held = redis.call('HGET', holders, key)
-    local _, by = fields(held)
+  local found = below(index, low, ARGV[2], limit)
+  for _, field in ipairs(found) do
+    local value = redis.call('HGET', holders, field)
+    local _, by = fields(value)
     if by and live(by) then
-      answer[#answer + 1] = key
-      answer[#answer + 1] = held
-      if #answer > 2 * limit then return answer end
+      local key = string.match(field, '^%S+')
+      if #answer > 2 * limit and key ~= last then return answer end
+      last = key
+      answer[#answer + 1] = field
+      answer[#answer + 1] = value
     end
   end
-  if #keys < limit then return answer end
-  low = '(' .. keys[#keys]
+  if #found < limit then return answer end
+  low = '(' .. found[#found]
 end

@@ -1,13 +1,20 @@
 -- What all scripts of a namespace share; it is put in front of each. A script sees one moment of
 -- the server: now, in µs. KEYS, all with the namespace's hash tag:
---   1 state     hash  run, gen, began, until (0: granting): see epoch(); token: the high-water mark
+--   1 state     hash  run, gen, began, until (0: granting): see epoch(); token: the high-water mark;
+--                     number: of the last place in a queue
 --   2 sessions  zset  session -> when it expires, in µs of the server's clock
 --   3 terms     hash  session -> "gen ttl" it was last installed with
---   4 holders   hash  key -> "token\nsession\nacquisition\nsince\nowner\nmeta"
---   5 index     zset  keys that are held, in lexical order
---   6 owned     zset  "session key" of what is held, in lexical order
+--   4 holders   hash  what is held: see queue.lua
+--   5 index     zset  fields of holders that are records, in lexical order
+--   6 owned     zset  "session field" of what is held, "session|acquisition key" of what waits, in lexical order
+--   7 queue     zset  "key number session acquisition" of what waits, in lexical order
+--   8 places    hash  "session acquisition key" -> "number\nsince\nkind\nowner\nmeta" while it waits;
+--                     "+token" once it holds together with others
+--   9 abandoned zset  "session acquisition" -> until when (µs) nothing is granted under it
 local state, sessions, terms = KEYS[1], KEYS[2], KEYS[3]
 local holders, index, owned = KEYS[4], KEYS[5], KEYS[6]
+local queue, places, abandoned = KEYS[7], KEYS[8], KEYS[9]
+local inbox = string.sub(state, 1, -6) .. 'inbox:' -- and a session: the channel that its grants are published on
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -21,23 +28,6 @@ local function live(session)
     lives[session] = expires and tonumber(expires) > now
   end
   return lives[session]
-end
-
-local function fields(held)
-  if not held then return nil end
-  return string.match(held, '^(%d+)\n([^\n]*)\n([^\n]*)\n')
-end
-
-local function drop(key, session)
-  redis.call('HDEL', holders, key)
-  redis.call('ZREM', index, key)
-  redis.call('ZREM', owned, session .. ' ' .. key)
-end
-
-local function keys_of(session, limit)
-  local found = redis.call('ZRANGEBYLEX', owned, '[' .. session .. ' ', '(' .. session .. '!', 'LIMIT', 0, limit)
-  for i, member in ipairs(found) do found[i] = string.sub(member, #session + 2) end
-  return found
 end
 
 -- The high-water mark is never lower than the clock nor than a token it has been shown.
@@ -97,35 +87,16 @@ local function grace(ttl, till)
   return text(till - now) .. ' ' .. (young and text(uptime) or '')
 end
 
--- wrong says why the session cannot act: the state is not the one it was installed in, or its time
--- is over.
-local function wrong(gen, expected, session)
-  if gen ~= expected then return 'stale' end
-  if not live(session) then return 'lost' end
+-- standing says why the session cannot act: the state is not the one it was installed in, or its time is over; and
+-- whether its call may grant: the generation if so.
+local function standing(session, gen, ttl)
+  local present, till = epoch(ttl, false)
+  if present ~= gen then return 'stale', false end
+  if not live(session) then return 'lost', till <= now and gen end
+  return nil, till <= now and gen
 end
 
 local function install(session, ttl)
   redis.call('ZADD', sessions, text(now + ttl), session)
-end
-
--- reap frees what a few expired sessions held, and pulls in sessions that a step back of the
--- server's clock has made too long.
-local function reap()
-  for _, session in ipairs(redis.call('ZRANGEBYSCORE', sessions, '-inf', text(now), 'LIMIT', 0, 4)) do
-    local keys = keys_of(session, 1000)
-    for _, key in ipairs(keys) do
-      local _, by = fields(redis.call('HGET', holders, key))
-      if by == session then drop(key, session) else redis.call('ZREM', owned, session .. ' ' .. key) end
-    end
-    if #keys < 1000 then
-      redis.call('ZREM', sessions, session)
-      redis.call('HDEL', terms, session)
-    end
-  end
-  local far = redis.call('ZREVRANGE', sessions, 0, 3, 'WITHSCORES')
-  for i = 1, #far, 2 do
-    local ttl = tonumber(string.match(redis.call('HGET', terms, far[i]) or '', ' (%d+)$'))
-    if ttl and tonumber(far[i + 1]) > now + ttl then redis.call('ZADD', sessions, text(now + ttl), far[i]) end
-  end
 end
 

@@ -10,24 +10,25 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// record is one holding as the server keeps it: see holders in namespace.lua.
+// record is one holding as the server keeps it: see queue.lua.
 type record struct {
 	token       driver.Token
 	session     string
 	acquisition string
 	since       int64 // µs of the server's clock
+	kind        string
 	owner, meta string
 }
 
 func (r record) String() string {
 	return strings.Join([]string{
-		strconv.FormatInt(int64(r.token), 10), r.session, r.acquisition, strconv.FormatInt(r.since, 10), r.owner, r.meta,
+		strconv.FormatInt(int64(r.token), 10), r.session, r.acquisition, strconv.FormatInt(r.since, 10), r.kind, r.owner, r.meta,
 	}, "\n")
 }
 
 func parse(text string) (record, error) {
-	f := strings.SplitN(text, "\n", 6)
-	if len(f) < 6 {
+	f := strings.SplitN(text, "\n", 7)
+	if len(f) < 7 {
 		return record{}, fmt.Errorf("the record of a holder is malformed: %.80q", text)
 	}
 	token, err := strconv.ParseInt(f[0], 10, 64)
@@ -35,11 +36,32 @@ func parse(text string) (record, error) {
 	if err := cmp.Or(err, err2); err != nil {
 		return record{}, fmt.Errorf("the record of a holder is malformed: %.80q: %w", text, err)
 	}
-	return record{driver.Token(token), f[1], f[2], since, f[4], f[5]}, nil
+	return record{driver.Token(token), f[1], f[2], since, f[4], f[5], f[6]}, nil
 }
 
 func (r record) info(key string) driver.Info {
-	return driver.Info{Key: key, Token: r.token, Session: r.session, Owner: r.owner, Meta: r.meta, Since: time.UnixMicro(r.since).UTC()}
+	i := driver.Info{Key: key, Token: r.token, Session: r.session, Owner: r.owner, Meta: r.meta, Since: time.UnixMicro(r.since).UTC()}
+	switch r.kind {
+	case sharedKind:
+		i.Shared = true
+	case aloneKind:
+	default:
+		i.Limit, _ = strconv.Atoi(r.kind)
+	}
+	return i
+}
+
+// The kinds: other ones are limits.
+const (
+	aloneKind  = "1"
+	sharedKind = "s"
+)
+
+func kindOf(w driver.Want) string {
+	if w.Shared {
+		return sharedKind
+	}
+	return strconv.Itoa(max(w.Limit, 1))
 }
 
 // line makes s fit into one field of a record.

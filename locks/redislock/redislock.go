@@ -9,6 +9,15 @@
 // time by the renewals of live sessions. An unused namespace keeps one small hash: its epoch and its highest
 // token.
 //
+// # Queue
+//
+// A key has a queue of places, with numbers of one counter of the namespace. The script that frees a key, or ends the place
+// that others wait behind (release, abandon, evict, close, and the renewals that reap dead sessions), makes the first living
+// place a holder in the same moment and publishes that to the channel of its session, {lockstep:<namespace>}:inbox:<session>:
+// no client polls, and one is woken. A key whose queue is not empty is never free, so a try does not overtake. Messages of
+// Redis can be lost; Look then tells the same, and it frees what a dead session holds. A place of a dead session is passed
+// over.
+//
 // # Epoch
 //
 // Redis can lose data: by a restart without data or from an old snapshot, by FLUSHALL, or by a failover to a
@@ -21,7 +30,7 @@
 //   - nothing is granted for one TTL ([driver.ErrRecovering]), the longest that a session which
 //     Redis forgot may still trust its locks;
 //   - sessions of the old generation learn of it by their next call, and reassert what they hold
-//     with its tokens, in one call. A session that comes too late is lost;
+//     with its tokens, and their places with their numbers, in one call. A session that comes too late is lost;
 //   - the highest token becomes at least the server's clock and every reasserted token.
 //
 // A namespace without state may also be new. It starts without delay if the server has been up for longer than
@@ -61,7 +70,13 @@ const openLimit = 5 * time.Second
 type Driver struct {
 	rdb     redis.UniversalClient
 	options Options
-	blind   atomic.Bool // the server does not report its run_id
+	lacks   lacks
+}
+
+// lacks says what the server does not let the user do.
+type lacks struct {
+	runID    atomic.Bool // to read its run_id
+	channels atomic.Bool // to publish and subscribe to grants
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -94,10 +109,13 @@ func (d *Driver) Valid() error {
 // Caps says what a lock on Redis is worth.
 func (d *Driver) Caps() driver.Caps {
 	note := "After a restart, a failover or lost data nothing is granted for one TTL, while live sessions reassert what they hold."
-	if d.blind.Load() {
+	if d.lacks.runID.Load() {
 		note = "This Redis does not report its run_id (INFO server): lost data is noticed, but not a restart from a snapshot or a failover."
 	}
-	return driver.Caps{Name: "redis", EarlyLoss: true, TrustMargin: 50 * time.Millisecond, Volatile: true, Note: note}
+	if d.lacks.channels.Load() {
+		note += " The user may not publish and subscribe (+publish +subscribe +ping &{lockstep:*): a lock that is waited for is handed over up to 1 s late."
+	}
+	return driver.Caps{Name: "redis", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, TrustMargin: 50 * time.Millisecond, Volatile: true, Note: note}
 }
 
 // Close does nothing: the client is the caller's.
@@ -111,8 +129,8 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
 	defer cancel()
-	s := newSession(d.rdb, o, rand.Text())
-	if err := s.open(ctx, d.options, &d.blind); err != nil {
+	s := newSession(d, o, rand.Text())
+	if err := s.open(ctx, d.options); err != nil {
 		return nil, s.failed("open", refused(d.rdb, err))
 	}
 	return s, nil

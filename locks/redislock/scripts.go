@@ -20,20 +20,22 @@ func lua(names ...string) (text string) {
 
 var (
 	memoryScript   = redis.NewScript(lua("memory") + "return {'ok'}")
-	openScript     = redis.NewScript(lua("namespace", "memory", "open"))
-	reassertScript = redis.NewScript(lua("namespace", "reassert"))
-	acquireScript  = redis.NewScript(lua("namespace", "acquire"))
-	releaseScript  = redis.NewScript(lua("namespace", "release"))
-	checkScript    = redis.NewScript(lua("namespace", "check"))
-	listScript     = redis.NewScript(lua("namespace", "list"))
-	evictScript    = redis.NewScript(lua("namespace", "evict"))
-	closeScript    = redis.NewScript(lua("namespace", "close"))
+	openScript     = redis.NewScript(lua("namespace", "queue", "memory", "open"))
+	reassertScript = redis.NewScript(lua("namespace", "queue", "reassert"))
+	acquireScript  = redis.NewScript(lua("namespace", "queue", "acquire"))
+	releaseScript  = redis.NewScript(lua("namespace", "queue", "release"))
+	checkScript    = redis.NewScript(lua("namespace", "queue", "check"))
+	listScript     = redis.NewScript(lua("namespace", "queue", "list"))
+	evictScript    = redis.NewScript(lua("namespace", "queue", "evict"))
+	lookScript     = redis.NewScript(lua("namespace", "queue", "look"))
+	abandonScript  = redis.NewScript(lua("namespace", "queue", "abandon"))
+	closeScript    = redis.NewScript(lua("namespace", "queue", "close"))
 )
 
 // keysOf names a namespace's keys in the order of namespace.lua. The braces are the hash tag.
 func keysOf(namespace string) []string {
 	var keys []string
-	for _, part := range []string{"state", "sessions", "terms", "holders", "index", "owned"} {
+	for _, part := range []string{"state", "sessions", "terms", "holders", "index", "owned", "queue", "places", "abandoned"} {
 		keys = append(keys, "{lockstep:"+namespace+"}:"+part)
 	}
 	return keys
@@ -42,7 +44,7 @@ func keysOf(namespace string) []string {
 // renewOf is the script that renews sessions of the namespace. Each has its own, so that after SCRIPT
 // FLUSH each finds it missing, whichever other was called, and restores its mark.
 func renewOf(namespace string) *redis.Script {
-	return redis.NewScript("-- for {lockstep:" + namespace + "}\n" + lua("namespace", "renew"))
+	return redis.NewScript("-- for {lockstep:" + namespace + "}\n" + lua("namespace", "queue", "renew"))
 }
 
 // markOf is a script that does nothing. Where it is cached the namespace has been used since the

@@ -34,22 +34,26 @@ type session struct {
 	owner string
 	ttl   time.Duration
 
-	calls   calls.Group   // the client ends no call when its context does
-	suspect atomic.Bool   // the last call had a connection error
-	turn    chan struct{} // held while the session is brought into a new generation
+	lacks     *lacks        // of the driver
+	calls     calls.Group   // the client ends no call when its context does
+	suspect   atomic.Bool   // the last call had a connection error
+	turn      chan struct{} // held while the session is brought into a new generation
+	granted   chan driver.Grant
+	listening chan struct{} // held while the session subscribes
 
 	mu      sync.Mutex
 	over    bool
-	gen     string            // "" while it is being settled
-	renewed boottime.Instant  // before asking for the last renewal that succeeded
-	book    map[string]record // what is held, to reassert it
+	gen     string           // "" while it is being settled
+	renewed boottime.Instant // before asking for the last renewal that succeeded
+	book    book
+	inbox   *inbox // nil until it waits for a key
 }
 
-func newSession(rdb redis.UniversalClient, o driver.Open, id string) *session {
+func newSession(d *Driver, o driver.Open, id string) *session {
 	return &session{
-		rdb: rdb, keys: keysOf(o.Namespace), mark: markOf(o.Namespace), renew: renewOf(o.Namespace),
+		rdb: d.rdb, lacks: &d.lacks, keys: keysOf(o.Namespace), mark: markOf(o.Namespace), renew: renewOf(o.Namespace),
 		id: id, owner: line(o.Owner), ttl: o.TTL.Truncate(time.Microsecond),
-		turn: make(chan struct{}, 1), book: map[string]record{},
+		turn: make(chan struct{}, 1), listening: make(chan struct{}, 1), book: newBook(), granted: make(chan driver.Grant, unread),
 	}
 }
 
@@ -57,7 +61,7 @@ func (s *session) ID() string             { return s.id }
 func (s *session) TTL() time.Duration     { return s.ttl }
 func (s *session) Ended() <-chan struct{} { return nil } // Renew reports it
 
-func (s *session) open(ctx context.Context, o Options, blind *atomic.Bool) error {
+func (s *session) open(ctx context.Context, o Options) error {
 	s.suspect.Store(true)
 	if err := s.reach(ctx); err != nil {
 		return err
@@ -87,7 +91,8 @@ func (s *session) open(ctx context.Context, o Options, blind *atomic.Bool) error
 		}
 		s.markOthers(ctx)
 	}
-	blind.Store(answer[2] == "")
+	s.lacks.runID.Store(answer[2] == "")
+	s.lacks.channels.Store(answer[3] == "")
 	s.gen, s.renewed = answer[1].(string), asked
 	return nil
 }
@@ -112,56 +117,113 @@ func (s *session) Renew(ctx context.Context) error {
 }
 
 func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
-	args := []any{acquisition, s.owner}
+	results, err := s.acquire(ctx, acquisition, nil, wants, false)
+	if err != nil {
+		return nil, s.failed("acquire", err)
+	}
+	return results, nil
+}
+
+// acquire releases keys and asks for others.
+func (s *session) acquire(ctx context.Context, acquisition string, release []driver.Held, wants []driver.Want, wait bool) ([]driver.Result, error) {
+	s.forget(release) // first: whatever becomes of the call, it is not to be brought back
+	args := append([]any{acquisition, s.owner, wait, len(release)}, pairs(release)...)
 	for _, w := range wants {
-		args = append(args, w.Key, w.Meta)
+		args = append(args, w.Key, kindOf(w), w.Meta)
+	}
+	if wait {
+		s.mu.Lock()
+		for _, w := range wants {
+			s.book.ask(driver.Place{Acquisition: acquisition, Key: w.Key}, waiting{kind: kindOf(w), owner: s.owner, meta: w.Meta})
+		}
+		s.mu.Unlock()
 	}
 	for {
 		gen, answer, err := s.run(ctx, acquireScript, args...)
 		if err != nil {
-			return nil, s.failed("acquire", err)
+			return nil, err
 		}
-		results, err := s.results(wants, answer)
-		if err != nil {
-			return nil, s.failed("acquire", err)
+		results, err := s.results(gen, acquisition, wants, answer[1:])
+		if !errors.Is(err, errOutdated) {
+			return results, err
 		}
-		// A grant of a generation that has ended was not reasserted: ask again.
-		if s.enter(gen, acquisition, wants, results) {
-			return results, nil
-		}
+		// What was granted in a generation that has ended was not reasserted: ask again.
 	}
 }
 
-// results reads the answer of acquire.lua.
-func (s *session) results(wants []driver.Want, answer []any) ([]driver.Result, error) {
+// errOutdated: the generation in which the server answered has ended.
+var errOutdated = errors.New("the generation has ended")
+
+// results reads the answer of acquire.lua, and enters it into the book.
+func (s *session) results(gen, acquisition string, wants []driver.Want, answer []any) ([]driver.Result, error) {
 	results := make([]driver.Result, len(wants))
 	granted := false
-	var recovering error
-	for i, w := range wants {
-		said, _ := answer[i+1].(string)
-		switch {
-		case strings.HasPrefix(said, "+"):
-			token, err := strconv.ParseInt(said[1:], 10, 64)
-			if err != nil {
-				return nil, err
+	var recovering, malformed error
+	current := s.inGeneration(gen, func(b *book) {
+		for i, said := range answer {
+			w, said := wants[i], said.(string)
+			p := driver.Place{Acquisition: acquisition, Key: w.Key}
+			r, queued, err := result(p.Key, said)
+			switch {
+			case err != nil:
+				malformed = err
+			case r.Token > 0:
+				b.hold(w.Key, record{r.Token, s.id, acquisition, int64(r.Token), kindOf(w), s.owner, w.Meta})
+				granted = true
+			case r.Queued:
+				queued.kind, queued.owner, queued.meta = kindOf(w), s.owner, w.Meta
+				b.wait(p, queued)
+			default:
+				b.leave(p)
+				if errors.Is(r.Err, driver.ErrRecovering) {
+					recovering = r.Err
+				}
 			}
-			results[i].Token, granted = driver.Token(token), true
-		case strings.HasPrefix(said, "-"):
-			r, err := parse(said[1:])
-			if err != nil {
-				return nil, err
-			}
-			info := r.info(w.Key)
-			results[i].Holder = &info
-		default:
-			recovering = waitFor(strings.TrimPrefix(said, "?"))
-			results[i].Err = recovering
+			results[i] = r
 		}
-	}
-	if recovering != nil && !granted {
+		for _, w := range wants[len(answer):] { // not asked for
+			b.leave(driver.Place{Acquisition: acquisition, Key: w.Key})
+		}
+	})
+	switch {
+	case malformed != nil:
+		return nil, malformed
+	case !current:
+		return nil, errOutdated
+	case recovering != nil && !granted:
 		return nil, recovering
 	}
 	return results, nil
+}
+
+// result reads the outcome for one key.
+func result(key, said string) (r driver.Result, w waiting, err error) {
+	kind, rest := said[:1], said[1:]
+	switch kind {
+	case "+":
+		token, err := strconv.ParseInt(rest, 10, 64)
+		return driver.Result{Token: driver.Token(token)}, w, err
+	case "~":
+		place, by, _ := strings.Cut(rest, "\n")
+		w.number, w.since, _ = strings.Cut(place, " ")
+		r.Queued, rest = true, by
+	case "!":
+		return driver.Result{Err: driver.ErrAbandoned}, w, nil
+	case "?":
+		return driver.Result{Err: waitFor(rest)}, w, nil
+	case "0":
+		return driver.Result{Err: driver.ErrNotQueued}, w, nil
+	}
+	if rest == "" { // nobody has it, while nothing is granted
+		return r, w, nil
+	}
+	by, err := parse(rest)
+	if err != nil {
+		return driver.Result{}, w, err
+	}
+	info := by.info(key)
+	r.Holder = &info
+	return r, w, nil
 }
 
 // waitFor reads what grace() of namespace.lua says: how long nothing is granted, and why.
@@ -179,9 +241,6 @@ func waitFor(grace string) error {
 	return fmt.Errorf("%w: %s, and may not know of all locks; they are granted from %s on, in %v",
 		driver.ErrRecovering, why, time.Now().Add(wait).Format(time.TimeOnly), wait.Round(time.Millisecond))
 }
-
-// Queue implements driver.Session: this backend has no queue yet.
-func (s *session) Queue() driver.Queue { return nil }
 
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	s.forget(held) // first: whatever becomes of the call, it is not to be brought back
@@ -209,7 +268,7 @@ func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error)
 func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	low := "[" + prefix
 	if after != "" && after >= prefix {
-		low = "(" + after
+		low = "[" + after + "!" // behind its holders, and not behind longer keys
 	}
 	answer, err := s.eval(ctx, listScript, low, "("+prefix+"\xff", limit)
 	if err != nil {
@@ -221,7 +280,8 @@ func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]
 		if err != nil {
 			return nil, s.failed("list", err)
 		}
-		infos = append(infos, r.info(answer[i].(string)))
+		key, _, _ := strings.Cut(answer[i].(string), " ")
+		infos = append(infos, r.info(key))
 	}
 	return infos, nil
 }
@@ -240,12 +300,15 @@ func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bo
 
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
-	was := s.over
-	s.over = true
+	was, gen, in := s.over, s.gen, s.inbox
+	s.over, s.inbox = true, nil
 	s.mu.Unlock()
 	var err error
 	if !was {
-		_, err = s.eval(ctx, closeScript, s.id)
+		_, err = s.eval(ctx, closeScript, s.id, gen, s.ttl.Microseconds())
+	}
+	if in != nil {
+		in.close()
 	}
 	if err := cmp.Or(err, s.calls.Join(ctx)); err != nil {
 		return s.failed("close", err)

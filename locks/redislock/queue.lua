@@ -1,0 +1,209 @@
+-- The holders of a key, and the queue of those that wait for it; put in front of the scripts that change them.
+-- A key is free, and its queue empty, or holders has an entry for it:
+--   a record          one session has it alone
+--   "*kind count"     it is held together; each holding has a record under "key token"
+--   "!"               nobody has it, and the first in its queue gets it as soon as the server grants again
+-- A record is "token\nsession\nacquisition\nsince\nkind\nowner\nmeta". The kind is 1 (alone), s (shared), or a limit.
+
+local function fields(held)
+  if not held then return nil end
+  return string.match(held, '^(%d+)\n([^\n]*)\n([^\n]*)\n')
+end
+
+local function kind_of(record) return string.match(record, '^%d+\n[^\n]*\n[^\n]*\n%d+\n(%w+)') end
+
+-- together returns the kind and the number of those that hold a key together.
+local function together(held)
+  local kind, count = string.match(held or '', '^%*(%w+) (%d+)$')
+  return kind, tonumber(count)
+end
+
+local function below(zset, low, high, limit) return redis.call('ZRANGEBYLEX', zset, low, high, 'LIMIT', 0, limit) end
+
+-- records are the fields of those that hold a key together, the first grants first.
+local function records(key, limit) return below(index, '[' .. key .. ' ', '(' .. key .. '!', limit) end
+
+-- put writes the record of a holding.
+local function put(key, record)
+  local token, session, acquisition = fields(record)
+  local kind, field = kind_of(record), key
+  if kind ~= '1' then
+    local _, count = together(redis.call('HGET', holders, key))
+    field = key .. ' ' .. token
+    redis.call('HSET', holders, key, '*' .. kind .. ' ' .. (count or 0) + 1)
+    redis.call('HSET', places, session .. ' ' .. acquisition .. ' ' .. key, '+' .. token)
+  end
+  redis.call('HSET', holders, field, record)
+  redis.call('ZADD', index, 0, field)
+  redis.call('ZADD', owned, 0, session .. ' ' .. field)
+end
+
+-- drop takes a holding out of the holders of a key.
+local function drop(key, field, record)
+  local _, session, acquisition = fields(record)
+  redis.call('HDEL', holders, field)
+  redis.call('ZREM', index, field)
+  redis.call('ZREM', owned, session .. ' ' .. field)
+  if field == key then return end
+  redis.call('HDEL', places, session .. ' ' .. acquisition .. ' ' .. key)
+  local kind, count = together(redis.call('HGET', holders, key))
+  if not kind then return end
+  if count > 1 then
+    redis.call('HSET', holders, key, '*' .. kind .. ' ' .. count - 1)
+  else
+    redis.call('HDEL', holders, key)
+  end
+end
+
+-- holding finds what is held of a key under a token.
+local function holding(key, token)
+  local field = key
+  local record = redis.call('HGET', holders, key)
+  if together(record) then
+    field = key .. ' ' .. token
+    record = redis.call('HGET', holders, field)
+  end
+  local has, session = fields(record)
+  if has == token then return field, record, session end
+end
+
+-- holder is the record of one that has the key.
+local function holder(key)
+  local held = redis.call('HGET', holders, key)
+  if together(held) then
+    local first = records(key, 1)[1]
+    return first and redis.call('HGET', holders, first) or ''
+  end
+  return fields(held) and held or ''
+end
+
+-- admits says whether the kind may hold a key together with its present holders.
+local function admits(held, kind)
+  if not held or held == '!' then return true end
+  local other, count = together(held)
+  return other == kind and (kind == 's' or count < tonumber(kind))
+end
+
+local function enqueue(key, number, session, acquisition, place)
+  redis.call('ZADD', queue, 0, key .. ' ' .. number .. ' ' .. session .. ' ' .. acquisition)
+  redis.call('HSET', places, session .. ' ' .. acquisition .. ' ' .. key, place)
+  redis.call('ZADD', owned, 0, session .. '|' .. acquisition .. ' ' .. key)
+end
+
+local function dequeue(key, number, session, acquisition)
+  redis.call('ZREM', queue, key .. ' ' .. number .. ' ' .. session .. ' ' .. acquisition)
+  redis.call('HDEL', places, session .. ' ' .. acquisition .. ' ' .. key)
+  redis.call('ZREM', owned, session .. '|' .. acquisition .. ' ' .. key)
+end
+
+-- place returns the number of a place in the queue, and what it asks for; or the token of what it became.
+local function place(key, session, acquisition)
+  local has, by, under = fields(redis.call('HGET', holders, key))
+  if by == session and under == acquisition then return nil, nil, has end
+  local found = redis.call('HGET', places, session .. ' ' .. acquisition .. ' ' .. key)
+  if not found then return nil end
+  if string.sub(found, 1, 1) == '+' then return nil, nil, string.sub(found, 2) end
+  return string.match(found, '^(%d+)\n(.*)$')
+end
+
+-- waiting is the answer for a place.
+local function waiting(key, number, since) return '~' .. number .. ' ' .. since .. '\n' .. holder(key) end
+
+local minted
+local function mint()
+  minted = math.max(tonumber(redis.call('HGET', state, 'token')) + 1, now)
+  redis.call('HSET', state, 'token', text(minted))
+  return text(minted)
+end
+
+local function record(token, session, acquisition, kind, owner, meta)
+  return table.concat({token, session, acquisition, text(now), kind, owner, meta}, '\n')
+end
+
+-- advance grants a key to those whose turn has come, and tells their processes, unless nothing may be granted.
+local function advance(key, granting)
+  while true do
+    local first = below(queue, '[' .. key .. ' ', '(' .. key .. '!', 1)[1]
+    local held = redis.call('HGET', holders, key)
+    if not first then
+      if held == '!' then redis.call('HDEL', holders, key) end
+      return
+    end
+    local number, session, acquisition = string.match(first, '^%S+ (%S+) (%S+) (%S+)$')
+    if not live(session) then
+      dequeue(key, number, session, acquisition)
+    else
+      local _, asked = place(key, session, acquisition)
+      local kind, owner, meta = string.match(asked or '0\n0\n\n', '^%d+\n(%w+)\n([^\n]*)\n(.*)$')
+      if not admits(held, kind) then return end
+      if not granting then
+        if not held then redis.call('HSET', holders, key, '!') end
+        return
+      end
+      dequeue(key, number, session, acquisition)
+      local token = mint()
+      put(key, record(token, session, acquisition, kind, owner, meta))
+      redis.pcall('PUBLISH', inbox .. session, table.concat({granting, acquisition, token, key}, ' '))
+    end
+  end
+end
+
+-- settle frees what dead sessions have of a key, and lets its queue advance.
+local function settle(key, granting)
+  local held = redis.call('HGET', holders, key)
+  local some = together(held) and records(key, -1) or {key}
+  for _, field in ipairs(some) do
+    local value = redis.call('HGET', holders, field)
+    local _, session = fields(value)
+    if session and not live(session) then drop(key, field, value) end
+  end
+  advance(key, granting)
+end
+
+-- wipe frees what a session holds and gives up its places, so many as limit at most, and returns whether that was all.
+local function wipe(session, limit, granting)
+  local keys = {}
+  local waits = below(owned, '[' .. session .. '|', '(' .. session .. '}', limit)
+  for _, member in ipairs(waits) do
+    local acquisition, key = string.match(string.sub(member, #session + 2), '^(%S+) (%S+)$')
+    local number = place(key, session, acquisition)
+    if number then dequeue(key, number, session, acquisition) else redis.call('ZREM', owned, member) end
+    keys[#keys + 1] = key
+  end
+  local holds = below(owned, '[' .. session .. ' ', '(' .. session .. '!', limit)
+  for _, member in ipairs(holds) do
+    local field = string.sub(member, #session + 2)
+    local key = string.match(field, '^%S+')
+    local value = redis.call('HGET', holders, field)
+    local _, by = fields(value)
+    if by == session then drop(key, field, value) else redis.call('ZREM', owned, member) end
+    keys[#keys + 1] = key
+  end
+  for _, key in ipairs(keys) do advance(key, granting) end
+  return limit < 0 or #waits < limit and #holds < limit
+end
+
+-- reap wipes a few expired sessions, and pulls in sessions that a step back of the server's clock has made too long.
+local function reap(granting)
+  for _, session in ipairs(redis.call('ZRANGEBYSCORE', sessions, '-inf', text(now), 'LIMIT', 0, 4)) do
+    if wipe(session, 1000, granting) then
+      redis.call('ZREM', sessions, session)
+      redis.call('HDEL', terms, session)
+    end
+  end
+  local far = redis.call('ZREVRANGE', sessions, 0, 3, 'WITHSCORES')
+  for i = 1, #far, 2 do
+    local ttl = tonumber(string.match(redis.call('HGET', terms, far[i]) or '', ' (%d+)$'))
+    if ttl and tonumber(far[i + 1]) > now + ttl then redis.call('ZADD', sessions, text(now + ttl), far[i]) end
+  end
+  redis.call('ZREMRANGEBYSCORE', abandoned, '-inf', text(now))
+end
+
+-- free releases what a session holds of a key under a token.
+local function free(key, token, session, granting)
+  local field, value, by = holding(key, token)
+  if by ~= session or not field then return end
+  drop(key, field, value)
+  advance(key, granting)
+end
+
