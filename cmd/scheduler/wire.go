@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -174,7 +175,7 @@ func (p *parts) ready(ctx context.Context, l config.Lock) error {
 }
 
 // fingerprint identifies the lock service: equal for two replicas if and only if they lock at the same place in the
-// same way.
+// same way, and their versions keep locks alike there.
 func fingerprint(c *config.Config, namespace string) (string, error) {
 	if c.LockInStore() {
 		return scheduler.StoreLocks, nil
@@ -197,8 +198,15 @@ func fingerprint(c *config.Config, namespace string) (string, error) {
 	default:
 		return "", fmt.Errorf("lock.driver %q does not go with store.driver %q", l.Driver, c.Store.Driver)
 	}
-	return place + ", namespace " + namespace, nil
+	place += ", namespace " + namespace
+	if len(place) > longPlace { // its column has 255 bytes
+		place = fmt.Sprintf("%s… (%x)", place[:longPlace-80], sha256.Sum256([]byte(place)))
+	}
+	return fmt.Sprintf("%s, lock protocol %d", place, driver.Protocol), nil
 }
+
+// longPlace is the length from which on a fingerprint has a digest in place of its end.
+const longPlace = 220
 
 func sorted(addrs []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(addrs))), ",")

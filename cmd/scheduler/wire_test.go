@@ -2,9 +2,12 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
 // Replicas may run together if and only if they lock at the same place in the same way: fingerprints are compared at
@@ -55,6 +58,30 @@ func TestFingerprint(t *testing.T) {
 				t.Errorf("equal: %v, want %v\n%s\n%s", one == other, c.equal, one, other)
 			}
 		})
+	}
+}
+
+// A replica of a version that keeps its locks in another way does not start beside this one: until protocol 2 there was no
+// number.
+func TestFingerprintHasTheProtocol(t *testing.T) {
+	for _, l := range []string{`redis, redis: {addrs: ["a:1"]}`, `zookeeper, zookeeper: {insecure: true, servers: ["a:1"]}`, `mysql, mysql: {dsn: "u:p@tcp(a:1)/one"}`} {
+		if f, number := fingerprintOf(t, "lock: {driver: "+l+"}", "prod"), fmt.Sprintf(", lock protocol %d", driver.Protocol); !strings.HasSuffix(f, number) {
+			t.Errorf("%s does not end with %s", f, number)
+		}
+	}
+	if f := fingerprintOf(t, "", "prod"); f != scheduler.StoreLocks {
+		t.Errorf("the store's rows: %q, want %q: they have their own versions", f, scheduler.StoreLocks)
+	}
+}
+
+// A fingerprint fits into its column, however long the addresses are, and is still that of these addresses alone.
+func TestLongFingerprints(t *testing.T) {
+	at := func(last string) string {
+		return fmt.Sprintf(`lock: {driver: redis, redis: {mode: cluster, addrs: ["%s.internal:1", "%[1]s.internal:%s"]}}`, strings.Repeat("x", 150), last)
+	}
+	one, other := fingerprintOf(t, at("2"), "prod"), fingerprintOf(t, at("3"), "prod")
+	if len(one) > 255 || one == other || !strings.Contains(one, "lock protocol") {
+		t.Errorf("%d bytes, equal: %v\n%s\n%s", len(one), one == other, one, other)
 	}
 }
 

@@ -37,6 +37,11 @@ import (
 	"time"
 )
 
+// Protocol is the edition of what the backends of this module keep at their servers. Clients of different editions do not
+// exclude each other, so replicas compare it at the start; it grows with every change that an older client does not
+// understand.
+const Protocol = 2
+
 // Token is a fencing token: larger for every later grant of the same key on one backend; 0 = none.
 type Token int64
 
