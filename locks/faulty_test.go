@@ -123,8 +123,12 @@ type faultySession struct {
 
 func (s *faultySession) Ended() <-chan struct{} { return s.lost }
 
-func (s *faultySession) Renew(ctx context.Context) error {
-	return s.f.through(ctx, "renew", func() error { return s.Session.Renew(ctx) })
+func (s *faultySession) Renew(ctx context.Context, sample []driver.Held) (evicted bool, err error) {
+	err = s.f.through(ctx, "renew", func() (err error) {
+		evicted, err = s.Session.Renew(ctx, sample)
+		return err
+	})
+	return evicted, err
 }
 
 func (s *faultySession) TryAcquire(ctx context.Context, id string, wants []driver.Want) ([]driver.Result, error) {

@@ -9,12 +9,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-const page = 200
+const page = 200 // keys
 
-// Inspect lists the holders of the keys that start with prefix, of all processes, in key order. The prefix is that of
-// whole keys: "user/" or "sys/" are part of it. It
-// reads page by page: a key whose holder changes meanwhile may be missing or stale. The error, if any,
-// comes last.
+// Inspect lists who holds the keys that start with prefix, of all processes, and who waits for them where the backend has
+// a queue (Info.Place), in key order. The prefix is that of whole keys: "user/" or "sys/" are part of it. It reads page by
+// page: a key whose holder changes meanwhile may be missing or stale. The error, if any, comes last.
 func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for after := ""; ; {
@@ -27,13 +26,16 @@ func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, err
 				yield(Info{}, fmt.Errorf("locks: inspect: %w", err))
 				return
 			}
+			keys := 0
 			for _, info := range infos {
 				if !yield(info, nil) {
 					return
 				}
-				after = info.Key
+				if info.Key != after {
+					keys, after = keys+1, info.Key
+				}
 			}
-			if len(infos) < page {
+			if keys < page {
 				return
 			}
 		}

@@ -25,7 +25,7 @@ func backoff(fails int) time.Duration {
 //  1. close sessions that ended, and release keys that may be held without a lease (cleanUp, sweep), and look for
 //     grants that were not notified;
 //  2. wait until the next renewal or opening is due, or wake;
-//  3. open a session if there is none, else renew it and verify its keys.
+//  3. open a session if there is none, else renew it and find out what was evicted.
 func (l *Locker) keep(ctx context.Context) {
 	for {
 		l.mu.Lock()
@@ -88,10 +88,14 @@ func (l *Locker) cleanUp(ctx context.Context) {
 	}
 }
 
-// renew renews the session, and then checks which of its keys were evicted.
+// sampled is how many of the held keys a renewal has verified, other ones each time: that finds a key that was deleted at
+// the service by hand.
+const sampled = 16
+
+// renew renews the session, in one call. If that finds that keys may have been evicted, it checks which.
 func (l *Locker) renew(ctx context.Context, s *session) {
 	l.mu.Lock()
-	left := l.left(s)
+	left, sample := l.left(s), l.held(sampled)
 	l.mu.Unlock()
 	if left <= 0 {
 		return
@@ -101,7 +105,7 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	calling, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	asked := boottime.Now()
-	err := s.drv.Renew(calling)
+	evicted, err := s.drv.Renew(calling, sample)
 	if errors.Is(err, driver.ErrSessionEnded) {
 		err = lost(err)
 	}
@@ -119,7 +123,9 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 		if !errors.Is(l.health.err, ErrRecovering) { // only a grant ends that
 			l.note(nil)
 		}
-		held = l.held()
+		if s.evicted = s.evicted || evicted; s.evicted {
+			held = l.held(len(l.holds))
+		}
 	}
 	l.mu.Unlock()
 	if len(held) > 0 {
@@ -127,10 +133,13 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	}
 }
 
-// held lists the held keys. With mu held.
-func (l *Locker) held() []driver.Held {
-	held := make([]driver.Held, 0, len(l.holds))
+// held lists holds of so many keys, at random. With mu held.
+func (l *Locker) held(keys int) []driver.Held {
+	var held []driver.Held
 	for _, h := range l.holds {
+		if keys--; keys < 0 {
+			break
+		}
 		for ; h != nil; h = h.next {
 			held = append(held, driver.Held{Key: h.key, Token: h.token})
 		}
@@ -150,6 +159,7 @@ func (l *Locker) verify(ctx context.Context, s *session, held []driver.Held, lim
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s.evicted = false
 	for i, ok := range still {
 		if h := l.find(held[i].Key, held[i].Token); !ok && h != nil {
 			l.force(h)

@@ -25,6 +25,7 @@ type session struct {
 	unresolvedCalls []*unresolved
 	unfreed         []driver.Held  // released here, not confirmed by the service
 	abandoned       []driver.Place // given up here, not confirmed by the service
+	evicted         bool           // a key may have been, and no Check has told which
 	sweeping        bool
 	queued          bool // look is due
 	looking         bool

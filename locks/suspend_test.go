@@ -153,8 +153,10 @@ type watchedSession struct {
 	d watched
 }
 
-func (s watchedSession) Renew(ctx context.Context) error {
-	return errors.Join(s.d.renews(s), s.Session.Renew(ctx))
+func (s watchedSession) Renew(ctx context.Context, sample []driver.Held) (bool, error) {
+	watched := s.d.renews(s)
+	evicted, err := s.Session.Renew(ctx, sample)
+	return evicted, errors.Join(watched, err)
 }
 
 // A suspend while a renewal is under way: its answer comes late, whatever it says.
@@ -196,9 +198,9 @@ type nappingSession struct {
 	d napping
 }
 
-func (s nappingSession) Renew(ctx context.Context) error {
+func (s nappingSession) Renew(ctx context.Context, sample []driver.Held) (bool, error) {
 	s.d.nap()
-	return s.Session.Renew(ctx)
+	return s.Session.Renew(ctx, sample)
 }
 
 func TestTrusted(t *testing.T) {

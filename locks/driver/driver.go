@@ -14,7 +14,7 @@
 //  4. Busy, unknown and lost are three outcomes. Busy is a Result. If the server may have acted,
 //     return an error that wraps none of the sentinels below. Never guess.
 //  5. Obey ctx in every call.
-//  6. Wait in turn where the service can (Caps.FIFO, [Queue]). A place in a queue ends with its session, and nothing waits
+//  6. Wait in turn where the service can ([Queue], Caps.FIFO). A place in a queue ends with its session, and nothing waits
 //     for a dead session longer than for its expiry.
 //  7. Pass lockstest.Run, with two clients and loss.
 //
@@ -90,7 +90,11 @@ type Session interface {
 	TTL() time.Duration
 	// Renew moves the session's expiry to now + TTL with ONE call, however many keys are held. It
 	// returns ErrSessionEnded once the session has ended; any other error leaves it open.
-	Renew(ctx context.Context) error
+	//
+	// evicted reports that keys of the session may be gone: the caller then asks Check. It must be true if one was evicted
+	// since the last renewal that was answered, or if one of sample (a few keys that the caller holds, others each time) is
+	// not held, since it was deleted at the server by hand.
+	Renew(ctx context.Context, sample []Held) (evicted bool, err error)
 	// TryAcquire tries each key once and does not wait for a holder. results[i] belongs to wants[i].
 	// Wants are sorted by key and distinct. One batch costs one round trip's latency.
 	//
@@ -102,17 +106,20 @@ type Session interface {
 	// ErrRecovering or ErrSessionEnded: then nothing was granted. An error of a single key is in
 	// its Result.
 	TryAcquire(ctx context.Context, acquisition string, wants []Want) (results []Result, err error)
-	// Queue is how this session waits in turn; nil if Caps.FIFO is false.
+	// Queue is how this session waits at the service; nil if it cannot: then package locks asks again and again. Only with
+	// Caps.FIFO it is a queue in the order of arrival.
 	Queue() Queue
+	// Notifier is how this session sends notices to others; nil if the service cannot.
+	Notifier() Notifier
 	// Release frees the keys that this session holds under the given tokens, and no
 	// others, without an error. It is idempotent.
 	Release(ctx context.Context, held []Held) error
 	// Check reads which of the given keys are still held by this session under that token, in one
 	// call. It finds keys that were evicted or deleted.
 	Check(ctx context.Context, held []Held) (still []bool, err error)
-	// List returns the holders under prefix in key order, at most limit (≥ 1), after the key
-	// "after" ("" = from the start). It must not block the server (no KEYS, no full scan of other
-	// namespaces).
+	// List returns who has the keys under prefix, in key order, after the key "after" ("" = from the start): of each key the
+	// holders in the order of their tokens, and then the waiters in the order of their places. It returns limit (≥ 1) keys,
+	// and fewer only if there are no more. It must not block the server (no KEYS, no full scan of other namespaces).
 	List(ctx context.Context, prefix, after string, limit int) ([]Info, error)
 	// Evict frees key if any session holds it under token; false if none does.
 	Evict(ctx context.Context, key string, token Token) (bool, error)
@@ -122,6 +129,17 @@ type Session interface {
 	// Close frees everything that the session holds, in one call, and ends it. A session that
 	// cannot reach its server expires; Close then returns the error.
 	Close(ctx context.Context) error
+}
+
+// Notifier sends notices between the sessions of a namespace. A notice may be lost, so what waits for one also looks now
+// and then; several about one topic may arrive as one. It must be safe for concurrent use.
+type Notifier interface {
+	// Notify tells all sessions of the namespace, this one too, that something has happened about a topic: 1 … 100 bytes of
+	// printable ASCII without blanks. It does not wait for them.
+	Notify(ctx context.Context, topic string) error
+	// Notified listens, until the session ends, and returns where the topics of notices arrive: the same channel each time.
+	// They may be lost while nobody reads.
+	Notified(ctx context.Context) (<-chan string, error)
 }
 
 // Queue is the side of a session that waits in turn. It must be safe for concurrent use.
@@ -180,16 +198,18 @@ type Held struct {
 	Token Token
 }
 
-// Info describes a holder.
+// Info describes a holder, or one that waits.
 type Info struct {
-	Key     string
-	Token   Token
-	Session string
-	Owner   string
-	Meta    string
-	Shared  bool
-	Limit   int       // 0 and 1: one holder
-	Since   time.Time // server time; zero if the backend does not know
+	Key       string
+	Token     Token // 0 while it waits
+	Place     int   // 0: it holds the key; 1: it is the next one to be granted
+	Session   string
+	Owner     string
+	Meta      string
+	Shared    bool
+	Limit     int           // 0 and 1: one holder
+	Since     time.Time     // since when it holds the key, or waits; server time; zero if the backend does not know
+	Remaining time.Duration // until its session expires if it is not renewed; zero if the backend does not know
 }
 
 // Caps says what a backend can and cannot do; "scheduler doctor" prints it.

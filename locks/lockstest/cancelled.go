@@ -50,7 +50,7 @@ func every(t *testing.T, ctx context.Context, d driver.Driver, c driver.Session,
 			}
 			return err
 		},
-		"Renew": func() error { return c.Renew(ctx) },
+		"Renew": func() error { return Renew(ctx, c) },
 		"TryAcquire": func() error {
 			_, err := c.TryAcquire(ctx, "cancelled", Wants("user/cancelled"))
 			return err

@@ -113,7 +113,7 @@ func keep(t *testing.T, c driver.Session) (stop func()) {
 	renewing.Go(func() {
 		for ctx.Err() == nil {
 			calling, done := context.WithTimeout(ctx, c.TTL())
-			_ = c.Renew(calling) // the case says what it expects
+			_ = Renew(calling, c) // the case says what it expects
 			done()
 			select {
 			case <-ctx.Done():

@@ -83,7 +83,7 @@ func (c *contender) keep(t *clientSession) (stop func()) {
 			}
 			asked := c.h.now()
 			calling, done := context.WithTimeout(base, t.TTL())
-			if t.Renew(calling) == nil && c.confirmed(calling, t, asked) {
+			if Renew(calling, t) == nil && c.confirmed(calling, t, asked) {
 				t.renewed(asked)
 			}
 			done()

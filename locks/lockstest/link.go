@@ -81,8 +81,12 @@ type linked struct {
 	v *link
 }
 
-func (c linked) Renew(ctx context.Context) error {
-	return c.pass(func() error { return c.Session.Renew(ctx) })
+func (c linked) Renew(ctx context.Context, sample []driver.Held) (evicted bool, err error) {
+	err = c.pass(func() (err error) {
+		evicted, err = c.Session.Renew(ctx, sample)
+		return err
+	})
+	return evicted, err
 }
 
 func (c linked) pass(call func() error) error {

@@ -61,7 +61,10 @@ var list = []testCase{
 		if since := time.Since(got.Since); !got.Since.IsZero() && since.Abs() > time.Minute {
 			t.Errorf("since %v, which is %v ago", got.Since, since)
 		}
-		got.Since = time.Time{}
+		if got.Remaining < 0 || got.Remaining > a.TTL() {
+			t.Errorf("remaining %v, of a ttl of %v", got.Remaining, a.TTL())
+		}
+		got.Since, got.Remaining = time.Time{}, 0
 		want := driver.Info{
 			Key: "user/a", Token: held.Token, Session: a.ID(), Owner: "owner of " + t.Name(), Meta: "meta of user/a",
 		}

@@ -44,6 +44,12 @@ type testCase struct {
 	run  func(t *testing.T, s *suite)
 }
 
+// has reports whether a session of the service has something.
+func has(t *testing.T, s *suite, is func(c driver.Session) bool) bool {
+	t.Helper()
+	return is(s.warm(t, namespace()))
+}
+
 // Run tests the service that newHarness sets up. Cases run in parallel, each in a namespace of its
 // own, and take less than half a minute together. They wait more than they work: a test binary that
 // also runs on few CPUs may set test.parallel to 8 before it calls m.Run.
@@ -66,6 +72,9 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	}
 	if caps.Shared && caps.Limit {
 		cases = append(cases, kinds)
+	}
+	if has(t, s, func(c driver.Session) bool { return c.Notifier() != nil }) {
+		cases = append(cases, notices)
 	}
 	t.Run("together", func(t *testing.T) {
 		for _, cases := range cases {

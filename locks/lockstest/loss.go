@@ -25,7 +25,7 @@ var loss = []testCase{
 		a := s.open(t, d, ns)
 		s.take(t, a, "user/a")
 		s.expire(t, a)
-		if err := b.Renew(calling(t)); err != nil {
+		if err := Renew(calling(t), b); err != nil {
 			t.Errorf("renew of the other session: %v", err)
 		}
 		if !still(t, b, held) {
@@ -51,7 +51,7 @@ func lost(t *testing.T, s *suite, end func(driver.Session)) {
 	// A driver whose connection ended with the session learns of the end when it has connected again. What waits to be sent then is
 	// ErrUnreachable: go-zookeeper gives such requests back each time that it begins with its one address.
 	eventually(t, callTimeout, "renew says that the session has ended", func() bool {
-		err := a.Renew(calling(t))
+		err := Renew(calling(t), a)
 		if !errors.Is(err, driver.ErrSessionEnded) && !errors.Is(err, driver.ErrUnreachable) {
 			t.Errorf("renew: %v, want ErrSessionEnded", err)
 		}

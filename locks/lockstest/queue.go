@@ -104,7 +104,7 @@ var queue = []testCase{
 		free(t, a, held)
 		held = granted(t, b, first)
 		stillQueued(t, c, second)
-		if infos, err := c.List(calling(t), "", "", 10); err != nil || len(infos) != 1 || infos[0].Meta != "anew" {
+		if infos, err := c.List(calling(t), "", "", 10); err != nil || len(infos) != 2 || infos[0].Meta != "anew" {
 			t.Errorf("%+v, %v: want the meta of the last request", infos, err)
 		}
 		free(t, b, held)
@@ -260,6 +260,35 @@ var queue = []testCase{
 		granted(t, b, place)
 		if still(t, a, held) {
 			t.Error("the evicted holder holds it")
+		}
+	}},
+	{"queue/is listed behind the holder", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held, other := s.take(t, a, "user/a"), s.take(t, c, "user/b")
+		queuedFor(t, b, driver.Want{Key: "user/a", Meta: "first"})
+		queued(t, c, "user/a")
+		all, err := c.List(calling(t), "", "", 2)
+		if err != nil || len(all) != 4 {
+			t.Fatalf("%+v, %v: want the holder of user/a, two that wait, and the holder of user/b", all, err)
+		}
+		for i, want := range []driver.Info{
+			{Key: "user/a", Token: held.Token, Session: a.ID(), Meta: all[0].Meta},
+			{Key: "user/a", Place: 1, Session: b.ID(), Meta: "first"},
+			{Key: "user/a", Place: 2, Session: c.ID()},
+			{Key: "user/b", Token: other.Token, Session: c.ID(), Meta: all[3].Meta},
+		} {
+			got := all[i]
+			if since := time.Since(got.Since); !got.Since.IsZero() && since.Abs() > time.Minute {
+				t.Errorf("%d: since %v, which is %v ago", i, got.Since, since)
+			}
+			got.Since, got.Remaining, got.Owner = time.Time{}, 0, ""
+			if got != want {
+				t.Errorf("%d: %+v, want %+v", i, got, want)
+			}
+		}
+		if page, err := c.List(calling(t), "user/a", "", 1); err != nil || len(page) != 3 {
+			t.Errorf("a page of one key: %+v, %v, want all that hold it and wait for it", page, err)
 		}
 	}},
 	{"queue/of an ended session", func(t *testing.T, s *suite) {

@@ -66,13 +66,25 @@ var release = []testCase{
 		if still(t, a, held[0]) || !still(t, a, held[1]) {
 			t.Error("want user/a gone and user/b held")
 		}
-		if err := a.Renew(calling(t)); err != nil {
-			t.Errorf("renew: %v, want nil: only one key was taken", err)
+		if evicted, err := a.Renew(calling(t), nil); err != nil || !evicted {
+			t.Errorf("renew: %t, %v, want it to say that a key was evicted, and the session to go on", evicted, err)
 		}
 		next := s.grown(t, b, held[0], "an eviction")
 		free(t, a, held[0])
 		if !still(t, b, next) {
 			t.Error("the victim freed the next holder's key")
+		}
+	}},
+	{"release/what was released is not evicted", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held, gone := s.take(t, a, "user/a"), s.take(t, a, "user/b")
+		free(t, a, gone)
+		if freed, err := b.Evict(calling(t), gone.Key, gone.Token); err != nil || freed {
+			t.Errorf("evict what is free: %t, %v", freed, err)
+		}
+		if evicted, err := a.Renew(calling(t), []driver.Held{held, gone}); err != nil || !evicted {
+			t.Errorf("renew with a sample that is not held: %t, %v, want it to say so", evicted, err)
 		}
 	}},
 }

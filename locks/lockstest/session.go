@@ -32,7 +32,7 @@ var session = []testCase{
 		a := s.open(t, d, ns)
 		held := s.take(t, a, "user/a")
 		sent := time.Now()
-		if err := a.Renew(calling(t)); err != nil {
+		if err := Renew(calling(t), a); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, a.TTL()+late, "a silent session's key is free", func() bool {
@@ -50,7 +50,7 @@ var session = []testCase{
 			t.Fatal(err)
 		}
 		s.takeAll(t, b, keys...)
-		if err := a.Renew(calling(t)); !errors.Is(err, driver.ErrSessionEnded) {
+		if err := Renew(calling(t), a); !errors.Is(err, driver.ErrSessionEnded) {
 			t.Errorf("renew of a closed session: %v, want ErrSessionEnded", err)
 		}
 		if results, err := a.TryAcquire(calling(t), "id", Wants("user/x")); err == nil {

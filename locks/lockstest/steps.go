@@ -1,6 +1,7 @@
 package lockstest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -47,4 +48,10 @@ func Wants(keys ...string) []driver.Want {
 		w[i] = driver.Want{Key: key, Meta: "meta of " + key}
 	}
 	return w
+}
+
+// Renew renews a session.
+func Renew(ctx context.Context, c driver.Session) error {
+	_, err := c.Renew(ctx, nil)
+	return err
 }

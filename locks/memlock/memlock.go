@@ -60,7 +60,7 @@ func (s *Service) Open(ctx context.Context, o driver.Open) (driver.Session, erro
 	}
 	c := &session{
 		service: s, id: rand.Text(), namespace: o.Namespace, owner: o.Owner, ttl: o.TTL,
-		renewed: s.now, granted: make(chan driver.Grant, unread), abandoned: map[string]time.Time{},
+		renewed: s.now, granted: make(chan driver.Grant, unread), topics: make(chan string, unreadTopics), abandoned: map[string]time.Time{},
 	}
 	s.sessions[c.id] = c
 	return c, nil
@@ -217,18 +217,32 @@ func (s *Service) holds(c *session, held driver.Held) bool {
 	})
 }
 
-// list returns the holders of a namespace, in key order, at most limit.
+// list returns who has and waits for the keys of a namespace, in key order, so many keys as limit.
 func (s *Service) list(namespace, prefix, after string, limit int) []driver.Info {
-	var infos []driver.Info
+	var keys []place
 	for at := range s.keys {
 		if at.namespace == namespace && strings.HasPrefix(at.key, prefix) && at.key > after {
-			for _, h := range s.at(at).holders {
-				infos = append(infos, *h.info())
-			}
+			keys = append(keys, at)
 		}
 	}
-	slices.SortFunc(infos, func(a, b driver.Info) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Token, b.Token))
-	})
-	return infos[:min(limit, len(infos))]
+	slices.SortFunc(keys, func(a, b place) int { return cmp.Compare(a.key, b.key) })
+	var infos []driver.Info
+	for _, at := range keys {
+		k := s.at(at)
+		for _, h := range k.holders {
+			infos = append(infos, *h.info())
+		}
+		for i, h := range k.queue {
+			info := h.info()
+			info.Place = i + 1
+			infos = append(infos, *info)
+		}
+		if len(k.holders) > 0 {
+			limit--
+		}
+		if limit == 0 {
+			break
+		}
+	}
+	return infos
 }

@@ -70,11 +70,12 @@ func (k *key) result(h *holding) driver.Result {
 // most is how many may hold a key that is not shared.
 func most(w driver.Want) int { return max(w.Limit, 1) }
 
-// info describes a holder.
+// info describes a holder, or one that waits.
 func (h *holding) info() *driver.Info {
+	c := h.session
 	return &driver.Info{
-		Key: h.want.Key, Token: h.token, Session: h.session.id, Owner: h.session.owner, Meta: h.want.Meta,
-		Shared: h.want.Shared, Limit: h.want.Limit, Since: h.since,
+		Key: h.want.Key, Token: h.token, Session: c.id, Owner: c.owner, Meta: h.want.Meta,
+		Shared: h.want.Shared, Limit: h.want.Limit, Since: h.since, Remaining: c.ttl - c.service.now.Sub(c.renewed),
 	}
 }
 

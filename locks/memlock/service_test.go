@@ -29,7 +29,7 @@ func calls(ctx context.Context, service *memlock.Service, c driver.Session, held
 	_, listed := c.List(ctx, "", "", 10)
 	_, evicted := c.Evict(ctx, held.Key, held.Token)
 	return map[string]error{
-		"open": opened, "renew": c.Renew(ctx), "acquire": acquired, "release": c.Release(ctx, []driver.Held{held}),
+		"open": opened, "renew": lockstest.Renew(ctx, c), "acquire": acquired, "release": c.Release(ctx, []driver.Held{held}),
 		"check": checked, "list": listed, "evict": evicted, "close": c.Close(ctx),
 	}
 }
@@ -62,7 +62,7 @@ func TestUnreachable(t *testing.T) {
 		service.Stop()
 		time.Sleep(10 * time.Second)
 		service.Start()
-		if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+		if err := lockstest.Renew(t.Context(), a); !errors.Is(err, driver.ErrSessionEnded) {
 			t.Errorf("renew: %v; it has not been renewed for a ttl", err)
 		}
 	})
@@ -81,7 +81,7 @@ func TestTTL(t *testing.T) {
 		other := open(t, service, time.Hour)
 		time.Sleep(5 * time.Second)
 		for _, c := range sessions {
-			if err := c.Renew(t.Context()); err != nil {
+			if err := lockstest.Renew(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -92,7 +92,7 @@ func TestTTL(t *testing.T) {
 		}
 		time.Sleep(1)
 		lockstest.Holds(t, sessions[0], held[0], false)
-		if err := sessions[1].Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+		if err := lockstest.Renew(t.Context(), sessions[1]); !errors.Is(err, driver.ErrSessionEnded) {
 			t.Errorf("renew: %v, want ErrSessionEnded", err)
 		}
 		lockstest.Grant(t, other, held[2].Key)
@@ -115,7 +115,7 @@ func TestRestartTwice(t *testing.T) {
 		forgotten := open(t, service, 10*time.Second)
 		lockstest.Grant(t, forgotten, "a")
 		service.Restart()
-		if err := forgotten.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+		if err := lockstest.Renew(t.Context(), forgotten); !errors.Is(err, driver.ErrSessionEnded) {
 			t.Errorf("renew: %v, want ErrSessionEnded", err)
 		}
 		open(t, service, time.Second)

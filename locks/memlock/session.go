@@ -15,9 +15,11 @@ type session struct {
 	owner     string
 	ttl       time.Duration
 	granted   chan driver.Grant
+	topics    chan string // of notices
 
 	// Guarded by the service's mu.
 	renewed   time.Time
+	evicted   bool                 // a key was, since the last renewal
 	abandoned map[string]time.Time // acquisitions, and when
 }
 
@@ -39,14 +41,19 @@ func (c *session) call(ctx context.Context, op string, serve func(s *Service) er
 	return nil
 }
 
-func (c *session) Renew(ctx context.Context) error {
-	return c.call(ctx, "renew", func(s *Service) error {
+func (c *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool, err error) {
+	err = c.call(ctx, "renew", func(s *Service) error {
 		if !s.live(c) {
 			return driver.ErrSessionEnded
 		}
 		c.renewed = s.now
+		evicted, c.evicted = c.evicted, false
+		for _, h := range sample {
+			evicted = evicted || !s.holds(c, h)
+		}
 		return nil
 	})
+	return evicted, err
 }
 
 func (c *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) (results []driver.Result, err error) {
@@ -94,7 +101,14 @@ func (c *session) Evict(ctx context.Context, key string, token driver.Token) (fr
 	err = c.call(ctx, "evict", func(s *Service) error {
 		at := place{c.namespace, key}
 		k := s.at(at)
-		if freed = k.drop(func(h *holding) bool { return h.token == token && token > 0 }); freed {
+		freed = k.drop(func(h *holding) bool {
+			evicted := h.token == token && token > 0
+			if evicted {
+				h.session.evicted = true
+			}
+			return evicted
+		})
+		if freed {
 			s.advance(at, k)
 		}
 		return nil

@@ -80,7 +80,7 @@ func TestClusterFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		err := s.Renew(t.Context())
+		err := lockstest.Renew(t.Context(), s)
 		if err == nil {
 			break
 		}

@@ -58,7 +58,7 @@ func TestEmptyRestart(t *testing.T) {
 	if got := recovered(t, "gone", a, b); got.Token <= gone.Token {
 		t.Errorf("a key that was not reasserted: %+v, want granted above %d", got, gone.Token)
 	}
-	if err := dead.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+	if err := lockstest.Renew(t.Context(), dead); !errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("a session that came too late: %v, want ErrSessionEnded", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestLateSessionsAreNotBroughtBack(t *testing.T) {
 	lockstest.Grant(t, a, "k")
 	await.Until(t, "the key is free", func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
 	rdb.FlushAll(t.Context()) // after a has expired and b has its key
-	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+	if err := lockstest.Renew(t.Context(), a); !errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// inbox is the subscription to the grants of a session: one connection. The client makes it anew when it breaks; what was
-// published in between is found by Look.
+// inbox is the subscription to the grants of a session and to the notices of its namespace: one connection. The client makes
+// it anew when it breaks; grants that were published in between are found by Look.
 type inbox struct {
 	subscription *redis.PubSub
 	reading      sync.WaitGroup
@@ -36,7 +36,7 @@ func (s *session) listen(ctx context.Context) error {
 	}
 	subscription := s.rdb.Subscribe(ctx)
 	err := calls.Do(ctx, &s.calls, func() error {
-		if err := subscription.Subscribe(ctx, s.channel()); err != nil {
+		if err := subscription.Subscribe(ctx, s.channel(), s.noticeChannel()); err != nil {
 			return err
 		}
 		_, err := subscription.Receive(ctx)
@@ -61,7 +61,11 @@ func (s *session) listen(ctx context.Context) error {
 	published := subscription.Channel(redis.WithChannelSize(unread))
 	s.inbox.reading.Go(func() {
 		for m := range published {
-			s.hear(m.Payload)
+			if m.Channel == s.noticeChannel() {
+				s.heard(m.Payload)
+			} else {
+				s.hear(m.Payload)
+			}
 		}
 	})
 	return nil

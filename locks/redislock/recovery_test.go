@@ -71,7 +71,7 @@ func TestTheFirstCallBringsBack(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
 	calls := map[string]func(s driver.Session, other driver.Held) error{
-		"renew": func(s driver.Session, _ driver.Held) error { return s.Renew(t.Context()) },
+		"renew": func(s driver.Session, _ driver.Held) error { return lockstest.Renew(t.Context(), s) },
 		"check": func(s driver.Session, other driver.Held) error {
 			_, err := s.Check(t.Context(), []driver.Held{other})
 			return err
@@ -150,7 +150,7 @@ func TestSessionThatReturnsAfterTheGracePeriodIsLost(t *testing.T) {
 	if got := recovered(t, "k", b); got.Token == 0 {
 		t.Fatalf("%+v", got)
 	}
-	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+	if err := lockstest.Renew(t.Context(), a); !errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestALostSessionIsReported(t *testing.T) {
 	b := begin(t, rdb, "over")
 	theirs := lockstest.Grant(t, b, "theirs")
 	for name, call := range map[string]func(s driver.Session, mine driver.Held) error{
-		"renew": func(s driver.Session, _ driver.Held) error { return s.Renew(t.Context()) },
+		"renew": func(s driver.Session, _ driver.Held) error { return lockstest.Renew(t.Context(), s) },
 		"check": func(s driver.Session, mine driver.Held) error {
 			_, err := s.Check(t.Context(), []driver.Held{mine})
 			return err

@@ -74,7 +74,7 @@ func openFor(t *testing.T, rdb redis.UniversalClient, namespace string, ttl time
 func renew(t *testing.T, sessions ...driver.Session) {
 	t.Helper()
 	for _, s := range sessions {
-		if err := s.Renew(t.Context()); err != nil {
+		if err := lockstest.Renew(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestExpiredSession(t *testing.T) {
 	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
 		t.Errorf("release of what was lost: %v", err)
 	}
-	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+	if err := lockstest.Renew(t.Context(), a); !errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 	lockstest.Holds(t, b, theirs, true)
@@ -280,7 +280,7 @@ func TestContextIsObeyed(t *testing.T) {
 	await.Until(t, "the server stands still", func() bool { // the signal takes a moment
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		return s.Renew(ctx) != nil
+		return lockstest.Renew(ctx, s) != nil
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

@@ -39,6 +39,7 @@ type session struct {
 	suspect   atomic.Bool   // the last call had a connection error
 	turn      chan struct{} // held while the session is brought into a new generation
 	granted   chan driver.Grant
+	topics    chan string   // of notices
 	listening chan struct{} // held while the session subscribes
 
 	mu      sync.Mutex
@@ -54,6 +55,7 @@ func newSession(d *Driver, o driver.Open, id string) *session {
 		rdb: d.rdb, lacks: &d.lacks, keys: keysOf(o.Namespace), mark: markOf(o.Namespace), renew: renewOf(o.Namespace),
 		id: id, owner: line(o.Owner), ttl: o.TTL.Truncate(time.Microsecond),
 		turn: make(chan struct{}, 1), listening: make(chan struct{}, 1), book: newBook(), granted: make(chan driver.Grant, unread),
+		topics: make(chan string, unreadTopics),
 	}
 }
 
@@ -105,15 +107,16 @@ func keeps(answer []any) error {
 	return nil
 }
 
-func (s *session) Renew(ctx context.Context) error {
+// Renew leaves it to Check which keys were evicted.
+func (s *session) Renew(ctx context.Context, _ []driver.Held) (bool, error) {
 	asked := boottime.Now()
 	if _, _, err := s.run(ctx, s.renew); err != nil {
-		return s.failed("renew", err)
+		return false, s.failed("renew", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renewed = asked
-	return nil
+	return true, nil
 }
 
 func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
@@ -275,13 +278,22 @@ func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]
 		return nil, s.failed("list", err)
 	}
 	var infos []driver.Info
-	for i := 1; i+1 < len(answer); i += 2 {
-		r, err := parse(answer[i+1].(string))
-		if err != nil {
+	place := 0
+	for i := 1; i+2 < len(answer); i += 3 {
+		r, err := parse(answer[i+2].(string))
+		rest, err2 := strconv.ParseInt(answer[i+1].(string), 10, 64)
+		if err := cmp.Or(err, err2); err != nil {
 			return nil, s.failed("list", err)
 		}
-		key, _, _ := strings.Cut(answer[i].(string), " ")
-		infos = append(infos, r.info(key))
+		key, waits := strings.CutPrefix(answer[i].(string), " ")
+		info := r.info(key)
+		info.Remaining = time.Duration(rest) * time.Microsecond
+		if place++; !waits {
+			place = 0
+		} else { // a place has its number where a holding has its token
+			info.Token, info.Place = 0, place
+		}
+		infos = append(infos, info)
 	}
 	return infos, nil
 }

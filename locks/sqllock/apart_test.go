@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
@@ -157,7 +158,7 @@ func TestAnExpiredSessionHoldsNothing(t *testing.T) {
 			if _, err := db.ExecContext(t.Context(), over, a.ID()); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+			if err := lockstest.Renew(t.Context(), a); !errors.Is(err, driver.ErrSessionEnded) {
 				t.Errorf("%s: it was renewed: %v", what, err)
 			}
 			infos, err := b.List(t.Context(), "of ", "", 10)

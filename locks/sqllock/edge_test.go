@@ -186,7 +186,7 @@ func TestRowModeKeyThatWasGivenUp(t *testing.T) {
 	}
 	ctx, cancel := contextFor(t, 500*time.Millisecond)
 	defer cancel()
-	if err := a.Renew(ctx); err != nil {
+	if err := lockstest.Renew(ctx, a); err != nil {
 		t.Fatal(err)
 	}
 	check := func(when string) {

@@ -56,7 +56,7 @@ func TestASessionRenewedInTimeIsNotExpired(t *testing.T) {
 				if err != nil || !still[0] {
 					t.Errorf("seen as %s: it holds its key: %v, %v", what, still, err)
 				}
-				if err := a.Renew(t.Context()); err != nil {
+				if _, err := a.Renew(t.Context(), nil); err != nil {
 					t.Errorf("seen as %s: %v", what, err)
 				}
 				before = expiry()

@@ -31,17 +31,17 @@ func openLease(ctx context.Context, c *session) (driver.Session, error) {
 func (s *leaseSession) Ended() <-chan struct{} { return nil } // Renew reports it
 
 // Renew is one UPDATE by primary key. If it changed nothing the session is over, or the clock shows
-// the same µs again.
-func (s *leaseSession) Renew(ctx context.Context) error {
+// the same µs again. It leaves it to Check which keys were evicted.
+func (s *leaseSession) Renew(ctx context.Context, _ []driver.Held) (bool, error) {
 	n, err := s.exec(ctx, `UPDATE {sessions} SET expires_at = {now} + ? WHERE id = ? AND dead = 0 AND expires_at > {now}`,
 		s.ttl.Microseconds(), s.id)
 	if err != nil {
-		return s.failed("renew", err)
+		return false, s.failed("renew", err)
 	}
 	if n > 0 {
-		return nil
+		return true, nil
 	}
-	return s.live(ctx, "renew")
+	return true, s.live(ctx, "renew")
 }
 
 func (s *leaseSession) live(ctx context.Context, op string) error {
@@ -125,6 +125,9 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, free []dr
 
 // Queue implements driver.Session: this backend has no queue yet.
 func (s *leaseSession) Queue() driver.Queue { return nil }
+
+// Notifier implements driver.Session: this backend sends no notices.
+func (s *leaseSession) Notifier() driver.Notifier { return nil }
 
 // Release deletes rows that are this session's, under their tokens.
 func (s *leaseSession) Release(ctx context.Context, held []driver.Held) error {

@@ -44,7 +44,7 @@ func TestOneSessionIsEndedAtATime(t *testing.T) {
 			t.Errorf("%d rows are left of the session that is over", n)
 		}
 		set(late, "expires_at", time.Now().Add(30*time.Second).UnixMicro()) // the clock is right again
-		if err := late.Renew(t.Context()); err != nil {
+		if err := lockstest.Renew(t.Context(), late); err != nil {
 			t.Errorf("renew: %v", err)
 		}
 		if still, err := late.Check(t.Context(), held); err != nil || !still[0] {
@@ -90,7 +90,7 @@ func TestASessionHasItsTTLLeft(t *testing.T) {
 		has("with too much,", ahead, time.Minute)
 		has("with a long ttl,", long, 2*time.Hour)
 		set(ahead, 30*time.Second)
-		if err := ahead.Renew(t.Context()); err != nil {
+		if err := lockstest.Renew(t.Context(), ahead); err != nil {
 			t.Fatal(err)
 		}
 		has("after a renewal", ahead, time.Minute)
@@ -118,7 +118,7 @@ func TestClockStepsBack(t *testing.T) {
 		}
 		before := expiry(long)
 		ask := func(key string) bool {
-			if err := b.Renew(t.Context()); err != nil {
+			if err := lockstest.Renew(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
 			return lockstest.Acquire(t, b, "1", key)[0].Token > 0
@@ -137,7 +137,7 @@ func TestClockStepsBack(t *testing.T) {
 		if after := expiry(long); after > before+hour/2 {
 			t.Errorf("the session of the living ends %v after now", time.Duration(after-before)*time.Microsecond)
 		}
-		if err := long.Renew(t.Context()); err != nil {
+		if err := lockstest.Renew(t.Context(), long); err != nil {
 			t.Fatal(err)
 		}
 		if still, err := long.Check(t.Context(), stay); err != nil || !still[0] {

@@ -59,13 +59,13 @@ func openRow(ctx context.Context, c *session) (driver.Session, error) {
 func (s *rowSession) Ended() <-chan struct{} { return s.lost }
 
 // Renew pings every connection, all at once, so that wait_timeout does not end them. The session is lost if its
-// own connection does not answer before ctx ends. A key whose connection was closed is free already.
-func (s *rowSession) Renew(ctx context.Context) error {
+// own connection does not answer before ctx ends. A key whose connection was closed is free already, and Check says so.
+func (s *rowSession) Renew(ctx context.Context, _ []driver.Held) (bool, error) {
 	if s.isOver() {
-		return s.failed("renew", driver.ErrSessionEnded)
+		return false, s.failed("renew", driver.ErrSessionEnded)
 	}
 	if err := ctx.Err(); err != nil {
-		return s.failed("renew", err)
+		return false, s.failed("renew", err)
 	}
 	var all sync.WaitGroup
 	for key, l := range s.snapshot() {
@@ -79,9 +79,9 @@ func (s *rowSession) Renew(ctx context.Context) error {
 	all.Wait()
 	if err != nil {
 		s.end()
-		return s.failed("renew", fmt.Errorf("%w: %w", driver.ErrSessionEnded, err))
+		return false, s.failed("renew", fmt.Errorf("%w: %w", driver.ErrSessionEnded, err))
 	}
-	return nil
+	return true, nil
 }
 
 func (s *rowSession) isOver() bool {
@@ -245,6 +245,9 @@ func (s *rowSession) name(ctx context.Context, acquisition string, w driver.Want
 
 // Queue implements driver.Session: this backend has no queue yet.
 func (s *rowSession) Queue() driver.Queue { return nil }
+
+// Notifier implements driver.Session: this backend sends no notices.
+func (s *rowSession) Notifier() driver.Notifier { return nil }
 
 // Release deletes the rows of these keys and commits, which frees them. If a step fails the connection is closed, which
 // frees the key as well; a row that remains does no harm.

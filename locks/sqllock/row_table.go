@@ -68,7 +68,7 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 		return nil, s.failed("check", driver.ErrSessionEnded)
 	}
 	still, err := s.check(ctx, held, func(ctx context.Context) error {
-		if err := s.Renew(ctx); err != nil {
+		if _, err := s.Renew(ctx, nil); err != nil {
 			return fmt.Errorf("sqllock: check: %w", err)
 		}
 		return nil

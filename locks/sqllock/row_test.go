@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -35,7 +36,7 @@ func TestRowModeKilledConnection(t *testing.T) {
 	if next <= held[0].Token {
 		t.Errorf("token %d after %d", next, held[0].Token)
 	}
-	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+	if err := lockstest.Renew(t.Context(), a); !errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 	select {
@@ -59,7 +60,7 @@ func TestRowModeEvictFreesOneKey(t *testing.T) {
 	if again[0].Token <= held[0].Token {
 		t.Errorf("token %d after %d", again[0].Token, held[0].Token)
 	}
-	if err := a.Renew(t.Context()); err != nil {
+	if err := lockstest.Renew(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	still, err := a.Check(t.Context(), []driver.Held{held[0], again[0], held[1]})
@@ -93,7 +94,7 @@ func TestRowModeWithoutConnections(t *testing.T) {
 			t.Errorf("%v; want the limit, and what to set", err)
 		}
 		cancel()
-		if err := a.Renew(t.Context()); err != nil {
+		if err := lockstest.Renew(t.Context(), a); err != nil {
 			t.Errorf("renew: %v", err)
 		}
 		for _, w := range wants {

@@ -158,7 +158,7 @@ func TestLoginIsRepeated(t *testing.T) {
 	for i := range 3 {
 		way.break_(true)
 		way.set(false, false)
-		await.Until(t, "a renewal gets through", func() bool { return a.Renew(t.Context()) == nil })
+		await.Until(t, "a renewal gets through", func() bool { return lockstest.Renew(t.Context(), a) == nil })
 		lockstest.Grant(t, a, fmt.Sprintf("fresh-%d", i)) // needs a container, which needs the identity
 	}
 	lockstest.Holds(t, a, mine, true)

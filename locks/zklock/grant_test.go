@@ -229,7 +229,7 @@ func TestItsNodeIsThere(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := a.Renew(t.Context()); err != nil {
+	if err := lockstest.Renew(t.Context(), a); err != nil {
 		t.Errorf("renew: %v", err)
 	}
 }
@@ -314,7 +314,7 @@ func TestRequestsOfAGrant(t *testing.T) {
 		}
 	})
 	lockstest.Grant(t, a, "k")
-	if err := a.Renew(t.Context()); err != nil {
+	if err := lockstest.Renew(t.Context(), a); err != nil {
 		t.Error(err)
 	}
 	way.hold(nil)

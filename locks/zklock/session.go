@@ -104,8 +104,8 @@ func (s *session) parents() error {
 	return nil
 }
 
-// Renew is a write, since that is what a quorum must agree on.
-func (s *session) Renew(ctx context.Context) error {
+// Renew is a write, since that is what a quorum must agree on. It leaves it to Check which keys were evicted.
+func (s *session) Renew(ctx context.Context, _ []driver.Held) (bool, error) {
 	asked := time.Now()
 	err := calls.Do(ctx, &s.calls, func() error {
 		_, err := s.conn.Set(s.names.sessions+"/"+s.ID(), []byte(s.owner), -1)
@@ -115,10 +115,10 @@ func (s *session) Renew(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return s.failed("renew", err)
+		return false, s.failed("renew", err)
 	}
 	s.renewed(asked, s.ttl)
-	return nil
+	return true, nil
 }
 
 func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
@@ -147,6 +147,9 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 
 // Queue implements driver.Session: this backend has no queue yet.
 func (s *session) Queue() driver.Queue { return nil }
+
+// Notifier implements driver.Session: this backend sends no notices.
+func (s *session) Notifier() driver.Notifier { return nil }
 
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	err := calls.Do(ctx, &s.calls, func() error {

@@ -51,7 +51,7 @@ func takes(t *testing.T, s driver.Session, key string) driver.Held {
 	t.Helper()
 	var h driver.Held
 	await.Until(t, "the key is free", func() bool {
-		if err := s.Renew(t.Context()); err != nil {
+		if err := lockstest.Renew(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		h = driver.Held{Key: key, Token: lockstest.Acquire(t, s, "takes", key)[0].Token}
@@ -137,7 +137,7 @@ func TestDeletedByHand(t *testing.T) {
 			t.Fatalf("delete %s: %v", path, err)
 		}
 	}
-	if err := a.Renew(t.Context()); err != nil {
+	if err := lockstest.Renew(t.Context(), a); err != nil {
 		t.Errorf("renew: %v", err)
 	}
 	if h := lockstest.Grant(t, a, "k"); h.Token <= theirs.Token {

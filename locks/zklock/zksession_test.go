@@ -31,7 +31,7 @@ func TestExpiryWhileCutOff(t *testing.T) {
 	if still, err := a.Check(ctx, []driver.Held{mine}); err == nil {
 		t.Errorf("check without a connection: %v", still)
 	}
-	if err := a.Renew(ctx); err == nil || errors.Is(err, driver.ErrSessionEnded) {
+	if err := lockstest.Renew(ctx, a); err == nil || errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("renew without a connection: %v", err)
 	}
 	cancel()
@@ -46,7 +46,7 @@ func TestExpiryWhileCutOff(t *testing.T) {
 		t.Fatal("Lost was not closed")
 	}
 	way.set(false, false)
-	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionEnded) {
+	if err := lockstest.Renew(t.Context(), a); !errors.Is(err, driver.ErrSessionEnded) {
 		t.Errorf("renew: %v, want ErrSessionEnded", err)
 	}
 	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
@@ -359,7 +359,7 @@ func TestServerRestart(t *testing.T) {
 		return errors.Is(err, driver.ErrUnreachable)
 	})
 	srv.Start()
-	await.Until(t, "a renewal gets through", func() bool { return a.Renew(t.Context()) == nil })
+	await.Until(t, "a renewal gets through", func() bool { return lockstest.Renew(t.Context(), a) == nil })
 	lockstest.Holds(t, a, mine, true)
 	b := openFor(t, srv.Addr, "restart", 10*time.Second)
 	if r := lockstest.Acquire(t, b, "b", "k"); r[0].Holder == nil || r[0].Holder.Token != mine.Token {
@@ -384,7 +384,7 @@ func TestServerPause(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		start = time.Now()
-		err := a.Renew(ctx)
+		err := lockstest.Renew(ctx, a)
 		if err != nil && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrUnreachable)) {
 			t.Fatalf("renew: %v, want the deadline", err)
 		}
@@ -399,7 +399,7 @@ func TestServerPause(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	srv.Continue()
-	if err := a.Renew(t.Context()); err != nil {
+	if err := lockstest.Renew(t.Context(), a); err != nil {
 		t.Errorf("renew: %v", err)
 	}
 	lockstest.Holds(t, a, mine, true)

@@ -97,9 +97,8 @@ func (l *lockEdge) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (s *lockSession) Renew(ctx context.Context) error {
-	_, err := lockCall(ctx, s.l, func(ctx context.Context) (nothing, error) { return nothing{}, s.Session.Renew(ctx) })
-	return err
+func (s *lockSession) Renew(ctx context.Context, sample []driver.Held) (bool, error) {
+	return lockCall(ctx, s.l, func(ctx context.Context) (bool, error) { return s.Session.Renew(ctx, sample) })
 }
 
 func (s *lockSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {

@@ -70,7 +70,7 @@ func (h *staleHolder) write(ctx context.Context, log *history.Log[history.Stale]
 		return err
 	}
 	if !still[0] { // by a fault, or by the release: a live session can check
-		if err := next.Renew(ctx); err != nil {
+		if _, err := next.Renew(ctx, nil); err != nil {
 			return err
 		}
 	}
