@@ -55,11 +55,11 @@ func TestBranches(t *testing.T) {
 			"store/enqueue.go tx.takeKeys GO turned: cmp.Compare(a.task.Pool, b.task.Pool)",
 		},
 		"locks/redislock": {
-			"locks/redislock/acquire.lua script LUA without and: under == acquisition",
+			"locks/redislock/queue.lua place LUA without and: under == acquisition",
 			"locks/redislock/namespace.lua epoch LUA without field: 'began', text(now)",
 			"locks/redislock/namespace.lua live LUA taken for >=: tonumber(expires) > now",
-			"locks/redislock/release.lua script LUA left out: drop(ARGV[i], session)",
-			"locks/redislock/generation.go session.forget GO always: s.book[h.Key].token == h.Token",
+			"locks/redislock/queue.lua free LUA left out: drop(key, field, value)",
+			"locks/redislock/book.go book.granted GO always: waits",
 		},
 	} {
 		all := names(t, dir)
@@ -88,7 +88,7 @@ func TestSample(t *testing.T) {
 			[]string{"TestSQLite/Sweep/Triggers", "TestSQLite/Claims/FirstStart"}, 4,
 		},
 		{"locks/sqllock", `session\.check SQL .* AND namespace = \?`, []string{"TestNamespacesInOneDatabaseKeepApart/sqlite"}, 1}, // held sends the same
-		{"locks/redislock", `acquire\.lua script LUA never: till > now`, []string{"TestServerThatJustStartedWaits"}, 1},
+		{"locks/redislock", `standing LUA without and: till <= now \(2\)`, []string{"TestServerThatJustStartedWaits"}, 1},
 	} {
 		results, err := Run(t.Context(), Options{
 			Root: root, Package: c.dir, Dir: t.TempDir(), Mutants: regexp.MustCompile(c.mutants), Only: c.tests, Log: t.Output(),
