@@ -271,7 +271,7 @@ func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) At
 		holder := Info{Key: r.Key, Token: last.token, Session: s.drv.ID(), Owner: l.opt.Owner}
 		return Attempt{Holder: &holder, Err: busy(&holder)}
 	}
-	return Attempt{Lease: l.share(h)}
+	return Attempt{Lease: l.share(h, r)}
 }
 
 func busy(holder *Info) error {

@@ -255,7 +255,7 @@ func TestRecovering(t *testing.T) {
 		service.Expire(f.last.ID())
 		_, err = l.TryAcquire(t.Context(), locks.Request{Key: "user/c"})
 		wantErr(t, "acquire", err, locks.ErrRecovering)
-		wantErr(t, "ready", l.Ready(t.Context()), locks.ErrRecovering)
+		wantErr(t, "connect", l.Connect(t.Context()), locks.ErrRecovering)
 	})
 }
 

@@ -84,7 +84,7 @@ func TestCallsDoNotWaitForASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
 		f.on(hangs)
-		wantErr(t, "ready", l.Ready(t.Context()), locks.ErrUnavailable)
+		wantErr(t, "connect", l.Connect(t.Context()), locks.ErrUnavailable)
 		time.Sleep(1500 * time.Millisecond) // the next try has begun a while ago
 		began := time.Now()
 		_, err := l.TryAcquire(t.Context(), key)

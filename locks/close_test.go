@@ -37,7 +37,7 @@ func TestUseAfterClose(t *testing.T) {
 		}
 		_, err := l.TryAcquire(t.Context(), key)
 		wantErr(t, "acquire", err, locks.ErrUnavailable)
-		wantErr(t, "ready", l.Ready(t.Context()), locks.ErrUnavailable)
+		wantErr(t, "connect", l.Connect(t.Context()), locks.ErrUnavailable)
 		m.want(t, map[string]int{}) // nothing was asked for
 	})
 }

@@ -14,7 +14,8 @@ import (
 // If ctx ends the wait, the error matches ctx.Err() and the last obstacle, most often ErrBusy.
 //
 // When the lock is lost, the context of fn ends with a cause that matches ErrLost or ErrForced. If that
-// happened before fn returned, the error of Do matches ErrLost and fn's own error.
+// happened before fn returned, the error of Do matches ErrLost and fn's own error. So with ErrReleased, at the end of
+// MaxHold.
 func Do(ctx context.Context, l *Locker, r Request, fn func(ctx context.Context, token Token) error) (err error) {
 	leases, err := l.Acquire(ctx, r)
 	if err != nil {
@@ -26,7 +27,12 @@ func Do(ctx context.Context, l *Locker, r Request, fn func(ctx context.Context, 
 		// the background: only a lease that was lost earlier concerns the work of fn.
 		releasing, cancel := l.calling(context.WithoutCancel(ctx))
 		defer cancel()
-		if gone := lease.Release(releasing); errors.Is(gone, ErrLost) {
+		over := lease.Check()
+		gone := lease.Release(releasing)
+		switch {
+		case errors.Is(over, ErrReleased):
+			err = errors.Join(err, over)
+		case errors.Is(gone, ErrLost):
 			err = errors.Join(err, gone)
 		}
 	}()

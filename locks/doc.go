@@ -18,6 +18,8 @@
 // different kinds exclude each other, and the first who waits is served first: readers do not overtake a writer. A hold keeps
 // its kind until it is released.
 //
+// [Lead] runs a function whenever this process holds a key, and [Request].MaxHold has a lease given back after a time.
+//
 // # Three outcomes
 //
 // [Locker.TryAcquire] does not wait for a holder. For each key the answer is a [Lease]; or ErrBusy:
@@ -39,6 +41,7 @@
 //	           acquire           Release
 //	(nothing) ────────▶  held  ───────────▶ ErrReleased
 //	                      │ │
+//	                      │ ├─ held for MaxHold ────────────────────────▶ ErrReleased
 //	                      │ └─ evicted by ForceRelease, or deleted ─────▶ ErrForced
 //	                      └─── session expired, or deadline passed ─────▶ ErrLost
 //

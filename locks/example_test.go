@@ -68,6 +68,27 @@ func ExampleLocker_Acquire() {
 	// Output: has user/from and user/to
 }
 
+// Of all processes that run this, one works at a time.
+func ExampleLead() {
+	l, err := locks.New(memlock.New(), locks.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close(context.Background())
+
+	ctx, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer stop()
+	err = locks.Lead(ctx, l, "reports", func(ctx context.Context, token locks.Token) error {
+		fmt.Println("leads:", token > 0)
+		<-ctx.Done() // until the lock is lost, or ctx of Lead ends
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// leads: true
+	// <nil>
+}
+
 // A semaphore: three may work at once, in all processes.
 func ExampleRequest_limit() {
 	ctx := context.Background()

@@ -16,16 +16,18 @@ import (
 // faulty stands before a driver and does to each call what the test says. It counts them.
 type faulty struct {
 	driver.Driver
-	caps *driver.Caps // instead of the driver's own
-	deaf bool         // no grant is notified
-	ends error        // of Close
+	caps   *driver.Caps // instead of the driver's own
+	deaf   bool         // no grant is notified
+	doubts bool         // each renewal says that a key may have been evicted
+	ends   error        // of Close
 
-	mu     sync.Mutex
-	during func(ctx context.Context, call string, do func() error) error
-	calls  map[string]int
-	last   *faultySession
-	closed int           // how often the driver was
-	wants  []driver.Want // of the last acquire
+	mu      sync.Mutex
+	during  func(ctx context.Context, call string, do func() error) error
+	calls   map[string]int
+	last    *faultySession
+	closed  int             // how often the driver was
+	samples [][]driver.Held // of the renewals
+	wants   []driver.Want   // of the last acquire
 }
 
 func newFaulty(d driver.Driver) *faulty {
@@ -128,7 +130,10 @@ func (s *faultySession) Renew(ctx context.Context, sample []driver.Held) (evicte
 		evicted, err = s.Session.Renew(ctx, sample)
 		return err
 	})
-	return evicted, err
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	s.f.samples = append(s.f.samples, sample)
+	return evicted || s.f.doubts, err
 }
 
 func (s *faultySession) TryAcquire(ctx context.Context, id string, wants []driver.Want) ([]driver.Result, error) {

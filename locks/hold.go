@@ -110,7 +110,7 @@ func (l *Locker) joinable(r Request) *hold {
 // join returns a Lease that shares the hold that the request joins, or nil. With mu held.
 func (l *Locker) join(r Request) *Lease {
 	if h := l.joinable(r); h != nil {
-		return l.share(h)
+		return l.share(h, r)
 	}
 	return nil
 }

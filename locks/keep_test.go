@@ -151,6 +151,7 @@ func TestWhenASessionIsRenewed(t *testing.T) {
 func TestACheckThatHangsDelaysNoRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
+		f.doubts = true
 		lease := take(t, l, "user/a")
 		f.on(only("check", hangs))
 		time.Sleep(time.Minute + time.Second)
@@ -167,6 +168,7 @@ func TestACheckThatHangsDelaysNoRenewal(t *testing.T) {
 func TestCheckFindsSessionLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
+		f.doubts = true
 		lease := take(t, l, "user/a")
 		f.on(only("check", func(context.Context, string, func() error) error { return errNet }))
 		time.Sleep(time.Minute)
@@ -182,7 +184,8 @@ func TestCheckFindsSessionLost(t *testing.T) {
 func TestNothingToCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
-		if err := l.Ready(t.Context()); err != nil {
+		f.doubts = true
+		if err := l.Connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if st := l.State(); !st.Up || st.Session == "" {
@@ -200,7 +203,7 @@ func TestFirstOpenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, service := pair(t)
 		service.Stop()
-		wantErr(t, "ready", l.Ready(t.Context()), locks.ErrUnavailable)
+		wantErr(t, "connect", l.Connect(t.Context()), locks.ErrUnavailable)
 		synctest.Wait()
 		if n := f.count("open"); n != 1 {
 			t.Errorf("%d tries to open a session, want 1", n)

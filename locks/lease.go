@@ -7,10 +7,13 @@ import (
 	"time"
 )
 
-// share adds one more Lease. With the Locker's mu held.
-func (l *Locker) share(h *hold) *Lease {
+// share adds one more Lease, for a request that is granted or joins. With the Locker's mu held.
+func (l *Locker) share(h *hold, r Request) *Lease {
 	lease := &Lease{locker: l, hold: h}
 	h.leases = append(h.leases, lease)
+	if r.MaxHold > 0 {
+		l.holdAtMost(lease, r.MaxHold)
+	}
 	return lease
 }
 
@@ -19,7 +22,8 @@ func (l *Locker) share(h *hold) *Lease {
 type Lease struct {
 	locker   *Locker
 	hold     *hold
-	released error // ErrReleased once it was
+	released error // matches ErrReleased once it was
+	maxHold  *maxHold
 	// Made when it is asked for, guarded by the Locker's mu. The only context that is kept: it does not bound calls, it is the
 	// signal that the lease ended.
 	ctx    context.Context //nolint:containedctx // see above
@@ -55,11 +59,15 @@ func (l *Lease) Context() context.Context {
 }
 
 // Deadline is the time until which the lease may be trusted without another renewal. Each renewal extends
-// it; it means nothing once the lease has ended.
+// it, up to the end of MaxHold; it means nothing once the lease has ended.
 func (l *Lease) Deadline() time.Time {
 	l.locker.mu.Lock()
 	defer l.locker.mu.Unlock()
-	return l.hold.session.deadline().Time()
+	deadline := l.hold.session.deadline()
+	if m := l.maxHold; m != nil && m.end.Until() < deadline.Until() {
+		deadline = m.end
+	}
+	return deadline.Time()
 }
 
 // Check returns nil while the lease may be trusted, else an error that matches ErrLost, ErrForced or
@@ -72,6 +80,14 @@ func (l *Lease) Check() error {
 
 // check is Check with mu held.
 func (l *Locker) check(lease *Lease) error {
+	if err := l.ended(lease); err != nil || lease.maxHold == nil {
+		return err
+	}
+	return lease.maxHold.over()
+}
+
+// ended says why the lease has ended, or nil. With mu held.
+func (l *Locker) ended(lease *Lease) error {
 	if lease.released != nil {
 		return lease.released
 	}

@@ -143,6 +143,7 @@ func TestForced(t *testing.T) {
 func TestTakenAgainDuringCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
+		f.doubts = true
 		lease, other := take(t, l, "user/a"), take(t, l, "user/b")
 		var again *locks.Lease
 		f.on(only("check", func(ctx context.Context, _ string, do func() error) error {
@@ -236,7 +237,7 @@ func TestJoinsWhileAway(t *testing.T) {
 func TestJoinsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
-		if err := l.Ready(t.Context()); err != nil {
+		if err := l.Connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {

@@ -140,7 +140,7 @@ func (l *Locker) grant(n *line, lease *Lease) {
 	first.lease = lease
 	n.waiters = slices.DeleteFunc(n.waiters, func(w *waiter) bool {
 		if w != first && l.joinable(w.request) == h {
-			w.lease = l.share(h)
+			w.lease = l.share(h, w.request)
 		}
 		if w.lease != nil {
 			w.inLine = false

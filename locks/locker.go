@@ -93,10 +93,10 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 // Caps returns what the backend guarantees.
 func (l *Locker) Caps() Caps { return l.drv.Caps() }
 
-// Ready opens the session if there is none. The error names the address of the service and the cause; it
+// Connect opens the session if there is none. The error names the address of the service and the cause; it
 // matches ErrRecovering if the service answers but does not open sessions yet, else
-// ErrUnavailable.
-func (l *Locker) Ready(ctx context.Context) error {
+// ErrUnavailable. A service that is recovering may open sessions, and grant nothing: see [Locker.Ready].
+func (l *Locker) Connect(ctx context.Context) error {
 	calling, cancel := l.calling(ctx)
 	defer cancel()
 	if err := l.start(); err != nil { //nolint:contextcheck // what it starts outlives the call

@@ -78,11 +78,11 @@ func TestStateBetweenSessions(t *testing.T) {
 	})
 }
 
-func TestReady(t *testing.T) {
+func TestConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, service := pair(t)
 		service.Stop()
-		err := l.Ready(t.Context())
+		err := l.Connect(t.Context())
 		wantErr(t, "ready", err, locks.ErrUnavailable)
 		if !strings.Contains(err.Error(), "the service is stopped") {
 			t.Errorf("%q does not name the cause", err)
@@ -90,7 +90,7 @@ func TestReady(t *testing.T) {
 		service.Start()
 		f.on(hangs)
 		began := time.Now()
-		err = l.Ready(t.Context())
+		err = l.Connect(t.Context())
 		wantErr(t, "ready", err, locks.ErrUnavailable)
 		if !strings.Contains(err.Error(), "no answer within 2s") || time.Since(began) > 2*time.Second {
 			t.Errorf("%q after %v", err, time.Since(began))
@@ -98,7 +98,7 @@ func TestReady(t *testing.T) {
 		f.on(nil)
 		time.Sleep(3 * time.Second)
 		for range 3 {
-			if err := l.Ready(t.Context()); err != nil {
+			if err := l.Connect(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -130,7 +130,7 @@ func TestClose(t *testing.T) {
 		}
 		_, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/c"})
 		wantErr(t, "acquire", err, locks.ErrUnavailable)
-		wantErr(t, "ready", l.Ready(t.Context()), locks.ErrUnavailable)
+		wantErr(t, "connect", l.Connect(t.Context()), locks.ErrUnavailable)
 		for _, err := range l.Inspect(t.Context(), "") {
 			wantErr(t, "inspect", err, locks.ErrUnavailable)
 		}
@@ -183,7 +183,7 @@ func TestCloseWhileOpening(t *testing.T) {
 		var waits sync.WaitGroup
 		waits.Go(func() {
 			time.Sleep(250 * time.Millisecond)
-			wantErr(t, "waiting for the session", l.Ready(t.Context()), locks.ErrUnavailable)
+			wantErr(t, "waiting for the session", l.Connect(t.Context()), locks.ErrUnavailable)
 		})
 		_, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"})
 		wantErr(t, "acquire", err, locks.ErrUnavailable)
@@ -286,7 +286,7 @@ func TestForceReleaseErrors(t *testing.T) {
 		if ok, err := l.ForceRelease(t.Context(), "user/a b", lease.Token()); ok || err == nil {
 			t.Errorf("of a key that cannot be: %v, %v", ok, err)
 		}
-		if err := l.Ready(t.Context()); err != nil {
+		if err := l.Connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		service.Expire(l.State().Session) // nothing was done in its name: it is asked again

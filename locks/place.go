@@ -136,7 +136,7 @@ func (l *Locker) won(key string, n *line, token Token) {
 	if p.doubted {
 		h.doubted = p.id
 	}
-	l.grant(n, l.share(h))
+	l.grant(n, l.share(h, n.first().request))
 }
 
 // notified takes in a grant of a place. A place that is gone was granted before, or given up.

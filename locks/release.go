@@ -13,7 +13,12 @@ import (
 // Release releases leases of this Locker, all in one call. It returns what [Lease.Release] does;
 // errors of several leases are joined. Nil leases, as of a busy [Attempt], are left out.
 func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
-	s, held, awaited, errs := l.drop(leases)
+	return l.giveBack(ctx, ErrReleased, leases...)
+}
+
+// giveBack releases leases, which end with a cause.
+func (l *Locker) giveBack(ctx context.Context, cause error, leases ...*Lease) error {
+	s, held, awaited, errs := l.drop(leases, cause)
 	if len(held) > 0 {
 		if err := l.free(ctx, s, held, awaited); err != nil {
 			errs = append(errs, fmt.Errorf("locks: release: %w", err))
@@ -24,7 +29,7 @@ func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
 
 // drop ends leases. It returns the holds that no lease shares any more, with calls in flight counted, and one of them
 // that a line waits for: the call that frees it asks for the place of that line. The other lines ask themselves.
-func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, awaited *hold, errs []error) {
+func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.Held, awaited *hold, errs []error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lease := range leases {
@@ -35,14 +40,14 @@ func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, awaited 
 			errs = append(errs, fmt.Errorf("locks: release %s: a lease of another Locker", lease.Key()))
 			continue
 		}
-		switch err := l.check(lease); {
+		switch err := l.ended(lease); {
 		case errors.Is(err, ErrReleased): // before, or by Close
 		case err != nil:
 			errs = append(errs, fmt.Errorf("locks: release %s: %w", lease.Key(), gone(err)))
 		default:
 			h := lease.hold
-			lease.released = ErrReleased
-			lease.end(ErrReleased)
+			lease.released = cause
+			lease.end(cause)
 			h.leases = slices.DeleteFunc(h.leases, func(other *Lease) bool { return other == lease })
 			if len(h.leases) == 0 {
 				held = append(held, driver.Held{Key: h.key, Token: h.token})

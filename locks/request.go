@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -48,6 +49,10 @@ type Request struct {
 	Owner string
 	// Meta is shown in Info: at most 512 bytes.
 	Meta string
+	// MaxHold, if not 0, is how long the Lease may be held: then this process gives it back, and the lease ends with a cause
+	// that matches ErrReleased. The time runs from the grant, or from joining a hold, and also while the machine sleeps. A
+	// process that is stopped by then gives it back when it continues, or its session expires.
+	MaxHold time.Duration
 }
 
 // Attempt is the outcome of one Request, one of these:
@@ -89,6 +94,8 @@ func (r Request) check() error {
 	switch {
 	case len(r.Meta) > maxMeta:
 		return fmt.Errorf("key %s: meta has %d bytes, at most %d are allowed", r.Key, len(r.Meta), maxMeta)
+	case r.MaxHold < 0:
+		return fmt.Errorf("key %s: max hold %v: must be positive, or 0 for no limit", r.Key, r.MaxHold)
 	case r.Mode > Shared:
 		return fmt.Errorf("key %s: mode %d: must be Exclusive or Shared", r.Key, r.Mode)
 	case r.Limit < 0:

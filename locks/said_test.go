@@ -187,11 +187,11 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 		},
 		"locks: lock service unavailable: connection reset by peer": func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
 			f.on(fails("open", errNet))
-			return l.Ready(t.Context())
+			return l.Connect(t.Context())
 		},
 		"locks: lock service unavailable: the service agreed to a ttl of 10s, which is too short to be trusted": func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
 			f.caps = &driver.Caps{TrustMargin: 10 * time.Second}
-			return l.Ready(t.Context())
+			return l.Connect(t.Context())
 		},
 		"lock lost: acquire: " + driver.ErrSessionEnded.Error(): func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
 			lease := take(t, l, "user/a")

@@ -115,7 +115,7 @@ func TestRenewalAtTheDeadline(t *testing.T) {
 		}
 		defer l.Close(t.Context())
 		const due = 10 * time.Second / 3
-		if err := l.Ready(t.Context()); err != nil {
+		if err := l.Connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		first := l.State().Session

@@ -218,7 +218,7 @@ func TestGrantAfterDeadline(t *testing.T) {
 		f := newFaulty(service)
 		l := start(t, f, locks.Options{TTL: time.Second, CallTimeout: 5 * time.Second})
 		other := start(t, service, locks.Options{})
-		if err := l.Ready(t.Context()); err != nil {
+		if err := l.Connect(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		f.on(func(ctx context.Context, call string, do func() error) error {
@@ -264,10 +264,11 @@ func TestGrantAfterLoss(t *testing.T) {
 	})
 }
 
-// One renewal and one check, however many keys.
+// One renewal, however many keys, and nothing else: each verifies a few of them, in time all. After an eviction one check
+// tells which, and once more if it had no answer.
 func TestOneRenewalForAllKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, l, _, _ := pair(t)
+		f, l, other, _ := pair(t)
 		reqs := make([]locks.Request, 1000)
 		for i := range reqs {
 			reqs[i].Key = fmt.Sprintf("user/%d", i)
@@ -282,13 +283,42 @@ func TestOneRenewalForAllKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, call := range []string{"renew", "check"} {
-			if n := f.count(call); n < 17 || n > 19 {
-				t.Errorf("%d calls of %s in a minute, want about 18", n, call)
+		if n := f.count("renew"); n < 17 || n > 19 {
+			t.Errorf("%d renewals in a minute, want about 18", n)
+		}
+		if n := f.count("acquire"); n != 1 || f.count("check") != 0 {
+			t.Errorf("%d acquires and %d checks, want one and none", n, f.count("check"))
+		}
+		sampled := map[string]bool{}
+		for _, sample := range f.samples {
+			for _, h := range sample {
+				sampled[h.Key] = true
+			}
+			if len(sample) > 16 {
+				t.Fatalf("a sample has %d keys", len(sample))
 			}
 		}
-		if n := f.count("acquire"); n != 1 {
-			t.Errorf("%d acquires, want 1", n)
+		if len(sampled) < 100 {
+			t.Errorf("%d renewals have verified %d keys alone", f.count("renew"), len(sampled))
+		}
+		f.on(only("check", func(context.Context, string, func() error) error { return errNet }))
+		evicted := attempts[500].Lease
+		if ok, err := other.ForceRelease(t.Context(), evicted.Key(), evicted.Token()); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := evicted.Check(); err != nil {
+			t.Errorf("%v before a check was answered", err)
+		}
+		f.on(nil)
+		before := f.count("check")
+		endsAfter(t, evicted, locks.ErrForced, 10*time.Second/3, 50*time.Millisecond)
+		time.Sleep(time.Minute)
+		if n := f.count("check"); n != before+1 {
+			t.Errorf("%d checks after one was answered, want 1", n-before)
+		}
+		if err := attempts[501].Lease.Check(); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -299,7 +329,7 @@ func TestTTLTooShortToTrust(t *testing.T) {
 		f := newFaulty(memlock.New())
 		f.caps = &driver.Caps{TrustMargin: 950 * time.Millisecond}
 		l := start(t, f, locks.Options{TTL: time.Second})
-		err := l.Ready(t.Context())
+		err := l.Connect(t.Context())
 		wantErr(t, "ready", err, locks.ErrUnavailable)
 		time.Sleep(time.Minute)
 		if n := f.count("open"); n > 70 {

@@ -398,7 +398,7 @@ func TestAcquirePassesItsPlaceOn(t *testing.T) {
 		release(t, first)
 		synctest.Wait()
 		for info, err := range other.Inspect(t.Context(), "user/a") {
-			if err != nil || info.Meta != "the second" {
+			if err != nil || info.Place == 0 && info.Meta != "the second" {
 				t.Errorf("%+v, %v: want the one that holds it now", info, err)
 			}
 		}

@@ -165,7 +165,7 @@ func (p *parts) ready(ctx context.Context, l config.Lock) error {
 		case <-calling.Done():
 		}
 	})
-	err := p.locker.Ready(calling)
+	err := p.locker.Connect(calling)
 	cancel()
 	probing.Wait()
 	if err != nil && wrong != nil {

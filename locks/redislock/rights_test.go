@@ -106,7 +106,7 @@ func TestAMissingRightIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "the user may not do what locks need") {
+		if err := l.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), "the user may not do what locks need") {
 			t.Errorf("%s: %v", missing, err)
 		}
 		_ = l.Close(t.Context())
