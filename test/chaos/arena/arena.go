@@ -62,20 +62,20 @@ type Arena struct {
 	SQLite    string        // file
 	Disk      *servers.Disk // of the SQLite file
 
-	binary        string // programs
-	stale, holder string
-	command       string // of the jobs
-	raced         bool   // the replicas have the race detector
-	effects       string // file
-	tmp           string // of the replicas
-	whenDown      string
-	retention     time.Duration
-	ledger        *ledger
-	stores, locks []*hub
-	processes     *history.Log[history.Process]
-	http          *http.Client
-	closing       chan struct{}
-	acknowledged  atomic.Int64 // tasks
+	binary                string // programs
+	stale, holder, waiter string
+	command               string // of the jobs
+	raced                 bool   // the replicas have the race detector
+	effects               string // file
+	tmp                   string // of the replicas
+	whenDown              string
+	retention             time.Duration
+	ledger                *ledger
+	stores, locks         []*hub
+	processes             *history.Log[history.Process]
+	http                  *http.Client
+	closing               chan struct{}
+	acknowledged          atomic.Int64 // tasks
 
 	mu     sync.Mutex
 	faults []error // of the arena itself
@@ -107,7 +107,8 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	if o.Beside == nil {
 		o.Beside = func(t testing.TB, source string) string { return program.Build(t, source) }
 	}
-	a.binary, a.stale, a.holder, a.command = o.Binary(t), o.Beside(t, StaleSource), o.Beside(t, HolderSource), program.Build(t, commandSource)
+	a.binary, a.command = o.Binary(t), program.Build(t, commandSource)
+	a.stale, a.holder, a.waiter = o.Beside(t, StaleSource), o.Beside(t, HolderSource), o.Beside(t, WaiterSource)
 	a.raced = raced(t, a.binary)
 	for _, folder := range []string{filepath.Join(dir, history.LogsDir), a.tmp} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {

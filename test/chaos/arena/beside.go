@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/dial"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -35,8 +36,8 @@ func (a *Arena) StaleOwners(ctx context.Context) error {
 	return a.beside(ctx, "stale", a.stale, args, func(int) {})
 }
 
-// Hold runs programs that take locks beside each replica, over its edges, until ctx ends; none if the lock is
-// in the store.
+// Hold runs programs that acquire locks beside each replica, over its edges, until ctx ends; none if the lock is in the
+// store. Holders try; waiters wait, and one of them is killed now and then.
 func (a *Arena) Hold(ctx context.Context) error {
 	if len(a.locks) == 0 {
 		return nil
@@ -49,20 +50,43 @@ func (a *Arena) Hold(ctx context.Context) error {
 	if a.LockStore != nil {
 		s = dial.Service{Kind: "mysql", Addr: fmt.Sprintf("%s@tcp(%s)/%s", Account, addrs[0], Database), Mode: a.Cell.Lock}
 	}
-	failed := make([]error, len(a.Replicas))
+	failed := make([]error, 2*len(a.Replicas))
 	var running sync.WaitGroup
 	for i, r := range a.Replicas {
+		args := append([]string{"-dir", a.Dir, "-id", r.ID, "-ttl", LockTTL.String()}, s.Args()...)
 		running.Go(func() {
-			args := append([]string{"-dir", a.Dir, "-id", r.ID, "-number", strconv.Itoa(i), "-ttl", LockTTL.String()}, s.Args()...)
-			failed[i] = a.beside(ctx, "holder-"+r.ID, a.holder, args, r.setHolder)
+			failed[2*i] = a.beside(ctx, "holder-"+r.ID, a.holder, append(args, "-number", strconv.Itoa(i)), func(pid int) { r.runsBeside("holder", pid) })
 		})
+		running.Go(func() { failed[2*i+1] = a.waiters(ctx, r, args, time.Duration(i)*killWaiter/3) })
 	}
 	running.Wait()
 	return errors.Join(failed...)
 }
 
+// killWaiter is after how long a program that waits is killed: each third of that one dies.
+const killWaiter = 18 * time.Second
+
+// waiters runs one program that waits after the other.
+//
+//  1. start it, and wait until ctx ends or its time is over
+//  2. kill it, as it holds or waits, and begin again
+func (a *Arena) waiters(ctx context.Context, r *Replica, args []string, first time.Duration) error {
+	for n, life := 0, killWaiter-first; ctx.Err() == nil; n, life = n+1, killWaiter {
+		living, kill := context.WithTimeoutCause(ctx, life, errKilled)
+		err := a.beside(living, fmt.Sprintf("waiter-%s-%d", r.ID, n), a.waiter, append(args, "-number", strconv.Itoa(n)), func(pid int) { r.runsBeside("waiter", pid) })
+		kill()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errKilled is why the context of a program that is to be killed ends.
+var errKilled = errors.New("it is to be killed")
+
 // beside runs a program until ctx ends, registers its process, and waits for its end. An end before that is an
-// error.
+// error. A context that ends with errKilled kills it.
 func (a *Arena) beside(ctx context.Context, name, program string, args []string, started func(pid int)) error {
 	log, err := os.Create(filepath.Join(a.Dir, history.LogsDir, name+".log"))
 	if err != nil {
@@ -81,6 +105,11 @@ func (a *Arena) beside(ctx context.Context, name, program string, args []string,
 	case err := <-gone:
 		return fmt.Errorf("%s: it ended by itself, %s says why: %w", name, log.Name(), err)
 	case <-ctx.Done():
+	}
+	if errors.Is(context.Cause(ctx), errKilled) {
+		err := cmd.Process.Kill()
+		<-gone
+		return err
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

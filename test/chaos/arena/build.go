@@ -18,6 +18,7 @@ const (
 	SchedulerSource = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
 	StaleSource     = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/stale"
 	HolderSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/holder"
+	WaiterSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/waiter"
 	commandSource   = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/ledger"
 )
 

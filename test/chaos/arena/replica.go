@@ -38,7 +38,7 @@ type Replica struct {
 	now     *process // the last one, running or not; nil before the first
 	wanted  bool     // it shall run
 	twins   []*process
-	holder  int // process beside it that uses its edges; 0: none
+	beside  map[string]int // processes beside it that use its edges, by name
 	number  int
 	joining sync.WaitGroup
 }
@@ -227,10 +227,14 @@ func (p *process) ended() bool {
 	}
 }
 
-func (r *Replica) setHolder(pid int) {
+// runsBeside notes a process that uses the replica's edges.
+func (r *Replica) runsBeside(name string, pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.holder = pid
+	if r.beside == nil {
+		r.beside = map[string]int{}
+	}
+	r.beside[name] = pid
 }
 
 // Alive reports whether the replica's process runs; a frozen one does.

@@ -114,8 +114,8 @@ func (a *Arena) owners() map[int]string {
 				all[p.record.PID] = r.ID
 			}
 		}
-		if r.holder != 0 {
-			all[r.holder] = r.ID
+		for _, pid := range r.beside {
+			all[pid] = r.ID
 		}
 		r.mu.Unlock()
 	}

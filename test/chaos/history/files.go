@@ -23,6 +23,7 @@ const (
 	ProbesFile    = "probes.jsonl"
 	StaleFile     = "stale.jsonl"
 	HoldsFile     = "holds.jsonl"
+	WaitsFile     = "waits.jsonl"
 	AuditFile     = "audit.jsonl"
 	FinalFile     = "final.json"
 	LeftoversFile = "leftovers.json"
@@ -30,7 +31,7 @@ const (
 )
 
 // logs are those that are written line by line.
-var logs = []string{WindowsFile, ProcessesFile, EffectsFile, AsksFile, ProbesFile, StaleFile, HoldsFile, AuditFile}
+var logs = []string{WindowsFile, ProcessesFile, EffectsFile, AsksFile, ProbesFile, StaleFile, HoldsFile, WaitsFile, AuditFile}
 
 // History is a whole run, read back.
 type History struct {
@@ -42,6 +43,7 @@ type History struct {
 	Probes    []Probe
 	Stale     []Stale
 	Holds     []Hold
+	Waits     []Wait
 	Audit     []Change
 	Final     Final
 	Leftovers []Leftover
@@ -67,6 +69,7 @@ func Read(dir string) (*History, error) {
 		lines(dir, ProbesFile, &h.Probes),
 		lines(dir, StaleFile, &h.Stale),
 		lines(dir, HoldsFile, &h.Holds),
+		lines(dir, WaitsFile, &h.Waits),
 		lines(dir, AuditFile, &h.Audit),
 	)
 	h.Run.Directory = dir

@@ -7,6 +7,8 @@ import "time"
 type Hold struct {
 	At     time.Time
 	Holder string // the replica beside which the program runs, over the same edges
+	Waiter string `json:",omitempty"` // of several that run there
 	Key    string
+	Kind   *Together `json:",omitempty"` // nil: alone
 	Token  int64
 }

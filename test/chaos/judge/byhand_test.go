@@ -26,6 +26,9 @@ func (m *model) aside() {
 		m.h.Stale = append(m.h.Stale, history.Stale{At: m.now, What: what, TaskID: "t1", Token: 1, Refused: true})
 	}
 	m.h.Holds = append(m.h.Holds, history.Hold{At: m.now, Holder: "a", Key: "uplink", Token: 7})
+	m.h.Waits = append(m.h.Waits, history.Wait{
+		Waiter: "b.0.0", Beside: "b", Key: "turn", Kind: 1, Asked: m.now, Queued: m.now.Add(time.Millisecond), Ended: m.now.Add(tick), Token: int64(len(m.h.Waits)) + 1,
+	})
 }
 
 // byHand is one of each call of clients; some have no effect.

@@ -15,6 +15,14 @@ func held(key, holder string, token int64, from, to int) (all []history.Hold) {
 	return all
 }
 
+// of makes holdings of those that may hold it together.
+func of(kind history.Together, all []history.Hold) []history.Hold {
+	for i := range all {
+		all[i].Kind = &kind
+	}
+	return all
+}
+
 func TestExcludes(t *testing.T) {
 	cut := history.Window{Nemesis: "cut", Kinds: []history.Kind{history.LockDown}, Replicas: []string{"a"}, Began: began, Healed: began.Add(5 * time.Second), Applied: true}
 	step := history.Window{Nemesis: "step", Kinds: []history.Kind{history.LockClock}, Began: began, Healed: began.Add(5 * time.Second), Applied: true}
@@ -29,6 +37,13 @@ func TestExcludes(t *testing.T) {
 		{"different keys", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), held("l", "b", 9, 500, 900)}, 0},
 		{"two at once", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 9, 950, 2000)}, 1},
 		{"one within another", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 9000), held("k", "b", 9, 950, 2000), held("k", "c", 11, 3000, 4000)}, 2},
+		{"readers together", "mariadb+redis", cut, [][]history.Hold{of(0, held("k", "a", 5, 0, 1000)), of(0, held("k", "b", 6, 500, 2000))}, 0},
+		{"a reader beside a writer", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), of(0, held("k", "b", 6, 500, 2000))}, 1},
+		{"a writer beside two readers", "mariadb+redis", cut, [][]history.Hold{of(0, held("k", "a", 5, 0, 1000)), of(0, held("k", "b", 6, 500, 2000)), held("k", "c", 7, 600, 900)}, 1},
+		{"a writer with the token of a reader", "mariadb+redis", cut, [][]history.Hold{of(0, held("k", "a", 5, 0, 1000)), held("k", "c", 5, 1600, 1900)}, 1},
+		{"two of two", "mariadb+redis", cut, [][]history.Hold{of(2, held("k", "a", 5, 0, 1000)), of(2, held("k", "b", 6, 500, 2000)), of(2, held("k", "c", 7, 1000, 2000))}, 0},
+		{"three of two", "mariadb+redis", cut, [][]history.Hold{of(2, held("k", "a", 5, 0, 1000)), of(2, held("k", "b", 6, 500, 2000)), of(2, held("k", "c", 7, 900, 2000))}, 1},
+		{"three of three beside two of two", "mariadb+redis", cut, [][]history.Hold{of(2, held("k", "a", 5, 0, 1000)), of(3, held("k", "b", 6, 500, 2000))}, 1},
 		{"a token again", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 5, 2000, 3000)}, 1},
 		{"a token back", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "a", 4, 2000, 3000), held("k", "b", 5, 4000, 5000)}, 2},
 		{"all tokens again", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 6, 2000, 3000), held("k", "a", 4, 4000, 5000), held("k", "a", 5, 6000, 7000)}, 2},

@@ -31,11 +31,12 @@ const (
 	Clean       Invariant = "I12" // no panic, no race, nothing left over
 	NotVacuous  Invariant = "I13" // the run has seen enough to say anything
 	Excludes    Invariant = "I14" // a key has one holder that may trust its lease
+	InTurn      Invariant = "I15" // waiters are served in order, and none waits behind a dead one
 )
 
 // Invariants are all of them, in order.
 var Invariants = []Invariant{
-	Accounted, OneStart, Slots, NoOverlap, Tokens, StaleOwners, Conserved, OneEnd, OnTime, Recovers, Degrades, Drains, Clean, NotVacuous, Excludes,
+	Accounted, OneStart, Slots, NoOverlap, Tokens, StaleOwners, Conserved, OneEnd, OnTime, Recovers, Degrades, Drains, Clean, NotVacuous, Excludes, InTurn,
 }
 
 // Judge checks all invariants. It has no clock and makes no calls; of files it reads only the logs below
@@ -57,6 +58,7 @@ func Judge(h *history.History) Report {
 	t.clean()
 	t.notVacuous()
 	t.excludes()
+	t.inTurn()
 	slices.SortStableFunc(t.report.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(slices.Index(Invariants, a.Invariant), slices.Index(Invariants, b.Invariant)), a.At.Compare(b.At))
 	})

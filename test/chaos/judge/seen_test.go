@@ -208,6 +208,7 @@ func TestSeenTooLittle(t *testing.T) {
 		}},
 		{"no stale release", NotVacuous, "answers to a stale release", stale("release"), nil, func(h *history.History) { h.Run.Cell = "mariadb+mariadb" }},
 		{"no locks", NotVacuous, "looks at locks", func(h *history.History) { h.Holds = nil }, nil, func(h *history.History) { h.Run.Cell = "sqlite+sqlite" }},
+		{"no waits", NotVacuous, "waits that were queued", func(h *history.History) { h.Waits = nil }, nil, func(h *history.History) { h.Run.Cell = "mariadb+row" }},
 		{"a victim without work", NotVacuous, "ran no command", func(h *history.History) {
 			h.Effects = slices.DeleteFunc(h.Effects, func(e history.Effect) bool {
 				killed := h.Windows[0].Began

@@ -94,6 +94,9 @@ func (t *trial) replayed() []figure {
 	if store, lock, _ := strings.Cut(t.run.Cell, "+"); store != lock {
 		all = append(all, figure{"answers to a stale release", stale["release"], t.each(30 * time.Second)},
 			figure{"looks at locks that were held", len(t.h.Holds), t.each(time.Second)})
+		if t.inOrder() {
+			all = append(all, figure{"waits that were queued and granted", len(t.queued()), t.each(time.Second)})
+		}
 	}
 	return all
 }

@@ -109,6 +109,27 @@ func All() []Bug {
 			Directly: "-run TestAnOutageOfTheStoreStopsWhatOthersMayStart ./scheduler",
 		},
 		{
+			Name:    "hand-over-to-the-dead",
+			Mistake: "A place in the queue is looked at when its turn comes, and then it gets the key: if its session has ended, that is reaped like any other.",
+			Breaks:  "The session was reaped before its turn came, and is known to nobody any more: what it is granted afterwards nothing frees. All that wait behind it wait for ever.",
+			Cell:    "mariadb+redis", Nemeses: []string{"kill-parent", "kill-parent"}, Caught: []string{"I15"},
+			Directly: "-run TestConformance/together/queue ./locks/redislock",
+		},
+		{
+			Name:    "cancelled-keeps-its-place",
+			Mistake: "An acquisition that was abandoned is marked, and refused from then on: that is all it takes.",
+			Breaks:  "Its place stays in the queue, and is granted when its turn comes, to a session that lives and no longer wants it. The key has a holder that never releases it.",
+			Cell:    "mariadb+redis", Nemeses: []string{"kill-parent", "kill-parent"}, Caught: []string{"I15"},
+			Directly: "-run TestConformance/together/queue ./locks/redislock",
+		},
+		{
+			Name:    "reader-overtakes-writer",
+			Mistake: "A reader that may hold the key together with those that hold it need not wait.",
+			Breaks:  "While readers come, one always holds the key, and a writer that waits is never served.",
+			Cell:    "mariadb+redis", Nemeses: []string{"kill-parent"}, Caught: []string{"I15"},
+			Directly: "-run TestConformance/together/shared ./locks/redislock",
+		},
+		{
 			Name:    "disconnected-is-held",
 			Mistake: "Disconnected is nothing: the library connects again by itself, and that a session is over is said by Expired.",
 			Breaks: "Expired is said by a server, and there is none in reach. Cut off from the ensemble, the replica holds its locks for ever, while the ensemble has ended the session " +
