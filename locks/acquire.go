@@ -274,8 +274,16 @@ func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) At
 	return Attempt{Lease: l.share(h, r)}
 }
 
+// busy says who holds the key, since when, and for how long at most if it has died.
 func busy(holder *Info) error {
-	return fmt.Errorf("%w: %s: held by %s", ErrBusy, holder.Key, name(holder))
+	text := name(holder)
+	if !holder.Since.IsZero() {
+		text += " since " + holder.Since.UTC().Format(time.RFC3339)
+	}
+	if holder.Remaining > 0 {
+		text += fmt.Sprintf(", for %v at most without a renewal", holder.Remaining.Round(time.Millisecond))
+	}
+	return fmt.Errorf("%w: %s: held by %s", ErrBusy, holder.Key, text)
 }
 
 // ahead is the holder that the waiters of a line wait for, as far as it is known. With mu held.

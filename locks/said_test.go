@@ -89,7 +89,7 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 		return attempts[0].Err
 	}
 	for want, of := range map[string]func(t *testing.T, f *faulty, l, other *locks.Locker, service *memlock.Service) error{
-		"lock busy: user/a: held by two": func(t *testing.T, _ *faulty, l, other *locks.Locker, _ *memlock.Service) error {
+		"lock busy: user/a: held by two since 2000-01-01T00:00:00Z, for 10s at most without a renewal": func(t *testing.T, _ *faulty, l, other *locks.Locker, _ *memlock.Service) error {
 			take(t, other, "user/a")
 			return asks(t, l)
 		},
