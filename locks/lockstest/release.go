@@ -48,7 +48,8 @@ var release = []testCase{
 	}},
 	{"evict/by token", func(t *testing.T, s *suite) {
 		ns := namespace()
-		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		a, b := s.openFor(t, s.client(t), ns, s.patience()), s.kept(t, s.client(t), ns)
+		stop := keep(t, a)
 		held := s.takeAll(t, a, "user/a", "user/b")
 		evict := func(key string, token driver.Token, want bool) {
 			t.Helper()
@@ -61,6 +62,7 @@ var release = []testCase{
 		if !still(t, a, held[0]) {
 			t.Fatal("evicted by a wrong token")
 		}
+		stop() // one renewal says it, and that is to be the one below
 		evict("user/a", held[0].Token, true)
 		evict("user/a", held[0].Token, false)
 		if still(t, a, held[0]) || !still(t, a, held[1]) {
@@ -69,6 +71,7 @@ var release = []testCase{
 		if evicted, err := a.Renew(calling(t), nil); err != nil || !evicted {
 			t.Errorf("renew: %t, %v, want it to say that a key was evicted, and the session to go on", evicted, err)
 		}
+		keep(t, a)
 		next := s.grown(t, b, held[0], "an eviction")
 		free(t, a, held[0])
 		if !still(t, b, next) {

@@ -3,65 +3,13 @@ package lockstest
 import (
 	"context"
 	"crypto/rand"
-	mathrand "math/rand/v2"
-	"sync"
-	"testing"
+	"errors"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
-
-const (
-	turnClients = 6
-	turnKeys    = 3 // few, so that there are queues
-	turnOps     = 250
-)
-
-// turns checks that one queue for each key could have given all answers that clients got: granted in the order of arrival,
-// together or alone.
-var turns = []testCase{
-	{"turns", func(t *testing.T, s *suite) {
-		seed := uint64(time.Now().UnixNano()) //nolint:gosec // a seed
-		h := s.takeTurns(t, seed)
-		result, info := porcupine.CheckOperationsVerbose(turnModel.ToModel(), h.ops, linearLimit)
-		t.Logf("seed %d: %d operations, %d granted at once, %d in turn, %d places given up, %d sessions ended", seed, len(h.ops), h.atOnce, h.inTurn, h.gaveUp, h.fell)
-		if h.atOnce < turnOps/10 || h.inTurn < turnOps/10 || h.gaveUp < turnClients || h.fell < turnClients {
-			t.Error("too little happened to judge by")
-		}
-		if result != porcupine.Ok {
-			t.Errorf("%s: no queue could have given these answers, or it was not found out; see %s", result, picture(t, turnModel, info, seed))
-		}
-	}},
-}
-
-// turnHistory has the calls and answers of several waiters.
-type turnHistory struct {
-	*history
-	ids int // of acquisitions, so far
-
-	atOnce, inTurn, gaveUp, fell int
-}
-
-// takeTurns runs the clients.
-func (s *suite) takeTurns(t *testing.T, seed uint64) *turnHistory {
-	h, ns := &turnHistory{history: newHistory()}, namespace()
-	s.warm(t, ns)
-	var working sync.WaitGroup
-	for n := range turnClients {
-		w := &waiter{
-			contender: &contender{
-				suite: s, t: t, h: h.history, namespace: ns, driver: s.client(t), held: map[int]driver.Token{},
-				random: mathrand.New(mathrand.NewPCG(seed, uint64(n))), //nolint:gosec // a schedule, not a secret
-			},
-			turns: h,
-		}
-		working.Go(w.run)
-	}
-	working.Wait()
-	return h
-}
 
 // waiter is one client that waits for keys, holds them for a moment, gives up, and sometimes loses its session.
 type waiter struct {
@@ -77,12 +25,15 @@ type turn struct {
 	since int64        // when its place was asked for: its grant may come before the answer
 }
 
-func (w *waiter) run() {
+// run takes turns, spread over span if they are faster.
+func (w *waiter) run(span time.Duration) {
 	if !w.begin() {
 		return
 	}
+	began := time.Now()
 	fall := turnOps/4 + w.random.IntN(turnOps/4)
 	for n := 0; n < turnOps && !w.t.Failed(); n++ {
+		time.Sleep(time.Until(began.Add(span * time.Duration(n) / turnOps)))
 		w.act(n%fall == fall-1)
 	}
 	w.end()
@@ -90,21 +41,19 @@ func (w *waiter) run() {
 
 // act takes one turn: ask, wait, hold, release. If it is to fall, its session ends before.
 func (w *waiter) act(fall bool) {
-	turn := w.next()
+	turn, do := w.next(), turnAsk
 	if !fall && w.random.IntN(4) == 0 {
-		w.ask(turn, turnTry, nil)
-	} else {
-		w.ask(turn, turnAsk, nil)
+		do = turnTry
+	}
+	if !w.ask(turn, do, nil) {
+		return
 	}
 	for again := w.random.IntN(3); ; again-- {
 		if fall {
 			w.fallWith(turn)
 			return
 		}
-		if turn.held == 0 && turn.since > 0 {
-			w.wait(turn)
-		}
-		if turn.held == 0 {
+		if turn.held == 0 && (turn.since == 0 || !w.wait(turn)) {
 			return
 		}
 		time.Sleep(time.Duration(w.random.IntN(300)) * time.Microsecond)
@@ -112,7 +61,12 @@ func (w *waiter) act(fall bool) {
 			w.release(turn)
 			return
 		}
-		turn = w.askAgain(turn)
+		next := w.next()
+		next.key, next.place.Key, next.kind = turn.key, turn.key, turn.kind
+		if !w.ask(next, turnAsk, turn) {
+			return
+		}
+		turn = next
 	}
 }
 
@@ -132,10 +86,28 @@ func (w *waiter) next() *turn {
 	}
 }
 
-// ask asks for the turn, after it has released another one.
-func (w *waiter) ask(turn *turn, do turnAct, release *turn) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
-	defer cancel()
+// repeat makes a call until it is answered; sent: one before the last may arrive later. After ErrSessionEnded, or no answer for
+// too long, the session is over for the client.
+func (w *waiter) repeat(do func(ctx context.Context) error) (sent bool, err error) {
+	for began := time.Now(); ; {
+		ctx, cancel := context.WithTimeout(w.t.Context(), w.patient())
+		err = do(ctx)
+		if err == nil || errors.Is(err, driver.ErrSessionEnded) {
+			cancel()
+			return sent, err
+		}
+		sent = sent || !errors.Is(err, driver.ErrUnreachable) && !errors.Is(err, driver.ErrRecovering)
+		wait(ctx, w.patient()/10)
+		cancel()
+		if time.Since(began) > 3*w.ttl {
+			return sent, err
+		}
+	}
+}
+
+// ask asks for the turn, after it has released another one. It returns false if the session is over, or there is nothing to
+// wait for.
+func (w *waiter) ask(turn *turn, do turnAct, release *turn) bool {
 	want := driver.Want{Key: turn.key, Shared: turn.kind.shared}
 	if !want.Shared {
 		want.Limit = turn.kind.limit
@@ -145,41 +117,47 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) {
 		held = []driver.Held{{Key: release.key, Token: release.held}}
 	}
 	begun := w.h.now()
-	var results []driver.Result
-	var err error
-	if do == turnTry {
-		results, err = w.clientSession.TryAcquire(ctx, turn.place.Acquisition, []driver.Want{want})
-	} else {
-		results, err = w.clientSession.Queue().Acquire(ctx, turn.place.Acquisition, held, []driver.Want{want})
-	}
-	if err == nil {
-		err = results[0].Err
-	}
+	var r driver.Result
+	sent, err := w.repeat(func(ctx context.Context) (err error) {
+		var results []driver.Result
+		if do == turnTry {
+			results, err = w.clientSession.TryAcquire(ctx, turn.place.Acquisition, []driver.Want{want})
+		} else {
+			results, err = w.clientSession.Queue().Acquire(ctx, turn.place.Acquisition, held, []driver.Want{want})
+		}
+		if err != nil {
+			return err
+		}
+		r = results[0]
+		return r.Err
+	})
 	if err != nil {
-		w.t.Errorf("%s: %v", turn.key, err)
-		return
+		if release != nil {
+			w.missing(release, turnRelease, begun)
+		}
+		w.missing(turn, do, begun)
+		turn.since = begun
+		w.fallWith(turn)
+		return false
 	}
-	r := results[0]
 	if release != nil {
-		w.note(release, turnRelease, begun, turnAnswer{})
+		w.released(release, begun)
 	}
-	turn.held = r.Token
-	if r.Queued {
+	if turn.held = r.Token; r.Queued {
 		turn.since = begun
 	}
+	if sent && r.Token == 0 && !r.Queued { // what was sent before may be granted later
+		w.missing(turn, do, begun)
+		turn.since = begun
+		w.giveUp(turn)
+		return false
+	}
 	w.note(turn, do, begun, turnAnswer{queued: r.Queued, token: r.Token})
+	return turn.held > 0 || r.Queued
 }
 
-// askAgain gives the key back and asks for it again, in one call.
-func (w *waiter) askAgain(held *turn) *turn {
-	turn := w.next()
-	turn.key, turn.place.Key, turn.kind = held.key, held.key, held.kind
-	w.ask(turn, turnAsk, held)
-	return turn
-}
-
-// wait waits until the turn has come, or for a short time and gives up.
-func (w *waiter) wait(turn *turn) {
+// wait waits until the turn has come, or for a short time and gives up: then it returns false.
+func (w *waiter) wait(turn *turn) bool {
 	patience := time.Duration(w.random.IntN(20_000)) * time.Microsecond
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -192,46 +170,72 @@ func (w *waiter) wait(turn *turn) {
 		case <-timer.C:
 			if w.random.IntN(2) == 0 {
 				w.giveUp(turn)
-				return
+				return false
 			}
-			ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
-			results, err := w.clientSession.Queue().Look(ctx, []driver.Place{turn.place})
-			cancel()
+			_, err := w.repeat(func(ctx context.Context) error {
+				results, err := w.clientSession.Queue().Look(ctx, []driver.Place{turn.place})
+				if err == nil {
+					turn.held, err = results[0].Token, results[0].Err
+				}
+				return err
+			})
 			if err != nil {
-				w.t.Errorf("look: %v", err)
-				return
+				w.fallWith(turn)
+				return false
 			}
-			turn.held = results[0].Token
 			timer.Reset(patience)
 		}
 	}
 	w.note(turn, turnGrant, turn.since, turnAnswer{token: turn.held})
+	turn.since = 0
+	return true
 }
 
 // giveUp abandons a place. It may have been granted a moment ago.
 func (w *waiter) giveUp(turn *turn) {
 	begun := w.h.now()
-	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
-	defer cancel()
-	if err := w.clientSession.Queue().Abandon(ctx, turn.place.Acquisition, []string{turn.key}); err != nil {
-		w.t.Errorf("abandon: %v", err)
+	_, err := w.repeat(func(ctx context.Context) error {
+		return w.clientSession.Queue().Abandon(ctx, turn.place.Acquisition, []string{turn.key})
+	})
+	if err != nil {
+		w.missing(turn, turnRelease, begun)
+		w.fallWith(turn)
 		return
 	}
 	w.note(turn, turnGrant, turn.since, turnAnswer{unknown: true})
-	w.note(turn, turnRelease, begun, turnAnswer{})
+	w.released(turn, begun)
 	w.turns.count(&w.turns.gaveUp)
 	turn.since = 0
 }
 
 func (w *waiter) release(turn *turn) {
 	begun := w.h.now()
-	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
-	defer cancel()
-	if err := w.clientSession.Release(ctx, []driver.Held{{Key: turn.key, Token: turn.held}}); err != nil {
-		w.t.Errorf("release: %v", err)
+	_, err := w.repeat(func(ctx context.Context) error {
+		return w.clientSession.Release(ctx, []driver.Held{{Key: turn.key, Token: turn.held}})
+	})
+	if err != nil {
+		w.missing(turn, turnRelease, begun)
+		w.fallWith(turn)
+		return
+	}
+	w.released(turn, begun)
+}
+
+// released notes a release that was answered. If the session may have ended before, which a release does not report, the key
+// became free then.
+func (w *waiter) released(turn *turn, begun int64) {
+	if end := w.clientSession.earliestEnd(); end < w.h.now() {
+		w.missing(turn, turnRelease, begun)
+		w.add(turn, turnExpire, end, never, turnAnswer{})
 		return
 	}
 	w.note(turn, turnRelease, begun, turnAnswer{})
+}
+
+// missing notes a call without an answer: it may arrive at any time.
+func (w *waiter) missing(turn *turn, do turnAct, begun int64) {
+	w.add(turn, do, begun, never, turnAnswer{unknown: true})
+	w.turns.count(&w.turns.unanswered)
 }
 
 // fallWith ends the session while it holds a key or waits for it, and begins another one.
@@ -269,10 +273,4 @@ func (w *waiter) add(turn *turn, do turnAct, begun, ended int64, a turnAnswer) {
 	defer w.turns.mu.Unlock()
 	w.turns.clients++ // a client of its own: some of these operations overlap
 	w.turns.ops = append(w.turns.ops, porcupine.Operation{ClientId: w.turns.clients, Input: c, Output: a, Call: begun, Return: ended})
-}
-
-func (h *turnHistory) count(n *int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	*n++
 }

@@ -60,7 +60,19 @@ var faults = []struct {
 	{"slow", proxy.Slow(5*time.Millisecond, 40*time.Millisecond)},
 }
 
-func linearizable(t *testing.T, s service) {
+// linearizable judges tries of a service.
+func linearizable(t *testing.T, s service) { s.judge(t, lockstest.Linearizable) }
+
+// inTurn judges waiting in turn, if the service has a queue.
+func inTurn(t *testing.T, s service) {
+	if c := s.client(t, newWays(t)).Caps(); !c.FIFO || !c.Shared || !c.Limit {
+		t.Logf("%s has no queue of all kinds", c.Name)
+		return
+	}
+	s.judge(t, lockstest.LinearTurns)
+}
+
+func (s service) judge(t *testing.T, judge func(*testing.T, lockstest.Harness, lockstest.Linear)) {
 	l := lockstest.Linear{Seed: *seed}
 	if l.Seed == 0 {
 		l.Seed = uint64(time.Now().UnixNano())
@@ -76,7 +88,7 @@ func linearizable(t *testing.T, s service) {
 		l.Faults = append(l.Faults, s.once(&struck))
 	}
 	var clients []*ways
-	lockstest.Linearizable(t, lockstest.Harness{
+	judge(t, lockstest.Harness{
 		MinTTL:       s.ttl,
 		KeysDieAlone: s.alone,
 		Driver: func(t *testing.T) driver.Driver {

@@ -33,11 +33,14 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	})
 }
 
-// The master is killed, and Sentinel makes its replica the master.
-func TestSentinel(t *testing.T) {
+func TestSentinel(t *testing.T)      { onSentinel(t, linearizable) }
+func TestSentinelTurns(t *testing.T) { onSentinel(t, inTurn) }
+
+// onSentinel kills the master, and Sentinel makes its replica the master.
+func onSentinel(t *testing.T, judge func(*testing.T, service)) {
 	t.Parallel()
 	set := servers.NewSentinel(t, servers.Secure{})
-	linearizable(t, service{
+	judge(t, service{
 		ttl: 2 * time.Second,
 		client: func(t *testing.T, w *ways) driver.Driver {
 			rdb := redis.NewFailoverClient(&redis.FailoverOptions{
