@@ -50,7 +50,7 @@ var dialects = map[Dialect]dialect{
 
 // open is the database as sqlkit has it.
 func (d dialect) open(pool *sql.DB, prefix string) *sqlkit.DB {
-	db := sqlkit.New(pool, d.kit, prefix+"lock_", []string{"sessions", "leases", "marks", "rows", "anchors"}, d.words...)
+	db := sqlkit.New(pool, d.kit, prefix+"lock_", []string{"sessions", "leases", "marks", "rows", "holds", "anchors"}, d.words...)
 	db.Refused = func(ctx context.Context, err error) error { return full(ctx, pool, err) }
 	return db
 }

@@ -28,7 +28,7 @@ func TestRowModeFarServer(t *testing.T) {
 		keys = append(keys, fmt.Sprintf("held-%d", i))
 	}
 	for i := range 100 {
-		left = append(left, fmt.Sprintf("('n', 'left-%d', 0, '', '', '', '', 0, 0)", i))
+		left = append(left, fmt.Sprintf("('n', 'left-%d')", i))
 	}
 	take(t, s, keys...)
 	const round = 300 * time.Millisecond
@@ -45,7 +45,7 @@ func TestRowModeFarServer(t *testing.T) {
 	if _, err := near.ExecContext(t.Context(), `INSERT INTO lockstep_lock_rows VALUES `+strings.Join(left, ", ")); err != nil {
 		t.Fatal(err)
 	}
-	held := begin(t, near, `UPDATE lockstep_lock_rows SET token = 7 WHERE namespace = 'n' AND name = 'left-50'`)
+	held := begin(t, near, `SELECT name FROM lockstep_lock_rows WHERE namespace = 'n' AND name = 'left-50' FOR UPDATE`)
 	p.Set(proxy.Slow(50*time.Millisecond, 0))
 	again, err := far.Open(t.Context(), driver.Open{Namespace: "n", TTL: time.Minute})
 	if err != nil {

@@ -41,9 +41,9 @@ func (p pinned) PingContext(ctx context.Context) error {
 // when it has been silent for a TTL.
 func (c *session) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 	return c.connect(ctx,
-		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-		fmt.Sprintf("SET SESSION wait_timeout = %d, SESSION innodb_lock_wait_timeout = 1, SESSION autocommit = 0"+
-			" /*M! , SESSION idle_transaction_timeout = 0 */", ttl/time.Second)) // MariaDB's; a comment for MySQL
+		"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", // it locks as READ COMMITTED does
+		fmt.Sprintf("SET SESSION wait_timeout = %d, SESSION innodb_lock_wait_timeout = %d, SESSION autocommit = 0"+
+			" /*M! , SESSION idle_transaction_timeout = 0 */", ttl/time.Second, waitFor)) // MariaDB's; a comment for MySQL
 }
 
 // connect returns a connection that has run statements. A closed one of the pool is replaced, as database/sql

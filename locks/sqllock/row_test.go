@@ -114,8 +114,7 @@ func TestRowModeWithoutConnections(t *testing.T) {
 	}
 }
 
-// A session that has locked a row and not written its name blocks that key alone, and not for long; one that
-// does not get the row mints nothing.
+// A session that has locked a row and not written its name blocks that key alone, and not for long.
 func TestRowModeNamelessHolder(t *testing.T) {
 	t.Parallel()
 	db := open(t, "mysql", servers.MySQL(t))
@@ -127,10 +126,6 @@ func TestRowModeNamelessHolder(t *testing.T) {
 	got, err := a.TryAcquire(ctx, "1", []driver.Want{{Key: "j"}, {Key: "k"}})
 	if err != nil || got[0].Token == 0 || got[1].Holder == nil || got[1].Holder.Key != "k" {
 		t.Fatalf("%+v, %v: want j granted and k busy", got, err)
-	}
-	var last driver.Token
-	if err := db.QueryRowContext(t.Context(), `SELECT token FROM lockstep_lock_marks`).Scan(&last); err != nil || last != got[0].Token {
-		t.Errorf("the highest token is %d, %v; want %d, which was granted", last, err, got[0].Token)
 	}
 	if err := other.Rollback(); err != nil {
 		t.Fatal(err)
@@ -185,7 +180,8 @@ func TestRowModeNewHolder(t *testing.T) {
 	})
 	running(t, db, "SELECT namespace FROM lockstep_lock_marks%FOR UPDATE")
 	insertRow(t, db)
-	begin(t, db, `UPDATE lockstep_lock_rows SET token = 7, session_id = 'other' WHERE namespace = 'n' AND name = 'k'`)
+	begin(t, db, `SELECT name FROM lockstep_lock_rows WHERE namespace = 'n' AND name = 'k' FOR UPDATE`,
+		`INSERT INTO lockstep_lock_holds VALUES (7, 'n', 'k', 'other', '', '', '', 0, 0)`)
 	if err := mark.Rollback(); err != nil {
 		t.Fatal(err)
 	}
@@ -197,21 +193,23 @@ func TestRowModeNewHolder(t *testing.T) {
 
 func insertRow(t *testing.T, db *sql.DB) {
 	t.Helper()
-	if _, err := db.ExecContext(t.Context(), `INSERT INTO lockstep_lock_rows VALUES ('n', 'k', 0, '', '', '', '', 0, 0)`); err != nil {
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO lockstep_lock_rows VALUES ('n', 'k')`); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// begin runs a statement in a transaction that is open until the test ends.
-func begin(t *testing.T, db *sql.DB, statement string) *sql.Tx {
+// begin runs statements in a transaction that is open until the test ends.
+func begin(t *testing.T, db *sql.DB, statements ...string) *sql.Tx {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback() })
-	if _, err := tx.ExecContext(t.Context(), statement); err != nil {
-		t.Fatal(err)
+	for _, statement := range statements {
+		if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return tx
 }

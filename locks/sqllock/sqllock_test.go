@@ -120,7 +120,7 @@ func kill(t *testing.T, db *sql.DB, session string) {
 	}
 	defer tx.Rollback()
 	rows, err := tx.QueryContext(t.Context(), `SELECT connection, 0 AS place FROM lockstep_lock_anchors WHERE id = ?
-		UNION SELECT connection, 1 FROM lockstep_lock_rows WHERE session_id = ? ORDER BY place`, session, session)
+		UNION SELECT connection, 1 FROM lockstep_lock_holds WHERE session_id = ? ORDER BY place`, session, session)
 	if err != nil {
 		t.Fatal(err)
 	}

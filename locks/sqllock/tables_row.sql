@@ -1,19 +1,25 @@
--- The tables of mode row alone.
+-- The tables of mode row alone. Only {rows} ever has committed rows.
 
-CREATE TABLE IF NOT EXISTS {rows} (      -- locked by open transactions, which write the rest and never commit it
+CREATE TABLE IF NOT EXISTS {rows} (      -- what is locked: a row is there while its key is used
+  namespace {key} NOT NULL,
+  name      {key} NOT NULL,
+  PRIMARY KEY (namespace, name)
+) {engine};
+
+CREATE TABLE IF NOT EXISTS {holds} (     -- who holds a key: written by the transaction that has locked its row, and never committed
+  token       {int} NOT NULL AUTO_INCREMENT PRIMARY KEY,
   namespace   {key} NOT NULL,
   name        {key} NOT NULL,
-  token       {int} NOT NULL,           -- 0: free
   session_id  {key} NOT NULL,
   acquisition {key} NOT NULL,
   owner       {text} NOT NULL,
   meta        {text} NOT NULL,
   since       {int} NOT NULL,
   connection  {int} NOT NULL,
-  PRIMARY KEY (namespace, name)
+  KEY by_name (namespace, name)
 ) {engine};
 
-CREATE TABLE IF NOT EXISTS {anchors} (   -- sessions in mode row: never committed either
+CREATE TABLE IF NOT EXISTS {anchors} (   -- sessions: never committed either
   id         {key} NOT NULL PRIMARY KEY,
   connection {int} NOT NULL
 ) {engine};

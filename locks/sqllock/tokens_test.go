@@ -43,6 +43,9 @@ func TestTokensGrowThoughTheClockIsBehind(t *testing.T) {
 		if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_marks SET token = ?`, int64(high)); err != nil {
 			t.Fatal(err)
 		}
+		if d.Caps().Name == "mysql-row" { // tokens of one run of the server do not come from its clock
+			s = session(t, d, time.Minute)
+		}
 		last := high
 		for range 3 {
 			held := take(t, s, "a", "b")
@@ -61,6 +64,9 @@ func TestTokensGrowThoughTheClockIsBehind(t *testing.T) {
 func TestNoTokenWithoutAMark(t *testing.T) {
 	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
 		s := session(t, d, time.Minute)
+		if d.Caps().Name == "mysql-row" { // beyond the mark that the session knows
+			moveCounter(t, db, time.Now().Add(time.Hour).UnixMicro())
+		}
 		if _, err := db.ExecContext(t.Context(), `DELETE FROM lockstep_lock_marks`); err != nil {
 			t.Fatal(err)
 		}

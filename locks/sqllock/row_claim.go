@@ -1,0 +1,164 @@
+package sqllock
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// claim is what an acquisition of a session has of a key. Guarded by the session's mu.
+//
+//	asking ──▶ waiting ──▶ held ──▶ (gone): released, lost, abandoned, or its session has ended
+//	   └──────────────────▶ held
+type claim struct {
+	driver.Place
+	meta   string
+	cancel context.CancelFunc // ends what waits
+	done   chan struct{}      // closed when nothing asks or waits any more
+	waits  bool
+	token  driver.Token // 0: it is not held
+	conn   pinned       // of the transaction that holds the key
+}
+
+// begin returns the claim of an acquisition on a key: a new one, that the caller asks for, or the one that is there, once
+// nobody asks for it.
+func (s *rowSession) begin(ctx context.Context, acquisition string, w driver.Want) (c *claim, fresh bool, err error) {
+	place := driver.Place{Acquisition: acquisition, Key: w.Key}
+	for {
+		s.mu.Lock()
+		there := s.claims[place]
+		switch {
+		case s.over:
+			s.mu.Unlock()
+			return nil, false, driver.ErrSessionEnded
+		case there != nil:
+		case s.refuses(acquisition):
+			s.mu.Unlock()
+			return nil, false, driver.ErrAbandoned
+		default:
+			c = &claim{Place: place, meta: w.Meta, cancel: func() {}, done: make(chan struct{})}
+			s.claims[place] = c
+			s.mu.Unlock()
+			return c, true, nil
+		}
+		if there.token == 0 {
+			there.meta = w.Meta
+		}
+		held, waits := there.token > 0, there.waits
+		s.mu.Unlock()
+		switch {
+		case waits:
+			return there, false, nil
+		case !held:
+			select {
+			case <-there.done:
+			case <-ctx.Done():
+				return nil, false, ctx.Err()
+			}
+		case there.conn.PingContext(ctx) == nil:
+			return there, false, nil
+		default:
+			s.lose(there)
+		}
+	}
+}
+
+// refuses reports whether the acquisition was abandoned within the last ttl. With mu held.
+func (s *rowSession) refuses(acquisition string) bool {
+	at, abandoned := s.refused[acquisition]
+	return abandoned && time.Since(at) < s.ttl
+}
+
+// giveUp forgets a claim that was not granted.
+func (s *rowSession) giveUp(c *claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(c)
+	close(c.done)
+}
+
+// drop forgets a claim. With mu held.
+func (s *rowSession) drop(c *claim) {
+	if s.claims[c.Place] == c {
+		delete(s.claims, c.Place)
+	}
+	if s.held[c.Key] == c {
+		delete(s.held, c.Key)
+	}
+}
+
+// hold makes a claim one that is held, unless it was abandoned. The caller drops the connection after an error.
+func (s *rowSession) hold(c *claim, conn pinned, token driver.Token) error {
+	s.mu.Lock()
+	old := s.held[c.Key] // an earlier hold of the key was lost, or it would not be free
+	switch {
+	case s.over:
+		s.mu.Unlock()
+		return driver.ErrSessionEnded
+	case s.claims[c.Place] != c:
+		s.mu.Unlock()
+		return driver.ErrAbandoned
+	case old != nil:
+		s.drop(old)
+		s.evicted = true
+	}
+	c.conn, c.token, c.waits = conn, token, false
+	s.held[c.Key], s.idle[c.Key] = c, time.Now()
+	close(c.done)
+	s.mu.Unlock()
+	if old != nil {
+		old.conn.drop()
+	}
+	return nil
+}
+
+// has reports whether the connection that holds a key under its token is still open: only then can the key be held, whatever
+// the server says until it has noticed.
+func (s *rowSession) has(h driver.Held) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.held[h.Key]
+	return c != nil && c.token == h.Token
+}
+
+func (s *rowSession) snapshot() []*claim {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := make([]*claim, 0, len(s.held))
+	for _, c := range s.held {
+		held = append(held, c)
+	}
+	return held
+}
+
+// takeOut takes those of the held claims out that are asked for.
+func (s *rowSession) takeOut(asked func(c *claim) bool) (out []*claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, c := range s.held {
+		if asked(c) {
+			out = append(out, c)
+		}
+	}
+	for _, c := range out {
+		s.drop(c)
+		s.idle[c.Key] = now
+	}
+	return out
+}
+
+// lose closes the connection of a held key, which frees the key if it was still held.
+func (s *rowSession) lose(c *claim) {
+	s.mu.Lock()
+	was := s.held[c.Key] == c
+	if was {
+		s.drop(c)
+		s.evicted = true
+	}
+	s.mu.Unlock()
+	if was {
+		c.conn.drop()
+	}
+}

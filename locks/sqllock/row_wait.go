@@ -1,0 +1,269 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// Queue implements driver.Session: a place is a request for the row lock, in the queue of the server. That has no order, since
+// each request waits for 2 s at most (waitFor), and then begins again as the last one: so the server is not left with the requests of
+// processes that have gone.
+func (s *rowSession) Queue() driver.Queue { return s }
+
+// Acquire implements driver.Queue. It asks for one key after the other.
+func (s *rowSession) Acquire(ctx context.Context, acquisition string, release []driver.Held, wants []driver.Want) ([]driver.Result, error) {
+	if len(release) > 0 {
+		if err := s.Release(ctx, release); err != nil {
+			return nil, err
+		}
+	}
+	results := make([]driver.Result, len(wants))
+	for i := range wants {
+		var err error
+		if results[i], err = s.ask(ctx, acquisition, wants[i:]); errors.Is(err, driver.ErrAbandoned) {
+			results[i].Err, err = err, nil
+		}
+		switch {
+		case err != nil && i == 0 && len(release) == 0:
+			return nil, s.failed("acquire in turn", err)
+		case err != nil:
+			return nil, s.unknown("acquire in turn", err)
+		}
+		if results[i].Token == 0 {
+			break
+		}
+	}
+	return results, nil
+}
+
+// ask asks for the first of wants, and waits for it if it is not free. If its row is missing those of all are inserted.
+func (s *rowSession) ask(ctx context.Context, acquisition string, wants []driver.Want) (r driver.Result, err error) {
+	c, fresh, err := s.begin(ctx, acquisition, wants[0])
+	if err != nil {
+		return r, err
+	}
+	if !fresh {
+		if c.token > 0 {
+			return driver.Result{Token: c.token}, nil
+		}
+		return driver.Result{Queued: true}, nil
+	}
+	conn, token, err := s.lockNow(ctx, c)
+	if err != nil {
+		s.giveUp(c)
+	}
+	if err != nil || token > 0 {
+		return driver.Result{Token: token}, err
+	}
+	there := false
+	if r.Holder, there, err = s.holder(ctx, conn, c.Key); err == nil && !there {
+		missing := make([]string, len(wants))
+		for i, w := range wants {
+			missing[i] = w.Key
+		}
+		if err = s.create(ctx, missing); err == nil {
+			r.Token, err = s.lock(ctx, conn, c, lockNow)
+		}
+		if err == nil && r.Token > 0 {
+			err = s.hold(c, conn, r.Token)
+		}
+	}
+	if err != nil {
+		conn.drop()
+		s.giveUp(c)
+		return driver.Result{}, err
+	}
+	if r.Token > 0 {
+		return r, nil
+	}
+	return r, s.queueUp(c, conn, &r) //nolint:contextcheck // the wait outlives the call
+}
+
+// queueUp makes a claim one that waits, on the connection.
+func (s *rowSession) queueUp(c *claim, conn pinned, r *driver.Result) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || s.claims[c.Place] != c {
+		cancel()
+		conn.drop()
+		close(c.done)
+		if s.over {
+			return driver.ErrSessionEnded
+		}
+		return driver.ErrAbandoned
+	}
+	c.waits, c.cancel, r.Queued = true, cancel, true
+	s.waiting.Go(func() { s.wait(ctx, c, conn) })
+	return nil
+}
+
+// waitFor is for how many seconds a request waits at the server.
+const waitFor = 2
+
+// wait waits for the row lock of a claim until it is granted or ctx ends:
+//
+//  1. ask for the lock; the server answers when it is free, or after waitFor;
+//  2. if it is granted, notify;
+//  3. if the row was deleted meanwhile, insert it, unless the session has ended;
+//  4. if the connection was lost, take another one. Nothing was granted, since what was locked on it is free.
+func (s *rowSession) wait(ctx context.Context, c *claim, conn pinned) {
+	for n := 0; ctx.Err() == nil; n++ {
+		var err error
+		if conn.Conn == nil {
+			conn, err = s.pin(ctx, s.ttl)
+		}
+		var token driver.Token
+		if err == nil {
+			token, err = s.lock(ctx, conn, c, lockInTurn)
+		}
+		late := s.Fault(ctx, err) == sqlkit.FaultConflict
+		switch {
+		case token > 0:
+			if err = s.hold(c, conn, token); err == nil {
+				select {
+				case s.granted <- driver.Grant{Place: c.Place, Token: token}:
+				default:
+				}
+				return
+			}
+		case conn.Conn != nil && (err == nil || late):
+			if err = s.alive(ctx, conn); err == nil && !late {
+				err = s.create(ctx, []string{c.Key})
+			}
+			n = 0
+		}
+		if err != nil {
+			if conn.Conn != nil {
+				conn.drop()
+			}
+			conn = pinned{}
+			_ = sqlkit.Pause(ctx, n, nap)
+		}
+	}
+	if conn.Conn != nil {
+		conn.drop()
+	}
+	close(c.done)
+}
+
+// alive ends the session if the server has ended it.
+func (s *rowSession) alive(ctx context.Context, conn pinned) error {
+	var id string
+	there, err := s.With(ctx, conn).One(`SELECT id FROM {anchors} WHERE id = ?`, []any{s.id}, &id)
+	if err == nil && !there {
+		s.end()
+		err = driver.ErrSessionEnded
+	}
+	return err
+}
+
+// Granted implements driver.Queue.
+func (s *rowSession) Granted() <-chan driver.Grant { return s.granted }
+
+// Look implements driver.Queue. Whether the holder's session has expired is up to the server.
+func (s *rowSession) Look(ctx context.Context, places []driver.Place) ([]driver.Result, error) {
+	if s.isOver() {
+		return nil, s.failed("look", driver.ErrSessionEnded)
+	}
+	results := make([]driver.Result, len(places))
+	var waiting []string
+	for i, p := range places {
+		s.mu.Lock()
+		c := s.claims[p]
+		var conn pinned
+		if c != nil {
+			results[i], conn = driver.Result{Token: c.token, Queued: c.token == 0}, c.conn
+		}
+		s.mu.Unlock()
+		switch {
+		case results[i].Queued:
+			waiting = append(waiting, p.Key)
+		case c != nil && conn.PingContext(ctx) != nil:
+			s.lose(c)
+			results[i].Token, c = 0, nil
+		}
+		if c == nil {
+			results[i].Err = fmt.Errorf("%s: %w", p.Key, driver.ErrNotQueued)
+		}
+	}
+	var holders map[string]holding
+	err := s.view(ctx, func(t *sqlkit.Tx) (err error) {
+		var id string
+		there, err := t.One(`SELECT id FROM {anchors} WHERE id = ?`, []any{s.id}, &id)
+		if err == nil && !there {
+			err = driver.ErrSessionEnded
+		}
+		if err == nil {
+			holders, err = s.holders(t, waiting)
+		}
+		return err
+	})
+	if errors.Is(err, driver.ErrSessionEnded) {
+		s.end()
+	}
+	if err != nil {
+		return nil, s.failed("look", err)
+	}
+	for i, p := range places {
+		if h, there := holders[p.Key]; there && results[i].Queued {
+			results[i].Holder = &h.info
+		}
+	}
+	return results, nil
+}
+
+// Abandon implements driver.Queue. It closes the connection of what waits: the server finds out when it is about to grant, or
+// after waitFor.
+func (s *rowSession) Abandon(ctx context.Context, acquisition string, keys []string) error {
+	s.mu.Lock()
+	now := time.Now()
+	for id := range s.refused {
+		if !s.refuses(id) {
+			delete(s.refused, id)
+		}
+	}
+	s.refused[acquisition] = now
+	var ended, held []*claim
+	for _, key := range keys {
+		c := s.claims[driver.Place{Acquisition: acquisition, Key: key}]
+		if c == nil {
+			continue
+		}
+		s.drop(c)
+		s.idle[key] = now
+		if c.token > 0 {
+			held = append(held, c)
+		} else {
+			c.cancel()
+			ended = append(ended, c)
+		}
+	}
+	s.mu.Unlock()
+	s.release(ctx, held)
+	for _, c := range ended {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return s.failed("abandon", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// stopWaiting ends all waits.
+func (s *rowSession) stopWaiting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.claims {
+		if c.waits {
+			s.drop(c)
+			c.cancel()
+		}
+	}
+}
