@@ -67,8 +67,13 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	}
 	cases := [][]testCase{exclusive, batch, idempotent, tokens, release, session, loss, list, cancelled, keys, portable}
 	caps := s.client(t).Caps()
-	if caps.FIFO {
+	if has(t, s, func(c driver.Session) bool { return c.Queue() != nil }) {
 		cases = append(cases, queue)
+	} else if caps.FIFO {
+		t.Error("Caps says that it has a queue, and its sessions have none")
+	}
+	if caps.FIFO {
+		cases = append(cases, order)
 	}
 	if caps.Shared && caps.Limit {
 		cases = append(cases, kinds)
