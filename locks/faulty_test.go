@@ -18,6 +18,7 @@ type faulty struct {
 	driver.Driver
 	caps   *driver.Caps // instead of the driver's own
 	deaf   bool         // no grant is notified
+	polls  bool         // its sessions have no queue
 	doubts bool         // each renewal says that a key may have been evicted
 	ends   error        // of Close
 
@@ -34,11 +35,17 @@ func newFaulty(d driver.Driver) *faulty {
 	return &faulty{Driver: d, calls: map[string]int{}}
 }
 
-// withoutQueue makes the driver one that has no queue.
-func withoutQueue(f *faulty) {
+// withoutOrder makes the driver one whose queue has no order.
+func withoutOrder(f *faulty) {
 	caps := f.Driver.Caps()
 	caps.FIFO = false
 	f.caps = &caps
+}
+
+// withoutQueue makes the driver one that has no queue.
+func withoutQueue(f *faulty) {
+	withoutOrder(f)
+	f.polls = true
 }
 
 // on replaces what happens to calls from now on; nil: nothing.
@@ -145,9 +152,9 @@ func (s *faultySession) TryAcquire(ctx context.Context, id string, wants []drive
 	})
 }
 
-// Queue is nil if the capabilities say so.
+// Queue is nil if the driver has none.
 func (s *faultySession) Queue() driver.Queue {
-	if q := s.Session.Queue(); q != nil && s.f.Caps().FIFO {
+	if q := s.Session.Queue(); q != nil && !s.f.polls {
 		return &faultyQueue{Queue: q, f: s.f}
 	}
 	return nil
