@@ -71,8 +71,8 @@ func full(ctx context.Context, db *sql.DB, err error) error {
 	if ctx.Err() == nil || stats.MaxOpenConnections == 0 || stats.InUse < stats.MaxOpenConnections {
 		return err
 	}
-	return fmt.Errorf("all %d connections that the handle may open are in use; in mode row the session and each held lock keep one: "+
-		"give SetMaxOpenConns three more than the locks that are held at once, or 0 for no limit: %w", stats.MaxOpenConnections, err)
+	return fmt.Errorf("all %d connections that the handle may open are in use; in mode row the session and each lock that is held or waited for keep one: "+
+		"give SetMaxOpenConns three more than these locks, or 0 for no limit: %w", stats.MaxOpenConnections, err)
 }
 
 // run runs statements until one fails.

@@ -46,7 +46,7 @@ const unread = 1024
 
 // openRow rounds the TTL down to seconds: that is how precise wait_timeout is.
 func openRow(ctx context.Context, c *session) (driver.Session, error) {
-	c.ttl, c.table = c.ttl.Truncate(time.Second), "{holds}"
+	c.ttl = c.ttl.Truncate(time.Second)
 	// Holds are read committed or not: the open transactions of the holders have written them. That locks nothing and does
 	// not wait.
 	uncommitted := c.On(c.Pool)

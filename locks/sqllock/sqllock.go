@@ -10,20 +10,26 @@
 // ended keeps its keys for one TTL more.
 //
 // Row (MySQL and MariaDB): an open transaction holds SELECT … FOR UPDATE on the row of the key, so a lock is
-// free as soon as its connection is closed, or was silent for the TTL (wait_timeout). The holder writes its
-// name into the row and does not commit; others read it with READ UNCOMMITTED, so the name disappears with the
-// lock. Row locks cannot be released one by one, so each held key has a connection of its own, and one more
+// free as soon as its connection is closed, or was silent for the TTL (wait_timeout). The holder inserts its
+// name into another table and does not commit; others read it with READ UNCOMMITTED, so the name disappears with the
+// lock. A waiter asks for the row lock and waits at the server, for 2 s at a time, so waiters are served without order.
+// Row locks cannot be released one by one, so each key that is held or waited for has a connection of its own, and one more
 // belongs to the session, which ends with it: this mode is for few locks. The limit of the handle on open
 // connections and the server's max_connections must leave room, and a killed connection frees its key before
 // the holder learns of it: see [driver.Caps].
+//
+// The row of a key stays while the key is in use, and is deleted once nobody has used it for some seconds. A session keeps
+// connections for the next keys, as many as it used at once since the renewal before the last: to take a key that was used a moment
+// ago and to release it are a statement each.
 //
 // The two modes do not exclude each other: all programs that share keys use the same mode.
 //
 // # Tokens
 //
-// A token is the larger of the database's clock in µs and the namespace's highest token, plus one, by one
-// UPDATE: in mode lease in the transaction that inserts the row, in mode row while the row is locked. So tokens
-// grow although free keys have no state, and although the clock may be set back.
+// In mode lease, a token is the larger of the database's clock in µs and the namespace's highest token, plus one, by one
+// UPDATE in the transaction that inserts the row. In mode row it is the AUTO_INCREMENT number of the holder's row, which is
+// inserted while the row of the key is locked; a session begins where the namespace's committed mark is, and raises that before
+// a token comes near it. So tokens grow although free keys have no state, and although the clock may be set back.
 package sqllock
 
 import (
@@ -114,7 +120,7 @@ func (d *Driver) Caps() driver.Caps {
 			Note: "Excludes processes of one machine, which share one file on a local disk.",
 		}
 	case d.mode == Row:
-		return driver.Caps{Name: "mysql-row", Note: "A killed connection frees its lock before the holder knows it. Each held lock needs a connection of its own."}
+		return driver.Caps{Name: "mysql-row", Note: "A killed connection frees its lock before the holder knows it. Each lock that is held or waited for needs a connection of its own. Waiters have no order."}
 	}
 	return driver.Caps{Name: "mysql-lease", EarlyLoss: true, Note: "A step of the database's clock forward ends sessions early."}
 }
