@@ -161,7 +161,10 @@ func (s *rowSession) Close(ctx context.Context) error {
 	all.Wait()
 	var err error
 	if released && ended == nil {
-		err = s.clear(ctx, s.used(0))
+		s.mu.Lock()
+		keys := s.used(0)
+		s.mu.Unlock()
+		err = s.clear(ctx, keys)
 		s.end()
 	} else {
 		s.end()

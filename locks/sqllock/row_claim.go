@@ -21,45 +21,44 @@ type claim struct {
 	conn   pinned       // of the transaction that holds the key
 }
 
-// begin returns the claim of an acquisition on a key: a new one, that the caller asks for, or the one that is there, once
-// nobody asks for it.
-func (s *rowSession) begin(ctx context.Context, acquisition string, w driver.Want) (c *claim, fresh bool, err error) {
+// begin returns a new claim of an acquisition on a key, for which the caller asks, or what is there, once nobody asks for it.
+func (s *rowSession) begin(ctx context.Context, acquisition string, w driver.Want) (c *claim, there driver.Result, err error) {
 	place := driver.Place{Acquisition: acquisition, Key: w.Key}
 	for {
 		s.mu.Lock()
-		there := s.claims[place]
+		old := s.claims[place]
 		switch {
 		case s.over:
 			s.mu.Unlock()
-			return nil, false, driver.ErrSessionEnded
-		case there != nil:
+			return nil, there, driver.ErrSessionEnded
+		case old != nil:
 		case s.refuses(acquisition):
 			s.mu.Unlock()
-			return nil, false, driver.ErrAbandoned
+			return nil, there, driver.ErrAbandoned
 		default:
 			c = &claim{Place: place, meta: w.Meta, cancel: func() {}, done: make(chan struct{})}
 			s.claims[place] = c
 			s.mu.Unlock()
-			return c, true, nil
+			return c, there, nil
 		}
-		if there.token == 0 {
-			there.meta = w.Meta
+		there = driver.Result{Token: old.token, Queued: old.waits}
+		if old.token == 0 {
+			old.meta = w.Meta
 		}
-		held, waits := there.token > 0, there.waits
 		s.mu.Unlock()
 		switch {
-		case waits:
-			return there, false, nil
-		case !held:
+		case there.Queued:
+			return nil, there, nil
+		case there.Token == 0:
 			select {
-			case <-there.done:
+			case <-old.done:
 			case <-ctx.Done():
-				return nil, false, ctx.Err()
+				return nil, there, ctx.Err()
 			}
-		case there.conn.PingContext(ctx) == nil:
-			return there, false, nil
+		case old.conn.PingContext(ctx) == nil:
+			return nil, there, nil
 		default:
-			s.lose(there)
+			s.lose(old)
 		}
 	}
 }

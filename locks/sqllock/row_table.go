@@ -56,10 +56,8 @@ func (s *rowSession) use(keys ...string) {
 	}
 }
 
-// used takes out the keys that this session has used, and not within the last rest, and neither holds nor wants.
+// used takes out the keys that this session has used, and not within the last rest, and neither holds nor wants. With mu held.
 func (s *rowSession) used(rest time.Duration) (keys []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	wanted := map[string]bool{}
 	for place := range s.claims {
 		wanted[place.Key] = true
@@ -80,9 +78,8 @@ const idleFor = 5 * time.Second
 // tidy deletes the rows of keys that have been idle for a while, in the background.
 func (s *rowSession) tidy() {
 	s.mu.Lock()
-	busy := s.over || s.tidying != nil
-	s.mu.Unlock()
-	if busy {
+	defer s.mu.Unlock()
+	if s.over || s.tidying != nil {
 		return
 	}
 	keys := s.used(idleFor)
@@ -90,12 +87,6 @@ func (s *rowSession) tidy() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.ttl)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		cancel()
-		return
-	}
 	s.tidying = cancel
 	s.waiting.Go(func() {
 		defer cancel()
@@ -114,14 +105,19 @@ func (s *rowSession) clear(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	conn, _, err := s.lend(ctx)
+	conn, used, err := s.lend(ctx)
+	for ; err == nil; conn, used, err = s.lend(ctx) {
+		if err = run(ctx, conn, sessionSettings); err == nil {
+			break
+		}
+		if conn.drop(); !used {
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}
 	defer conn.drop()
-	if err := run(ctx, conn, sessionSettings); err != nil {
-		return err
-	}
 	for part := range slices.Chunk(keys, 500) {
 		t := s.With(ctx, conn)
 		list, args := listed(part)

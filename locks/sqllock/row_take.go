@@ -24,17 +24,17 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 	var open []int     // the wants that are not decided
 	claims := make([]*claim, len(wants))
 	for i, w := range wants {
-		c, fresh, err := s.begin(ctx, acquisition, w)
+		c, there, err := s.begin(ctx, acquisition, w)
 		switch {
 		case errors.Is(err, driver.ErrAbandoned):
 			results[i].Err = err
 		case err != nil:
 			s.undo(asked)
 			return nil, s.failed("acquire", err)
-		case fresh:
-			asked, open, claims[i] = append(asked, c), append(open, i), c
+		case c == nil:
+			results[i] = there
 		default:
-			results[i] = driver.Result{Token: c.token, Queued: c.token == 0}
+			asked, open, claims[i] = append(asked, c), append(open, i), c
 		}
 	}
 	for round := 0; len(open) > 0 && round < rounds; round++ {

@@ -43,15 +43,12 @@ func (s *rowSession) Acquire(ctx context.Context, acquisition string, release []
 
 // ask asks for the first of wants, and waits for it if it is not free. If its row is missing those of all are inserted.
 func (s *rowSession) ask(ctx context.Context, acquisition string, wants []driver.Want) (r driver.Result, err error) {
-	c, fresh, err := s.begin(ctx, acquisition, wants[0])
+	c, there, err := s.begin(ctx, acquisition, wants[0])
 	if err != nil {
 		return r, err
 	}
-	if !fresh {
-		if c.token > 0 {
-			return driver.Result{Token: c.token}, nil
-		}
-		return driver.Result{Queued: true}, nil
+	if c == nil {
+		return there, nil
 	}
 	conn, token, err := s.lockNow(ctx, c)
 	if err != nil {
@@ -60,8 +57,8 @@ func (s *rowSession) ask(ctx context.Context, acquisition string, wants []driver
 	if err != nil || token > 0 {
 		return driver.Result{Token: token}, err
 	}
-	there := false
-	if r.Holder, there, err = s.holder(ctx, conn, c.Key); err == nil && !there {
+	exists := false
+	if r.Holder, exists, err = s.holder(ctx, conn, c.Key); err == nil && !exists {
 		missing := make([]string, len(wants))
 		for i, w := range wants {
 			missing[i] = w.Key
@@ -73,32 +70,29 @@ func (s *rowSession) ask(ctx context.Context, acquisition string, wants []driver
 			err = s.hold(c, conn, r.Token)
 		}
 	}
+	if err == nil && r.Token == 0 {
+		r.Queued, err = true, s.queueUp(c, conn) //nolint:contextcheck // the wait outlives the call
+	}
 	if err != nil {
 		conn.drop()
 		s.giveUp(c)
 		return driver.Result{}, err
 	}
-	if r.Token > 0 {
-		return r, nil
-	}
-	return r, s.queueUp(c, conn, &r) //nolint:contextcheck // the wait outlives the call
+	return r, nil
 }
 
-// queueUp makes a claim one that waits, on the connection.
-func (s *rowSession) queueUp(c *claim, conn pinned, r *driver.Result) error {
-	ctx, cancel := context.WithCancel(context.Background())
+// queueUp makes a claim one that waits, on the connection, which the caller drops after an error.
+func (s *rowSession) queueUp(c *claim, conn pinned) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over || s.claims[c.Place] != c {
-		cancel()
-		conn.drop()
-		close(c.done)
-		if s.over {
-			return driver.ErrSessionEnded
-		}
+	switch {
+	case s.over:
+		return driver.ErrSessionEnded
+	case s.claims[c.Place] != c:
 		return driver.ErrAbandoned
 	}
-	c.waits, c.cancel, r.Queued = true, cancel, true
+	ctx, cancel := context.WithCancel(context.Background())
+	c.waits, c.cancel = true, cancel
 	s.waiting.Go(func() { s.wait(ctx, c, conn) })
 	return nil
 }
@@ -113,6 +107,7 @@ const waitFor = 2
 //  3. if the row was deleted meanwhile, insert it, unless the session has ended;
 //  4. if the connection was lost, take another one. Nothing was granted, since what was locked on it is free.
 func (s *rowSession) wait(ctx context.Context, c *claim, conn pinned) {
+	defer c.cancel()
 	for n := 0; ctx.Err() == nil; n++ {
 		var err error
 		if conn.Conn == nil {
@@ -143,7 +138,7 @@ func (s *rowSession) wait(ctx context.Context, c *claim, conn pinned) {
 				conn.drop()
 			}
 			conn = pinned{}
-			_ = sqlkit.Pause(ctx, n, nap)
+			_ = sqlkit.Pause(ctx, n, s.Dialect.Nap())
 		}
 	}
 	if conn.Conn != nil {
