@@ -37,17 +37,24 @@ func (s *rowSession) holders(t *sqlkit.Tx, keys []string) (map[string]holding, e
 	return found, nil
 }
 
-// holder reads on one of the session's connections who holds a key, and whether it has a row.
+// holder reads on one of the session's connections who holds a key, and whether it has a row. It ends the session if the server has
+// ended it: what asks for that session locks nothing, whether the key is free or not.
 func (s *rowSession) holder(ctx context.Context, conn pinned, key string) (holder *driver.Info, there bool, err error) {
-	err = s.With(ctx, conn).Query(`SELECT r.name, COALESCE(h.token, 0), COALESCE(h.session_id, ''), COALESCE(h.owner, ''), COALESCE(h.meta, ''), COALESCE(h.since, 0)
+	alive := true
+	err = s.With(ctx, conn).Query(`SELECT r.name, COALESCE(h.token, 0), COALESCE(h.session_id, ''), COALESCE(h.owner, ''), COALESCE(h.meta, ''), COALESCE(h.since, 0),
+		EXISTS (SELECT 1 FROM {anchors} a WHERE a.id = ?)
 		FROM {rows} r LEFT JOIN {holds} h FORCE INDEX (by_name) ON h.namespace = r.namespace AND h.name = r.name WHERE r.namespace = ? AND r.name = ?`,
-		[]any{s.namespace, key}, func(scan func(...any) error) error {
-			info, err := scanHold(scan)
+		[]any{s.id, s.namespace, key}, func(scan func(...any) error) error {
+			info, err := scanHold(func(dest ...any) error { return scan(append(dest, &alive)...) })
 			if there = true; info.Token > 0 {
 				holder = &info
 			}
 			return err
 		})
+	if err == nil && !alive {
+		s.end()
+		err = driver.ErrSessionEnded
+	}
 	return holder, there, err
 }
 
