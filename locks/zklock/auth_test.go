@@ -38,7 +38,7 @@ func TestNodesAreProtected(t *testing.T) {
 	a := openAs(t, addr, "prod", Options{Root: "/guarded", Auth: alice})
 	lockstest.Grant(t, a, "k")
 	paths := []string{
-		"/guarded", "/guarded/prod", "/guarded/prod/locks", "/guarded/prod/sessions",
+		"/guarded", "/guarded/prod", "/guarded/prod/locks", "/guarded/prod/queues", "/guarded/prod/sessions", "/guarded/prod/notices",
 		"/guarded/prod/sessions/" + a.ID(), "/guarded/prod/locks/k", "/guarded/prod/locks/k/held",
 	}
 	anonymous, mallory, again := operator(t, addr), operator(t, addr), operator(t, addr)
@@ -130,7 +130,7 @@ func TestNodesFromBeforeTheLogin(t *testing.T) {
 	if err := op.AddAuth("digest", []byte(alice)); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/before/prod/locks/k/held", "/before/prod/locks/k", "/before/prod/locks", "/before/prod/sessions", "/before/prod", "/before"} {
+	for _, path := range []string{"/before/prod/locks/k/held", "/before/prod/locks/k", "/before/prod/locks", "/before/prod/queues", "/before/prod/sessions", "/before/prod/notices", "/before/prod", "/before"} {
 		acl := zk.AuthACL(zk.PermAll)
 		if path == "/before/prod" { // reading may be open
 			acl = append(acl, zk.WorldACL(zk.PermRead)...)

@@ -16,14 +16,14 @@ const checkTimeout = 4 * time.Second
 func (d *Driver) Check(ctx context.Context) error {
 	s := newSession(d, driver.Open{})
 	s.names.root = d.options.Root // for errors
-	if err := d.begin(ctx, s, "check", checkTimeout, s.look); err != nil {
+	if err := d.begin(ctx, s, "check", checkTimeout, s.readRoot); err != nil {
 		return err
 	}
 	return s.Close(ctx)
 }
 
-// look reads the root, unless it is the root of the ensemble.
-func (s *session) look() error {
+// readRoot reads the root, unless it is the root of the ensemble.
+func (s *session) readRoot() error {
 	root := s.names.top
 	if root == "" {
 		_, _, err := s.conn.Exists("/")

@@ -4,11 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
+
+// attempts is how often a request is made anew when other clients interfere. None of them waits for a holder.
+const attempts = 10
 
 // verdict is the error of a whole batch: nil if the outcome of any key is known.
 func (s *session) verdict(results []driver.Result) error {
@@ -20,7 +25,7 @@ func (s *session) verdict(results []driver.Result) error {
 			return r.Err
 		case errors.Is(r.Err, driver.ErrUnreachable):
 			unreachable = r.Err
-		case r.Err != nil:
+		case r.Err != nil && !errors.Is(r.Err, driver.ErrAbandoned):
 			unknown = r.Err
 		default:
 			known = true
@@ -32,47 +37,243 @@ func (s *session) verdict(results []driver.Result) error {
 	return cmp.Or(unknown, unreachable)
 }
 
-// try takes one key if it is free.
-func (s *session) try(key string, r record) (driver.Result, error) {
-	for range 10 { // other clients may interfere; this does not wait for a holder
-		done, err := s.conn.Multi(
-			&zk.SetDataRequest{Path: s.names.lock(key), Version: -1},
-			&zk.CreateRequest{Path: s.names.held(key), Data: r.bytes(), Acl: s.acl, Flags: zk.FlagEphemeral},
-		)
-		switch {
-		case err == nil:
-			return driver.Result{Token: driver.Token(done[0].Stat.Mzxid)}, nil
-		case errors.Is(err, zk.ErrNoNode):
-			if err := s.container(key); err != nil {
-				return driver.Result{}, err
-			}
-		case errors.Is(err, zk.ErrNodeExists):
-			data, stat, err := s.conn.Get(s.names.held(key))
-			switch {
-			case errors.Is(err, zk.ErrNoNode):
-				continue // released since
-			case errors.Is(err, zk.ErrSessionExpired):
-				return driver.Result{}, err
-			case err != nil:
-				// It may be held by this session, from an earlier call: the error must not say that nothing was
-				// granted.
-				return driver.Result{}, fmt.Errorf("read the holder: %v", err) //nolint:errorlint // a sentinel would say that nothing was granted, which is not known
-			}
-			holder := parse(data)
-			if stat.EphemeralOwner == s.id && holder.acquisition == r.acquisition {
-				return driver.Result{Token: driver.Token(stat.Czxid)}, nil
-			}
-			info := holder.info(key, stat)
-			return driver.Result{Holder: &info}, nil
-		default:
-			return driver.Result{}, err
-		}
+// multi carries out all operations or none. failed is the first that cannot be carried out; -1 if none is known.
+func (s *session) multi(ops ...any) (done []zk.MultiResponse, failed int, err error) {
+	done, err = s.conn.Multi(ops...)
+	if err != nil {
+		return done, slices.IndexFunc(done, func(r zk.MultiResponse) bool { return r.Error != nil }), err
 	}
-	return driver.Result{}, fmt.Errorf("%s changes too often to read its holder", key)
+	return done, -1, nil
 }
 
-func (s *session) container(key string) error {
-	_, err := s.conn.CreateContainer(s.names.lock(key), nil, zk.FlagContainer, s.acl)
+// The operations that grant a key to one alone, and where they stand in unqueued.
+const (
+	makesQueue = iota
+	removesQueue
+	countsGrant
+	makesHeld
+	marksGrant
+	perGrant // how many there are
+)
+
+// unqueued are the operations of a grant that fails if the key has a queue.
+func (s *session) unqueued(h *holding) []any {
+	queue := s.names.queue(h.Key)
+	return append([]any{
+		&zk.CreateRequest{Path: queue, Acl: s.acl},
+		&zk.DeleteRequest{Path: queue, Version: -1},
+	}, s.alone(h)...)
+}
+
+// alone are the operations of a grant that fails if one holds the key alone.
+func (s *session) alone(h *holding) []any {
+	return []any{
+		&zk.SetDataRequest{Path: s.names.lock(h.Key), Version: -1},
+		&zk.CreateRequest{Path: s.names.held(h.Key), Data: s.record(h), Acl: s.acl, Flags: zk.FlagEphemeral},
+		&zk.CreateRequest{Path: s.names.mark(h.Key, h.id), Acl: s.acl, Flags: zk.FlagEphemeral},
+	}
+}
+
+// unheld are operations that change nothing, and fail if one holds the key alone.
+func (s *session) unheld(h *holding) []any {
+	return []any{
+		&zk.CreateRequest{Path: s.names.held(h.Key), Acl: s.acl, Flags: zk.FlagEphemeral},
+		&zk.DeleteRequest{Path: s.names.held(h.Key), Version: -1},
+	}
+}
+
+// try takes a key if it is free and nobody waits for it.
+func (s *session) try(h *holding) (driver.Result, error) {
+	queued := !h.kind.alone()
+	for range attempts {
+		var r driver.Result
+		var again bool
+		var err error
+		if queued {
+			r, again, err = s.tryQueued(h)
+		} else {
+			r, again, err = s.tryUnqueued(h)
+			queued = again && err == nil && r.Queued
+		}
+		if err != nil || !again {
+			return r, err
+		}
+	}
+	return driver.Result{}, fmt.Errorf("%s changes too often to read its holder", h.Key)
+}
+
+// tryUnqueued is one attempt to take a key alone. If it says again and queued, the key has a queue.
+func (s *session) tryUnqueued(h *holding) (r driver.Result, again bool, err error) {
+	h.state = unsure
+	done, failed, err := s.multi(s.unqueued(h)...)
+	switch {
+	case err == nil:
+		stat := done[countsGrant].Stat
+		return s.won(h, stat.Mzxid, stat.Version), false, nil
+	case errors.Is(err, zk.ErrNodeExists) && failed == makesQueue:
+		h.state = fresh
+		return driver.Result{Queued: true}, true, nil
+	case errors.Is(err, zk.ErrNodeExists):
+		h.state = fresh
+		return s.busy(h, s.names.held(h.Key), nil)
+	case errors.Is(err, zk.ErrNoNode) && failed == makesQueue:
+		h.state = fresh
+		return r, true, s.parents()
+	case errors.Is(err, zk.ErrNoNode):
+		h.state = fresh
+		return r, true, s.container(s.names.lock(h.Key))
+	}
+	return r, false, err
+}
+
+// busy reads who has a key. If nobody has it by now, it is to be tried again.
+func (s *session) busy(h *holding, node string, m *member) (r driver.Result, again bool, err error) {
+	data, stat, err := s.conn.Get(node)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return r, true, nil
+	case errors.Is(err, zk.ErrSessionExpired):
+		return r, false, err
+	case err != nil:
+		// It may be held by this session, from an earlier call: the error must not say that nothing was granted.
+		return r, false, fmt.Errorf("read the holder: %v", err) //nolint:errorlint // a sentinel would say that nothing was granted, which is not known
+	}
+	info := parse(data).info(h.Key, stat)
+	if m != nil {
+		info = m.info(h.Key, data, stat)
+	}
+	return driver.Result{Holder: &info}, false, nil
+}
+
+// tryQueued is one attempt to take a key that has a queue, or that others may hold too.
+//
+// What a list of the queue says holds until its version has changed, if the container stays: a node that has a name for ever keeps
+// it, that of a holder beside which the key is taken, or a pin.
+func (s *session) tryQueued(h *holding) (r driver.Result, again bool, err error) {
+	queue := s.names.queue(h.Key)
+	pin := queue + "/" + pins + h.id
+	pinned := false
+	defer func() {
+		if pinned {
+			_ = s.conn.Delete(pin, -1) // else it ends with the session
+		}
+	}()
+	for range attempts {
+		children, stat, err := s.conn.Children(queue)
+		if errors.Is(err, zk.ErrNoNode) {
+			if h.kind.alone() {
+				return s.tryUnqueued(h)
+			}
+			if err := s.container(queue); err != nil {
+				return r, false, err
+			}
+			continue
+		}
+		if err != nil {
+			return r, false, err
+		}
+		c := crowdOf(children, stat)
+		if len(c.places) > 0 || !h.kind.joins(c.holders) {
+			if r, again, err = s.taken(h, c); err != nil || !again {
+				return r, false, err
+			}
+			continue
+		}
+		keeps, there := s.keeps(h, c)
+		if !there {
+			if _, err := s.conn.Create(pin, nil, zk.FlagEphemeral, s.acl); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				return r, false, err
+			}
+			pinned = true
+			continue
+		}
+		if r, again, err = s.admit(h, keeps); err != nil || !again {
+			if r.Token > 0 && len(c.holders) == 0 {
+				pinned = false // it is gone
+			}
+			return r, false, err
+		}
+	}
+	return r, true, nil
+}
+
+// keeps are the operations that fail if the queue is not as it was read. Where nobody is in it, and the key is to be held alone, it is
+// deleted: then the next try needs one request. It is false if the key needs a pin.
+func (s *session) keeps(h *holding, c crowd) ([]any, bool) {
+	queue := s.names.queue(h.Key)
+	pin := pins + h.id
+	same := &zk.SetDataRequest{Path: queue, Version: c.version}
+	empties, unpins := &zk.DeleteRequest{Path: queue, Version: -1}, &zk.DeleteRequest{Path: queue + "/" + pin, Version: -1}
+	switch {
+	case len(c.holders) > 0:
+		return []any{&zk.CheckVersionRequest{Path: queue + "/" + c.holders[0].name, Version: -1}, same}, true
+	case h.kind.alone() && len(c.others) == 0:
+		return []any{empties}, true
+	case !slices.Contains(c.others, pin):
+		return nil, false
+	case h.kind.alone() && len(c.others) == 1:
+		return []any{unpins, empties}, true
+	}
+	return []any{unpins, same}, true
+}
+
+// admit takes a key that has a queue in which nobody waits, if the operations that keep it as it was read succeed.
+func (s *session) admit(h *holding, keeps []any) (r driver.Result, again bool, err error) {
+	at := len(keeps)
+	ops := append(keeps, s.alone(h)...)
+	if !h.kind.alone() {
+		ops = append(append(keeps, s.unheld(h)...), s.joined(h))
+	}
+	h.state = unsure
+	done, failed, err := s.multi(ops...)
+	switch {
+	case err == nil && h.kind.alone():
+		return s.won(h, done[at].Stat.Mzxid, done[at].Stat.Version), false, nil
+	case err == nil:
+		h.node = s.joinedNode(h)
+		return s.won(h, done[at-1].Stat.Mzxid, 0), false, nil
+	case failed >= at && errors.Is(err, zk.ErrNodeExists):
+		h.state = fresh
+		return s.busy(h, s.names.held(h.Key), nil)
+	case failed >= at && errors.Is(err, zk.ErrNoNode):
+		h.state = fresh
+		return r, true, s.container(s.names.lock(h.Key))
+	case failed >= 0 && (errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNotEmpty)):
+		h.state = fresh
+		return r, true, nil
+	}
+	return r, false, err
+}
+
+// joined is the operation that makes the node of a holder beside which others may hold the key.
+func (s *session) joined(h *holding) *zk.CreateRequest {
+	return &zk.CreateRequest{Path: s.joinedNode(h), Data: s.record(h), Acl: s.acl, Flags: zk.FlagEphemeral}
+}
+
+func (s *session) joinedNode(h *holding) string {
+	return s.names.queue(h.Key) + "/" + holds + h.kind.String() + "-" + h.id
+}
+
+// taken says who has a key: one that holds it, or, while it is being handed over, the first that waits.
+func (s *session) taken(h *holding, c crowd) (r driver.Result, again bool, err error) {
+	if len(c.holders) > 0 {
+		m := c.holders[0]
+		return s.busy(h, s.names.queue(h.Key)+"/"+m.name, &m)
+	}
+	r, again, err = s.busy(h, s.names.held(h.Key), nil)
+	if again && err == nil {
+		m := c.places[0]
+		r, again, err = s.busy(h, s.names.queue(h.Key)+"/"+m.name, &m)
+		if r.Holder != nil {
+			r.Holder.Place = 1
+		}
+	}
+	return r, again, err
+}
+
+// container makes the container of a key, or of its queue.
+func (s *session) container(path string) error {
+	_, err := s.conn.CreateContainer(path, nil, zk.FlagContainer, s.acl)
 	if errors.Is(err, zk.ErrNoNode) {
 		return s.parents() // the next round makes it
 	}
@@ -82,50 +283,43 @@ func (s *session) container(key string) error {
 	return err
 }
 
-// evict frees a key that any session holds under the token. A node of this session keeps the server from
-// removing the idle container: the versions of a new one would begin again, and remove could delete another
-// grant than the one that it has read.
-func (s *session) evict(h driver.Held) (bool, error) {
-	pin, err := s.conn.Create(s.names.lock(h.Key)+"/pin-", nil, zk.FlagEphemeral|zk.FlagSequence, s.acl)
-	if errors.Is(err, zk.ErrNoNode) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	freed, err := s.remove(h, 0)
-	_ = s.conn.Delete(pin, -1) // else it ends with the session
-	return freed, err
-}
-
-// remove frees a key that is held under the token, by session or, if that is 0, by any.
-func (s *session) remove(h driver.Held, session int64) (bool, error) {
-	for range 10 {
-		// In this order: if held, when it is read, is the grant that is meant, and existed when the version was
-		// read, then the version is that of the grant. If it did not exist yet, the check below fails.
-		_, lock, err := s.conn.Exists(s.names.lock(h.Key))
-		if err != nil {
-			return false, err
+// tryAll takes free keys that nobody waits for, each alone, up to the first that is not, with one request. It returns how
+// many.
+func (s *session) tryAll(hs []*holding) (granted int, err error) {
+	for range attempts {
+		if len(hs) == 0 {
+			return 0, nil
 		}
-		_, held, err := s.conn.Exists(s.names.held(h.Key)) // a missing node has no token
-		if err != nil {
-			return false, err
+		var ops []any
+		for _, h := range hs {
+			h.state = unsure
+			ops = append(ops, s.unqueued(h)...)
 		}
-		if driver.Token(held.Czxid) != h.Token || session != 0 && held.EphemeralOwner != session {
-			return false, nil
+		done, failed, err := s.multi(ops...)
+		if err == nil {
+			for i, h := range hs {
+				stat := done[i*perGrant+countsGrant].Stat
+				s.won(h, stat.Mzxid, stat.Version)
+			}
+			return len(hs), nil
 		}
-		_, err = s.conn.Multi(
-			&zk.CheckVersionRequest{Path: s.names.lock(h.Key), Version: lock.Version},
-			&zk.DeleteRequest{Path: s.names.held(h.Key), Version: -1},
-		)
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, zk.ErrNoNode):
-			return false, nil
-		case !errors.Is(err, zk.ErrBadVersion):
-			return false, err
+		if failed < 0 || !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNodeExists) {
+			return 0, err
+		}
+		for _, h := range hs {
+			h.state = fresh
+		}
+		switch at := failed / perGrant; {
+		case errors.Is(err, zk.ErrNodeExists):
+			hs = hs[:at]
+		case failed%perGrant == makesQueue:
+			err = s.parents()
+		default:
+			err = errors.Join(calls.Each(len(hs)-at, inFlight, func(i int) error { return s.container(s.names.lock(hs[at+i].Key)) })...)
+		}
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return 0, err
 		}
 	}
-	return false, fmt.Errorf("%s changes too often to free it", h.Key)
+	return 0, nil // they are tried one by one
 }

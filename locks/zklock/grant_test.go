@@ -328,16 +328,7 @@ func TestRequestsOfAGrant(t *testing.T) {
 
 	// The tree is deleted.
 	way.hold(nil)
-	for _, s := range []*session{a, b} {
-		if err := op.Delete("/lockstep/requests/sessions/"+s.ID(), -1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, path := range []string{"/locks/k/held", "/locks/k", "/locks/k2/held", "/locks/k2", "/locks", "/sessions", ""} {
-		if err := op.Delete("/lockstep/requests"+path, -1); err != nil {
-			t.Fatalf("delete %s: %v", path, err)
-		}
-	}
+	deleteTree(t, op, "/lockstep/requests")
 	if ok, err := a.Evict(t.Context(), "k", 1); ok || err != nil {
 		t.Errorf("evict of a free key: %t, %v", ok, err)
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// record is what a held node says; whose it is and since when is kept by the server.
-type record struct{ acquisition, owner, meta string }
+// record is what the node of a holding says; whose it is and since when is kept by the server.
+type record struct{ id, owner, meta string }
 
 func (r record) bytes() []byte {
-	return []byte(strings.Join([]string{r.acquisition, r.owner, r.meta}, "\n"))
+	return []byte(strings.Join([]string{r.id, r.owner, r.meta}, "\n"))
 }
 
 // parse accepts any content: a node made by hand still holds the key.

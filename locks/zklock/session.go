@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,10 +27,18 @@ type session struct {
 	id     int64
 	ttl    time.Duration
 	calls  calls.Group // the library has no contexts: a call ends at the latest with its connection
+
+	book    book
+	granted chan driver.Grant
+	renewal renewal
+	notices notices
 }
 
 func newSession(d *Driver, o driver.Open) *session {
-	return &session{driver: d, names: namesOf(d.options.Root, o.Namespace), owner: line(o.Owner), acl: d.login.acl()}
+	return &session{
+		driver: d, names: namesOf(d.options.Root, o.Namespace), owner: line(o.Owner), acl: d.login.acl(),
+		book: newBook(), granted: make(chan driver.Grant, unread), notices: newNotices(),
+	}
 }
 
 func (s *session) ID() string             { return sessionID(s.id) }
@@ -72,27 +79,17 @@ func (s *session) settle() error {
 	if err := s.enter(); err != nil {
 		return err
 	}
-	return s.driver.login.guarded(s.conn, s.names.guarded()...)
-}
-
-// enter makes the session's own node, and the parents of all.
-func (s *session) enter() error {
-	node := s.names.sessions + "/" + s.ID()
-	_, err := s.conn.Create(node, []byte(s.owner), zk.FlagEphemeral, s.acl)
-	if errors.Is(err, zk.ErrNoNode) {
-		if err = s.parents(); err != nil {
-			return err
+	err := s.driver.login.guarded(s.conn, s.names.guarded()...)
+	if errors.Is(err, zk.ErrNoNode) { // an earlier edition has made some of them
+		if err = s.parents(); err == nil {
+			err = s.driver.login.guarded(s.conn, s.names.guarded()...)
 		}
-		_, err = s.conn.Create(node, []byte(s.owner), zk.FlagEphemeral, s.acl)
-	}
-	if errors.Is(err, zk.ErrNodeExists) { // an earlier answer was lost
-		return nil
 	}
 	return err
 }
 
 func (s *session) parents() error {
-	for _, leaf := range []string{s.names.locks, s.names.sessions} {
+	for _, leaf := range s.names.parents() {
 		path := ""
 		for name := range strings.SplitSeq(leaf[1:], "/") {
 			path += "/" + name
@@ -104,64 +101,27 @@ func (s *session) parents() error {
 	return nil
 }
 
-// Renew is a write, since that is what a quorum must agree on. It leaves it to Check which keys were evicted.
-func (s *session) Renew(ctx context.Context, _ []driver.Held) (bool, error) {
-	asked := time.Now()
-	err := calls.Do(ctx, &s.calls, func() error {
-		_, err := s.conn.Set(s.names.sessions+"/"+s.ID(), []byte(s.owner), -1)
-		if errors.Is(err, zk.ErrNoNode) { // removed by hand; the session does not depend on it
-			err = s.enter()
-		}
-		return err
-	})
-	if err != nil {
-		return false, s.failed("renew", err)
-	}
-	s.renewed(asked, s.ttl)
-	return true, nil
-}
-
-func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
-	over := s.isOver()
-	results, err := calls.Await(ctx, &s.calls, func() ([]driver.Result, error) {
-		results := make([]driver.Result, len(wants))
-		calls.Each(len(wants), inFlight, func(i int) error {
-			if ctx.Err() != nil { // the call was given up
-				results[i].Err = calls.Ended(ctx)
-				return nil
-			}
-			r, err := s.try(wants[i].Key, record{acquisition, s.owner, wants[i].Meta})
-			if err != nil {
-				r = driver.Result{Err: s.ungranted(over, err)}
-			}
-			results[i] = r
-			return nil
-		})
-		return results, nil
-	})
-	if err != nil {
-		return nil, s.ungranted(over, err)
-	}
-	return results, s.verdict(results)
-}
-
-// Queue implements driver.Session: this backend has no queue yet.
-func (s *session) Queue() driver.Queue { return nil }
-
-// Notifier implements driver.Session: this backend sends no notices.
-func (s *session) Notifier() driver.Notifier { return nil }
-
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
-	err := calls.Do(ctx, &s.calls, func() error {
-		return errors.Join(calls.Each(len(held), inFlight, func(i int) error {
-			_, err := s.remove(held[i], s.id)
-			return err
-		})...)
-	})
+	err := calls.Do(ctx, &s.calls, func() error { return s.releaseAll(held) })
 	if err = s.failed("release", err); errors.Is(err, driver.ErrSessionEnded) {
 		return nil // with everything it held
 	}
 	return err
+}
+
+func (s *session) releaseAll(held []driver.Held) error {
+	return errors.Join(calls.Each(len(held), inFlight, func(i int) error {
+		h := s.findHeld(held[i])
+		if h == nil {
+			return nil
+		}
+		defer h.mu.Unlock()
+		err := s.release(h)
+		if err == nil {
+			s.drop(h)
+		}
+		return err
+	})...)
 }
 
 func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
@@ -169,15 +129,32 @@ func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error)
 		if err := s.sync(); err != nil {
 			return nil, err
 		}
-		still := make([]bool, len(held))
-		errs := calls.Each(len(held), inFlight, func(i int) error {
-			there, stat, err := s.conn.Exists(s.names.held(held[i].Key))
-			still[i] = there && err == nil && stat.EphemeralOwner == s.id && driver.Token(stat.Czxid) == held[i].Token
-			return err
-		})
-		return still, errors.Join(errs...)
+		return s.check(held)
 	})
 	return still, s.failed("check", err)
+}
+
+// check says which keys are held as far as the server that this session talks to knows.
+func (s *session) check(held []driver.Held) ([]bool, error) {
+	still := make([]bool, len(held))
+	errs := calls.Each(len(held), inFlight, func(i int) (err error) {
+		if h := s.findHeld(held[i]); h != nil {
+			defer h.mu.Unlock()
+			still[i], err = s.holds(h)
+		}
+		return err
+	})
+	return still, errors.Join(errs...)
+}
+
+// holds reports whether the node of what is held is there.
+func (s *session) holds(h *holding) (bool, error) {
+	node := h.node
+	if h.kind.alone() {
+		node = s.names.held(h.Key)
+	}
+	there, stat, err := s.conn.Exists(node)
+	return there && err == nil && stat.EphemeralOwner == s.id && driver.Token(stat.Czxid) == h.token, err
 }
 
 // sync has the server that this session talks to catch up with the leader: what others were granted
@@ -185,52 +162,6 @@ func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error)
 func (s *session) sync() error {
 	_, err := s.conn.Sync(s.names.locks)
 	return err
-}
-
-func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
-	infos, err := calls.Await(ctx, &s.calls, func() ([]driver.Info, error) {
-		if err := s.sync(); err != nil {
-			return nil, err
-		}
-		children, _, err := s.conn.Children(s.names.locks)
-		if err != nil {
-			return nil, err
-		}
-		var keys []string
-		for _, name := range children {
-			if key, ok := unescape(name); ok && strings.HasPrefix(key, prefix) && key > after {
-				keys = append(keys, key)
-			}
-		}
-		slices.Sort(keys)
-		return s.holders(keys, limit)
-	})
-	return infos, s.failed("list", err)
-}
-
-// holders reads the holders of the first of these keys that are held, at most limit.
-func (s *session) holders(keys []string, limit int) ([]driver.Info, error) {
-	var infos []driver.Info
-	for chunk := range slices.Chunk(keys, max(limit, inFlight)) {
-		found := make([]driver.Info, len(chunk))
-		errs := calls.Each(len(chunk), inFlight, func(i int) error {
-			data, stat, err := s.conn.Get(s.names.held(chunk[i]))
-			if err == nil {
-				found[i] = parse(data).info(chunk[i], stat)
-			} else if !errors.Is(err, zk.ErrNoNode) {
-				return err
-			}
-			return nil
-		})
-		if err := errors.Join(errs...); err != nil {
-			return nil, err
-		}
-		infos = append(infos, slices.DeleteFunc(found, func(i driver.Info) bool { return i.Key == "" })...)
-		if len(infos) >= limit {
-			return infos[:limit], nil
-		}
-	}
-	return infos, nil
 }
 
 func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {

@@ -110,7 +110,7 @@ func marginOf(timeout time.Duration) time.Duration {
 // Caps says what a lock on ZooKeeper is worth.
 func (d *Driver) Caps() driver.Caps {
 	return driver.Caps{
-		Name: "zookeeper", EarlyLoss: true, TrustMargin: time.Duration(d.margin.Load()),
+		Name: "zookeeper", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, TrustMargin: time.Duration(d.margin.Load()),
 		Note: "The server may grant a longer or shorter TTL than asked for; locks of an ended holder are free after it.",
 	}
 }
