@@ -223,7 +223,7 @@ func openRedis(r config.RedisLock) redis.UniversalClient {
 }
 
 func openZooKeeper(z config.ZooKeeperLock) *zklock.Driver {
-	return zklock.New(z.Servers, zklock.Options{Root: z.Root, SessionTimeout: z.SessionTimeout, Auth: z.Auth, TLS: z.TLS})
+	return zklock.New(z.Servers, zklock.Options{Root: z.Root, SessionTimeout: z.SessionTimeout, Auth: z.Auth, Insecure: z.Unguarded, TLS: z.TLS})
 }
 
 type silent struct{}

@@ -5,6 +5,10 @@ import "sync"
 // Each calls f for 0 … n-1, at most so many at once, and returns their errors in this order.
 func Each(n, most int, f func(i int) error) []error {
 	errs := make([]error, n)
+	if n == 1 {
+		errs[0] = f(0)
+		return errs
+	}
 	var workers sync.WaitGroup
 	for w := range min(n, most) {
 		workers.Go(func() {

@@ -24,6 +24,7 @@ type holding struct {
 	node    string       // that of its place, or of its holding, if others may hold the key beside it
 	token   driver.Token // 0 unless it is held
 	version int32        // of the key's container, if it is held alone
+	next    string       // the place behind it when it last read the queue
 	blocker string       // the node that it waits for
 	watch   <-chan zk.Event
 	dropped chan struct{}
@@ -43,12 +44,16 @@ type book struct {
 	mu        sync.Mutex
 	holdings  map[driver.Place]*holding
 	held      map[driver.Held]*holding
+	queues    map[string]struct{}  // keys that had a queue when they were last asked for: a guess
 	abandoned map[string]time.Time // acquisitions, and when
 	made      int64                // ids so far
 }
 
 func newBook() book {
-	return book{holdings: map[driver.Place]*holding{}, held: map[driver.Held]*holding{}, abandoned: map[string]time.Time{}}
+	return book{
+		holdings: map[driver.Place]*holding{}, held: map[driver.Held]*holding{},
+		queues: map[string]struct{}{}, abandoned: map[string]time.Time{},
+	}
 }
 
 // claim returns the holding of an acquisition, locked.
@@ -144,7 +149,7 @@ func (s *session) lost(h *holding) {
 	s.book.mu.Lock()
 	defer s.book.mu.Unlock()
 	delete(s.book.held, driver.Held{Key: h.Key, Token: h.token})
-	h.state, h.token, h.node, h.watch, h.blocker, h.id = fresh, 0, "", nil, "", s.nextID()
+	h.state, h.token, h.node, h.next, h.watch, h.blocker, h.id = fresh, 0, "", "", nil, "", s.nextID()
 }
 
 // drop ends a holding. With its mu held.
@@ -157,6 +162,31 @@ func (s *session) drop(h *holding) {
 	delete(s.book.held, driver.Held{Key: h.Key, Token: h.token})
 	delete(s.book.holdings, h.Place)
 	close(h.dropped)
+}
+
+// guessed is how many keys are remembered for their queues.
+const guessed = 1024
+
+// queued says whether a key has a queue.
+func (b *book) queued(key string, has bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !has {
+		delete(b.queues, key)
+		return
+	}
+	if len(b.queues) >= guessed {
+		clear(b.queues)
+	}
+	b.queues[key] = struct{}{}
+}
+
+// guess reports whether a key may have a queue.
+func (b *book) guess(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, has := b.queues[key]
+	return has
 }
 
 // refuse has the session ask for nothing more under an acquisition, for one ttl.

@@ -82,15 +82,15 @@ func (s *session) unheld(h *holding) []any {
 	}
 }
 
-// try takes a key if it is free and nobody waits for it.
-func (s *session) try(h *holding) (driver.Result, error) {
-	queued := !h.kind.alone()
+// try takes a key if it is free and nobody waits for it. If it is to wait, who has it does not matter: the result is empty.
+func (s *session) try(h *holding, waits bool) (driver.Result, error) {
+	queued := !h.kind.alone() || s.book.guess(h.Key)
 	for range attempts {
 		var r driver.Result
 		var again bool
 		var err error
 		if queued {
-			r, again, err = s.tryQueued(h)
+			r, again, err = s.tryQueued(h, waits)
 		} else {
 			r, again, err = s.tryUnqueued(h)
 			queued = again && err == nil && r.Queued
@@ -112,6 +112,7 @@ func (s *session) tryUnqueued(h *holding) (r driver.Result, again bool, err erro
 		return s.won(h, stat.Mzxid, stat.Version), false, nil
 	case errors.Is(err, zk.ErrNodeExists) && failed == makesQueue:
 		h.state = fresh
+		s.book.queued(h.Key, true)
 		return driver.Result{Queued: true}, true, nil
 	case errors.Is(err, zk.ErrNodeExists):
 		h.state = fresh
@@ -149,7 +150,7 @@ func (s *session) busy(h *holding, node string, m *member) (r driver.Result, aga
 //
 // What a list of the queue says holds until its version has changed, if the container stays: a node that has a name for ever keeps
 // it, that of a holder beside which the key is taken, or a pin.
-func (s *session) tryQueued(h *holding) (r driver.Result, again bool, err error) {
+func (s *session) tryQueued(h *holding, waits bool) (r driver.Result, again bool, err error) {
 	queue := s.names.queue(h.Key)
 	pin := queue + "/" + pins + h.id
 	pinned := false
@@ -162,6 +163,7 @@ func (s *session) tryQueued(h *holding) (r driver.Result, again bool, err error)
 		children, stat, err := s.conn.Children(queue)
 		if errors.Is(err, zk.ErrNoNode) {
 			if h.kind.alone() {
+				s.book.queued(h.Key, false)
 				return s.tryUnqueued(h)
 			}
 			if err := s.container(queue); err != nil {
@@ -174,6 +176,9 @@ func (s *session) tryQueued(h *holding) (r driver.Result, again bool, err error)
 		}
 		c := crowdOf(children, stat)
 		if len(c.places) > 0 || !h.kind.joins(c.holders) {
+			if waits {
+				return r, false, nil
+			}
 			if r, again, err = s.taken(h, c); err != nil || !again {
 				return r, false, err
 			}

@@ -8,7 +8,9 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +35,33 @@ type hosts struct {
 	names   map[string]string // ip:port -> host name
 	current int
 	last    int // start of the round: the address of the last connection, or the first
+}
+
+// reachable is what is wrong with the servers, as far as that is visible in them.
+func reachable(servers []string) error {
+	if len(servers) == 0 {
+		return errors.New("zklock: New: no servers")
+	}
+	for _, server := range servers {
+		if strings.ContainsAny(server, "/,") {
+			return fmt.Errorf("zklock: New: %q is not one server, host:port; a path (chroot) belongs into Options.Root", server)
+		}
+	}
+	return nil
+}
+
+// elsewhere is the first server that is not on loopback; "" for none.
+func elsewhere(servers []string) string {
+	for _, server := range servers {
+		host, _, err := net.SplitHostPort(server)
+		if err != nil {
+			host = server
+		}
+		if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			return server
+		}
+	}
+	return ""
 }
 
 func newHosts() *hosts { return &hosts{resolve: net.DefaultResolver.LookupHost} }

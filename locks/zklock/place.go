@@ -14,18 +14,23 @@ import (
 // patience is how long a place pauses after an answer was lost.
 const patience = 100 * time.Millisecond
 
+// enqueues are the operations that take a place; the last one makes its node.
+func (s *session) enqueues(h *holding) []any {
+	queue := s.names.queue(h.Key)
+	return []any{
+		&zk.SetDataRequest{Path: queue, Version: -1}, // so that a try which has read the queue before fails
+		&zk.CreateRequest{
+			Path: queue + "/" + waits + h.kind.String() + "-" + h.id + "-", Data: s.record(h), Acl: s.acl,
+			Flags: zk.FlagEphemeral | zk.FlagSequence,
+		},
+	}
+}
+
 // enqueue takes a place.
 func (s *session) enqueue(h *holding) error {
-	queue := s.names.queue(h.Key)
 	for range attempts {
 		h.state = unsure
-		done, failed, err := s.multi(
-			&zk.SetDataRequest{Path: queue, Version: -1}, // so that a try which has read the queue before fails
-			&zk.CreateRequest{
-				Path: queue + "/" + waits + h.kind.String() + "-" + h.id + "-", Data: s.record(h), Acl: s.acl,
-				Flags: zk.FlagEphemeral | zk.FlagSequence,
-			},
-		)
+		done, failed, err := s.multi(s.enqueues(h)...)
 		if err == nil {
 			h.state, h.node = waiting, done[1].String
 			return nil
@@ -34,7 +39,7 @@ func (s *session) enqueue(h *holding) error {
 			return err
 		}
 		h.state = fresh
-		if err := s.container(queue); err != nil {
+		if err := s.container(s.names.queue(h.Key)); err != nil {
 			return err
 		}
 	}
@@ -59,6 +64,10 @@ func (s *session) look(h *holding, straight bool) (driver.Result, error) {
 			if at < 0 {
 				s.lost(h)
 				return driver.Result{Err: driver.ErrNotQueued}, nil
+			}
+			h.next = ""
+			if at+1 < len(c.places) {
+				h.next = queue + "/" + c.places[at+1].name
 			}
 			before, waits := c.before(at)
 			switch {

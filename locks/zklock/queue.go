@@ -46,7 +46,7 @@ func (s *session) tryOne(acquisition string, w driver.Want, over bool) driver.Re
 	defer h.mu.Unlock()
 	r, err := s.ask(h, w)
 	if err == nil && h.state == fresh {
-		if r, err = s.try(h); err == nil && r.Token == 0 {
+		if r, err = s.try(h, false); err == nil && r.Token == 0 {
 			s.drop(h)
 		}
 	}
@@ -99,6 +99,9 @@ func (s *session) Queue() driver.Queue { return s }
 func (s *session) Acquire(ctx context.Context, acquisition string, release []driver.Held, wants []driver.Want) ([]driver.Result, error) {
 	over := s.isOver()
 	results, err := calls.Await(ctx, &s.calls, func() ([]driver.Result, error) {
+		if r, done, err := s.turn(acquisition, release, wants); done || err != nil {
+			return []driver.Result{r}, err
+		}
 		if err := s.releaseAll(release); err != nil {
 			return nil, err
 		}
@@ -191,7 +194,7 @@ func (s *session) run(acquisition string, wants []driver.Want, results []driver.
 		}
 	}
 	h := batch[granted]
-	r, err := s.try(h)
+	r, err := s.try(h, true)
 	if err == nil && r.Token == 0 {
 		if err = s.enqueue(h); err == nil {
 			r, err = s.look(h, false)

@@ -16,11 +16,7 @@ func (s *session) release(h *holding) error {
 		return gone(s.conn.Delete(h.node, -1))
 	}
 	mark := s.names.mark(h.Key, h.id)
-	_, failed, err := s.multi(
-		&zk.DeleteRequest{Path: mark, Version: -1},
-		&zk.CheckVersionRequest{Path: s.names.lock(h.Key), Version: h.version},
-		&zk.DeleteRequest{Path: s.names.held(h.Key), Version: -1},
-	)
+	_, failed, err := s.multi(s.frees(h)...)
 	if failed < 0 || !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrBadVersion) {
 		return err
 	}
@@ -29,6 +25,15 @@ func (s *session) release(h *holding) error {
 		return err
 	}
 	return gone(s.conn.Delete(mark, -1))
+}
+
+// frees are the operations that free a key which is held alone.
+func (s *session) frees(h *holding) []any {
+	return []any{
+		&zk.DeleteRequest{Path: s.names.mark(h.Key, h.id), Version: -1},
+		&zk.CheckVersionRequest{Path: s.names.lock(h.Key), Version: h.version},
+		&zk.DeleteRequest{Path: s.names.held(h.Key), Version: -1},
+	}
 }
 
 // gone takes a node that is not there as deleted.

@@ -42,9 +42,9 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -61,15 +61,19 @@ const (
 	maxMargin = time.Second
 )
 
-// Options of a Driver. The zero value works.
+// Options of a Driver. The zero value works with servers on loopback.
 type Options struct {
-	Root           string        // the node that all namespaces live below; default "/lockstep"
+	// Root is the node that all namespaces live below; default "/lockstep". It is what a chroot behind the servers of a
+	// connect string is to other clients.
+	Root           string
 	SessionTimeout time.Duration // to ask the server for; default: the TTL that a session is opened with
 
 	// Auth, "user:password", logs in with the scheme digest. Every node is then made so that only
-	// this user can read and change it, and Open refuses nodes that every client can change. Without it
-	// every client of the ensemble can. All replicas need the same.
+	// this user can read and change it, and Open refuses nodes that every client can change. All replicas need the same.
 	Auth string
+	// Insecure allows servers that other machines reach without Auth: every client of theirs can read, take and free the
+	// locks. Without both, Valid refuses them.
+	Insecure bool
 	// TLS encrypts the connections; its ServerName, if empty, is the name of the server dialled.
 	TLS *tls.Config
 }
@@ -93,8 +97,10 @@ func New(servers []string, o Options) *Driver {
 	}
 	o.Root = strings.TrimRight(o.Root, "/")
 	d := &Driver{servers: servers, options: o}
-	if d.login, d.invalid = loginOf(o.Auth); len(servers) == 0 {
-		d.invalid = errors.New("zklock: New: no servers")
+	d.login, d.invalid = loginOf(o.Auth)
+	d.invalid = cmp.Or(reachable(servers), d.invalid)
+	if addr := elsewhere(servers); d.invalid == nil && o.Auth == "" && !o.Insecure && addr != "" {
+		d.invalid = fmt.Errorf("zklock: New: without Options.Auth every client that reaches %s can take, free and change the locks; in a private network, Options.Insecure allows that", addr)
 	}
 	d.margin.Store(int64(marginOf(o.SessionTimeout)))
 	return d
