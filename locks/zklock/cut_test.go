@@ -15,7 +15,8 @@ var passwords sync.Map
 
 // cut is a way to a server that can be cut.
 type cut struct {
-	addr string
+	addr   string
+	server string // behind it
 
 	mu       sync.Mutex
 	discards bool                // what the server answers is thrown away, and then the connection
@@ -31,7 +32,7 @@ func newCut(t *testing.T, server string) *cut {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cut{addr: l.Addr().String()}
+	c := &cut{addr: l.Addr().String(), server: server}
 	var pumps sync.WaitGroup
 	pumps.Go(func() {
 		for {

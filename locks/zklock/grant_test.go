@@ -74,6 +74,7 @@ func TestVerdict(t *testing.T) {
 		"one not sent":                      {[]driver.Result{unsent}, driver.ErrUnreachable},
 		"one not sent, then an answer lost": {[]driver.Result{unsent, answerLost}, answerLost.Err},
 		"an answer lost, then one not sent": {[]driver.Result{answerLost, unsent}, answerLost.Err},
+		"abandoned beside a lost answer":    {[]driver.Result{answerLost, {Err: driver.ErrAbandoned}}, nil},
 		"the session over":                  {[]driver.Result{answerLost, granted, over}, driver.ErrSessionEnded},
 	} {
 		if got := new(session).verdict(c.results); !errors.Is(got, c.want) {
@@ -300,7 +301,7 @@ func TestRequestsOfASession(t *testing.T) {
 	}
 }
 
-// A key that was never held costs three requests: the parents exist.
+// A key that was never held costs three requests, where the parents exist; a release one, and the next grant one.
 func TestRequestsOfAGrant(t *testing.T) {
 	t.Parallel()
 	a, b, op, way := between(t, "requests")
@@ -313,13 +314,15 @@ func TestRequestsOfAGrant(t *testing.T) {
 			sent = append(sent, opcode)
 		}
 	})
-	lockstest.Grant(t, a, "k")
+	held := lockstest.Grant(t, a, "k")
 	if err := lockstest.Renew(t.Context(), a); err != nil {
 		t.Error(err)
 	}
+	lets(t, a, held)
+	lockstest.Grant(t, a, "k")
 	way.hold(nil)
-	if diff := cmp.Diff([]uint32{multi, createContainer, multi, setData}, sent); diff != "" {
-		t.Errorf("requests of a grant and a renewal (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]uint32{multi, createContainer, multi, setData, multi, multi}, sent); diff != "" {
+		t.Errorf("requests of a grant, a renewal, a release and another grant (-want +got):\n%s", diff)
 	}
 
 	// Another one makes the container at the same time.

@@ -96,6 +96,10 @@ func (s *session) look(h *holding, straight bool) (driver.Result, error) {
 				}
 				continue
 			}
+			// The place before was granted, most often: that is read, as a request to change something costs more.
+			if holder, there, err := s.follow(h, s.names.held(h.Key)); err != nil || there {
+				return driver.Result{Queued: true, Holder: holder}, err
+			}
 		}
 		straight = false
 		r, again, err := s.advance(h)

@@ -204,6 +204,37 @@ func TestEvictionWhileTheContainerIsMadeAnew(t *testing.T) {
 	}
 }
 
+// A release that is delayed until its grant was evicted, the container made anew, and the key granted as often as before, frees
+// nobody else's.
+func TestReleaseWhileTheContainerIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	a, b, op, way := between(t, "released-anew")
+	first := lockstest.Grant(t, a, "k")
+	var theirs driver.Held
+	way.before(14, func() {
+		if ok, err := b.Evict(context.WithoutCancel(t.Context()), "k", first.Token); err != nil || !ok {
+			t.Errorf("evict: %t, %v", ok, err)
+		}
+		if err := op.Delete(b.names.lock("k"), -1); err != nil { // as the server does
+			t.Error(err)
+		}
+		r, err := b.TryAcquire(context.WithoutCancel(t.Context()), "b", lockstest.Wants("k"))
+		if err != nil || r[0].Token == 0 {
+			t.Errorf("%+v, %v", r, err)
+			return
+		}
+		theirs = driver.Held{Key: "k", Token: r[0].Token}
+	})
+	lets(t, a, first)
+	way.hold(nil)
+	lockstest.Holds(t, b, theirs, true)
+	if h := b.findHeld(theirs); h == nil || h.version != 1 {
+		t.Errorf("%+v: want it to count as the first grant, as the one before did", h)
+	} else {
+		h.mu.Unlock()
+	}
+}
+
 func TestListAndNames(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)

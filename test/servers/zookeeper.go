@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,11 +37,12 @@ var sharedZooKeeper = sync.OnceValues(func() (*instance, error) {
 	return s, s.open()
 })
 
-// NewZooKeeper starts a ZooKeeper for this test. It ends with the test.
-func NewZooKeeper(t testing.TB) *ZooKeeperServer {
+// NewZooKeeper starts a ZooKeeper for this test. It ends with the test. Each property of its JVM is name=value.
+func NewZooKeeper(t testing.TB, properties ...string) *ZooKeeperServer {
 	t.Helper()
 	need(t, "ZooKeeper", zooKeeperPrograms...)
 	s := zooKeeperInstance()
+	s.argv = withProperties(s.argv, properties)
 	s.tb = t
 	t.Cleanup(s.remove)
 	if err := s.open(); err != nil {
@@ -89,6 +91,20 @@ admin.enableServer=false
 			"org.apache.zookeeper.server.quorum.QuorumPeerMain", conf,
 		}, nil
 	}}
+}
+
+// withProperties adds properties of the JVM to a command line, behind the program.
+func withProperties(argv func(s *instance) ([]string, error), properties []string) func(s *instance) ([]string, error) {
+	return func(s *instance) ([]string, error) {
+		line, err := argv(s)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range properties {
+			line = slices.Insert(line, 1, "-D"+p)
+		}
+		return line, nil
+	}
 }
 
 // zooKeeperReady asks for the configuration: it is told only by a server that serves, and the
