@@ -5,17 +5,41 @@
 // One session is one ZooKeeper session on one connection object of the client library.
 // Below the root and the namespace:
 //
-//	locks/<key>        a container: its version counts the grants; the server removes it once idle
-//	locks/<key>/held   ephemeral, exists while the key is held: acquisition, owner, meta
-//	locks/<key>/pin-…  ephemeral, exists during an eviction: keeps the container
-//	sessions/<id>      ephemeral, one for each session: owner
+//	locks/<key>                             a container: its version counts the grants to one alone
+//	locks/<key>/held                        ephemeral, exists while one holds the key alone: id, owner, meta
+//	locks/<key>/<id>                        ephemeral, exists beside it: the mark of that grant
+//	locks/<key>/pin-…                       ephemeral, exists during an eviction: keeps the container
+//	queues/<key>                            a container, exists where some wait, or hold the key together
+//	queues/<key>/wait-<kind>-<id>-<number>  ephemeral: a place; the server numbers them
+//	queues/<key>/hold-<kind>-<id>           ephemeral: one of several holders
+//	queues/<key>/pin-<id>                   ephemeral, exists during a try: keeps the container
+//	sessions/<id>                           ephemeral, one for each session: owner
+//	notices/<topic>-<number>                ephemeral: a notice; the last few of each session
 //
-// A grant is one multi{set data of the container, create held}; its transaction number is the
-// token, so tokens grow for as long as the ensemble keeps its data. A release, and an eviction,
-// reads whose node it is and then deletes it with multi{check the container's version, delete
-// held}: a grant to another session in between stays. An eviction has a node of its own in the
-// container meanwhile, since the versions of one that is made anew begin anew. The keys of a batch
-// are sent one after the other without waiting in between, so they cost about one round trip.
+// Containers without nodes are removed by the server, once a minute. An id is that of a session and a number, and never
+// used again. The number of the transaction that grants is the token, so tokens grow for as long as the ensemble keeps its data.
+//
+// A try for a key alone is one multi, which fails if there is a queue or a holder:
+//
+//	create and delete queues/<key>; set locks/<key>; create held and the mark
+//
+// Where there is a queue, a try reads it and is refused if somebody waits. Else it takes the key in one multi that checks the
+// version of the queue, which grows with every place and every grant to several; and a node whose name is used once keeps the
+// container meanwhile, since the versions of one that is made anew begin anew.
+//
+// A release is one multi {delete the mark, check the version of locks/<key>, delete held}, or one deletion of a node whose
+// name is used once: it can free no other grant, however late it arrives. An eviction also changes the node of the session
+// that had the key, in the same transaction.
+//
+// A place is a node that is made last in the queue. Its session reads the queue once, and then waits for the end of one node: that
+// of the place before it (for a reader the last before it that does not read), and at the front that of a holder. If that node
+// is gone before the watch is set, it reads again. So a release wakes one waiter, or the readers of a batch; a limit lets in one
+// after the other. The one whose turn has come takes the key in one multi that deletes its place: if the place, or the
+// session, has ended, nothing is granted. While a place is the first, nobody else is admitted, so what it has read of the
+// holders can only become less. A place ends with its session, and its node with it.
+//
+// What answers were lost is read after the next connection: the servers take no request of an earlier connection of the
+// session. The keys of a batch are sent without waiting in between, or in one request where all are to be had in turn.
 //
 // # Sessions
 //
@@ -26,19 +50,20 @@
 // quorum has to agree that the session is live. Its pings would also keep a session whose owner
 // no longer asks: a session that is not renewed for its TTL is closed.
 //
+// The write expects the version of the last one: another version says that a key was evicted since. So the next renewal that is
+// answered says so. What was deleted by hand is found by the sample of a renewal.
+//
 // # Access
 //
-// A login (digest) goes with every connection, before anything else is sent on it. ZooKeeper does
-// not check the password: it makes an identity of it, and another password is another identity. So
-// a wrong one shows when nodes of the right one are touched.
+// Servers that other machines reach need a login, unless Options.Insecure is set. A login (digest) goes with every connection,
+// before anything else is sent on it. ZooKeeper does not check the password: it makes an identity of it, and another password
+// is another identity. So a wrong one shows when nodes of the right one are touched.
 //
 // # Limits
 //
 // The server picks the session's TTL within its own bounds (2 … 20 ticks unless configured). A
-// wiped ensemble begins its tokens anew. A release frees a grant of another session if, between its
-// two requests, its own was evicted, the server removed the idle container (it looks once a minute),
-// and the key was granted again. Pauses of the holder are noticed afterwards: guard what matters
-// with the token.
+// wiped ensemble begins its tokens anew. List reads the names of all keys of the namespace, and one node or more for each key of
+// its page. Pauses of the holder are noticed afterwards: guard what matters with the token.
 package zklock
 
 import (
@@ -117,7 +142,7 @@ func marginOf(timeout time.Duration) time.Duration {
 func (d *Driver) Caps() driver.Caps {
 	return driver.Caps{
 		Name: "zookeeper", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, TrustMargin: time.Duration(d.margin.Load()),
-		Note: "The server may grant a longer or shorter TTL than asked for; locks of an ended holder are free after it.",
+		Note: "The server may grant a longer or shorter TTL than asked for; locks and places of an ended holder are free after it, and a deletion by hand is found late.",
 	}
 }
 
