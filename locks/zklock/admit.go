@@ -76,6 +76,7 @@ func (s *session) keeps(h *holding, c crowd) ([]any, bool) {
 	case len(c.holders) > 0:
 		return []any{&zk.CheckVersionRequest{Path: queue + "/" + c.holders[0].name, Version: -1}, same}, true
 	case h.kind.alone() && len(c.others) == 0:
+		s.book.queued(h.Key, false)
 		return []any{empties}, true
 	case !slices.Contains(c.others, pin):
 		return nil, false

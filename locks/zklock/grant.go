@@ -158,9 +158,9 @@ func (s *session) container(path string) error {
 	return err
 }
 
-// tryAll takes free keys that nobody waits for, each alone, up to the first that is not, with one request. It returns how
-// many.
-func (s *session) tryAll(hs []*holding) (granted int, err error) {
+// tryAll takes free keys that nobody waits for, each alone, with one request: all of them, or, if prefix says so, those before the
+// first that is not free. It returns how many.
+func (s *session) tryAll(hs []*holding, prefix bool) (granted int, err error) {
 	for range attempts {
 		if len(hs) == 0 {
 			return 0, nil
@@ -185,6 +185,8 @@ func (s *session) tryAll(hs []*holding) (granted int, err error) {
 			h.state = fresh
 		}
 		switch at := failed / perGrant; {
+		case errors.Is(err, zk.ErrNodeExists) && !prefix:
+			return 0, nil
 		case errors.Is(err, zk.ErrNodeExists):
 			hs = hs[:at]
 		case failed%perGrant == makesQueue:

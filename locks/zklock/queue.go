@@ -3,9 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"fmt"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -17,80 +14,6 @@ const (
 	// together is how many keys one request asks for.
 	together = 50
 )
-
-func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
-	over := s.isOver()
-	results, err := calls.Await(ctx, &s.calls, func() ([]driver.Result, error) {
-		results := make([]driver.Result, len(wants))
-		calls.Each(len(wants), inFlight, func(i int) error {
-			if ctx.Err() != nil { // the call was given up
-				results[i].Err = calls.Ended(ctx)
-				return nil
-			}
-			results[i] = s.tryOne(acquisition, wants[i], over)
-			return nil
-		})
-		return results, nil
-	})
-	if err != nil {
-		return nil, s.ungranted(over, err)
-	}
-	return results, s.verdict(results)
-}
-
-func (s *session) tryOne(acquisition string, w driver.Want, over bool) driver.Result {
-	h, err := s.claim(acquisition, w)
-	if err != nil {
-		return driver.Result{Err: err}
-	}
-	defer h.mu.Unlock()
-	r, err := s.ask(h, w)
-	if err == nil && h.state == fresh {
-		if r, err = s.try(h, false); err == nil && r.Token == 0 {
-			s.drop(h)
-		}
-	}
-	if err != nil {
-		return driver.Result{Err: s.ungranted(over, err)}
-	}
-	return r
-}
-
-// ask says what a holding has already, from an earlier request; it is fresh if it has nothing.
-func (s *session) ask(h *holding, w driver.Want) (driver.Result, error) {
-	if h.state == unsure {
-		if _, err := s.answer(h, false); err != nil {
-			return driver.Result{}, unsaid(err)
-		}
-	}
-	switch {
-	case h.state == held:
-		there, err := s.holds(h)
-		if err != nil {
-			return driver.Result{}, unsaid(err)
-		}
-		if there {
-			return driver.Result{Token: h.token}, nil
-		}
-		s.lost(h) // it was evicted
-	case h.state == waiting && h.meta != w.Meta:
-		h.meta = w.Meta
-		if _, err := s.conn.Set(h.node, s.record(h), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return driver.Result{}, unsaid(err)
-		}
-	}
-	if h.state == waiting {
-		r, err := s.look(h, false)
-		if err != nil {
-			return r, unsaid(err)
-		}
-		if r.Err == nil {
-			return r, nil
-		}
-	}
-	h.kind, h.meta = kindOf(w), w.Meta
-	return driver.Result{}, nil
-}
 
 // Queue implements driver.Session.
 func (s *session) Queue() driver.Queue { return s }
@@ -107,11 +30,8 @@ func (s *session) Acquire(ctx context.Context, acquisition string, release []dri
 		}
 		results := make([]driver.Result, len(wants))
 		for at := 0; at < len(wants); {
-			granted, err := s.run(acquisition, wants[at:min(len(wants), at+together)], results[at:], over)
-			if err != nil {
-				return nil, err
-			}
-			if at += granted; granted == 0 {
+			at += s.run(acquisition, wants[at:min(len(wants), at+together)], results[at:], over)
+			if at < len(wants) && results[at] != (driver.Result{}) {
 				break
 			}
 		}
@@ -133,84 +53,78 @@ func asked(results []driver.Result) []driver.Result {
 	return results
 }
 
-// run asks for keys up to the first that is not granted, where it takes a place, and returns how many were granted; or for
-// fewer, if they were all granted.
-func (s *session) run(acquisition string, wants []driver.Want, results []driver.Result, over bool) (granted int, err error) {
-	var hs []*holding
-	defer func() {
-		for _, h := range hs {
-			if h.state == fresh {
-				s.drop(h)
-			}
-			h.mu.Unlock()
-		}
-	}()
-	first, err := s.claim(acquisition, wants[0])
+// run asks for keys up to the first that is not granted, which has a place then, or an error; or for some of them, which were
+// granted. It returns how many were.
+func (s *session) run(acquisition string, wants []driver.Want, results []driver.Result, over bool) int {
+	asked, granted, err := s.runWhole(acquisition, wants, results)
 	if err != nil {
-		results[0] = driver.Result{Err: err}
-		return 0, nil
+		for i := range asked {
+			results[i] = driver.Result{Err: s.ungranted(over, err)}
+		}
+		return 0
 	}
-	hs = append(hs, first)
-	if r, err := s.ask(first, wants[0]); err != nil || first.state != fresh {
-		results[0] = r
-		if err != nil {
-			results[0] = driver.Result{Err: s.ungranted(over, err)}
-		}
-		if r.Token > 0 {
-			granted = 1
-		}
-		return granted, nil
+	if asked > 0 && granted == asked {
+		return granted
 	}
-	for _, w := range wants[1:] {
-		if !first.kind.alone() || !kindOf(w).alone() {
-			break
-		}
-		h, err := s.claim(acquisition, w)
-		if err != nil {
-			break
-		}
-		hs = append(hs, h)
-		if h.state != fresh {
-			break
-		}
-	}
-	batch := hs
-	if last := hs[len(hs)-1]; last.state != fresh {
-		batch = hs[:len(hs)-1]
-	}
-	if len(batch) > 1 {
-		granted, err = s.tryAll(batch)
-		if err != nil {
-			for i := range batch {
-				results[i] = driver.Result{Err: s.ungranted(over, err)}
-			}
-			return 0, nil
-		}
-		for i := range granted {
-			results[i] = driver.Result{Token: batch[i].token}
-		}
-		if granted == len(batch) {
-			return granted, nil
-		}
-	}
-	h := batch[granted]
-	r, err := s.try(h, true)
-	if err == nil && r.Token == 0 {
-		if err = s.enqueue(h); err == nil {
-			r, err = s.look(h, false)
-			if r.Token > 0 { // it comes as of any place
-				r = driver.Result{Queued: true}
-			}
-		}
-	}
-	if err != nil {
-		r = driver.Result{Err: s.ungranted(over, err)}
-	}
-	results[granted] = r
-	if r.Token > 0 {
+	results[granted] = s.askInTurn(acquisition, wants[granted], over)
+	if results[granted].Token > 0 {
 		granted++
 	}
-	return granted, nil
+	return granted
+}
+
+// runWhole asks for keys with one request, if there are several that can be. Those before the first that is not free are granted.
+func (s *session) runWhole(acquisition string, wants []driver.Want, results []driver.Result) (asked, granted int, err error) {
+	if len(wants) < 2 {
+		return 0, 0, nil
+	}
+	hs, _ := s.claims(acquisition, wants)
+	defer s.unlock(hs)
+	if len(hs) < 2 {
+		return 0, 0, nil
+	}
+	granted, err = s.tryAll(hs, true)
+	for i, h := range hs[:granted] {
+		results[i] = driver.Result{Token: h.token}
+	}
+	return len(hs), granted, err
+}
+
+// askInTurn asks for a key, and takes a place if it is not free.
+func (s *session) askInTurn(acquisition string, w driver.Want, over bool) driver.Result {
+	h, err := s.claim(acquisition, w)
+	if err != nil {
+		return driver.Result{Err: err}
+	}
+	defer s.unlock([]*holding{h})
+	r, err := s.ask(h, w)
+	if err == nil && h.state == fresh {
+		if r, err = s.try(h, true); err == nil && r.Token == 0 {
+			r, err = s.queueUp(h)
+		}
+	}
+	if err != nil {
+		return driver.Result{Err: s.ungranted(over, err)}
+	}
+	return r
+}
+
+// queueUp takes a place. If its turn comes at once, that is notified as that of any place: who asked later may have been told
+// that it waits.
+func (s *session) queueUp(h *holding) (driver.Result, error) {
+	if err := s.enqueue(h); err != nil {
+		return driver.Result{}, err
+	}
+	return s.queued(h)
+}
+
+// queued is the result of a place that was just taken.
+func (s *session) queued(h *holding) (driver.Result, error) {
+	r, err := s.look(h, false)
+	if err == nil && r.Token > 0 {
+		r = driver.Result{Queued: true}
+	}
+	return r, err
 }
 
 // Granted implements driver.Queue.
@@ -302,12 +216,4 @@ func (s *session) abandon(h *holding) error {
 		s.drop(h)
 	}
 	return err
-}
-
-// unsaid is the error of a request that was to find out what a holding has: it does not say that nothing was granted.
-func unsaid(err error) error {
-	if errors.Is(err, zk.ErrSessionExpired) {
-		return err
-	}
-	return fmt.Errorf("read what it has: %v", err) //nolint:errorlint // a sentinel would say that nothing was granted, which is not known
 }

@@ -1,11 +1,14 @@
 package zklock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -25,6 +28,62 @@ func (s *session) release(h *holding) error {
 		return err
 	}
 	return gone(s.conn.Delete(mark, -1))
+}
+
+// releaseAll frees what is held: with one request, and if something is not held any more, one by one.
+func (s *session) releaseAll(held []driver.Held) error {
+	return errors.Join(calls.Each((len(held)+together-1)/together, inFlight/together+1, func(i int) error {
+		some := held[i*together : min((i+1)*together, len(held))]
+		if len(some) > 1 && s.releaseWhole(some) {
+			return nil
+		}
+		return errors.Join(calls.Each(len(some), inFlight, func(i int) error {
+			h := s.findHeld(some[i])
+			if h == nil {
+				return nil
+			}
+			defer h.mu.Unlock()
+			err := s.release(h)
+			if err == nil {
+				s.drop(h)
+			}
+			return err
+		})...)
+	})...)
+}
+
+// releaseWhole is true if it has freed all with one request.
+func (s *session) releaseWhole(held []driver.Held) bool {
+	var ops []any
+	var hs []*holding
+	defer func() {
+		for _, h := range hs {
+			h.mu.Unlock()
+		}
+	}()
+	for _, of := range slices.Compact(slices.SortedFunc(slices.Values(held), func(a, b driver.Held) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Token, b.Token))
+	})) {
+		h := s.findHeld(of)
+		if h == nil {
+			continue
+		}
+		hs = append(hs, h)
+		if h.kind.alone() {
+			ops = append(ops, s.frees(h)...)
+		} else {
+			ops = append(ops, &zk.DeleteRequest{Path: h.node, Version: -1})
+		}
+	}
+	if len(hs) > 0 {
+		if _, _, err := s.multi(ops...); err != nil {
+			return false
+		}
+	}
+	for _, h := range hs {
+		s.drop(h)
+	}
+	return true
 }
 
 // frees are the operations that free a key which is held alone.

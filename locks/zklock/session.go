@@ -109,21 +109,6 @@ func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	return err
 }
 
-func (s *session) releaseAll(held []driver.Held) error {
-	return errors.Join(calls.Each(len(held), inFlight, func(i int) error {
-		h := s.findHeld(held[i])
-		if h == nil {
-			return nil
-		}
-		defer h.mu.Unlock()
-		err := s.release(h)
-		if err == nil {
-			s.drop(h)
-		}
-		return err
-	})...)
-}
-
 func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
 	still, err := calls.Await(ctx, &s.calls, func() ([]bool, error) {
 		if err := s.sync(); err != nil {

@@ -29,8 +29,8 @@ func (s *session) turn(acquisition string, release []driver.Held, wants []driver
 		return r, false, nil
 	}
 	h.state = unsure
-	enqueues := s.enqueues(h)
-	made, failed, err := s.multi(append(append(s.frees(old), &zk.CheckVersionRequest{Path: old.next, Version: -1}), enqueues...)...)
+	ops := append(s.frees(old), &zk.CheckVersionRequest{Path: old.next, Version: -1})
+	made, failed, err := s.multi(append(ops, s.enqueues(h)...)...)
 	if err != nil {
 		if failed >= 0 {
 			h.state, err = fresh, nil
@@ -40,8 +40,6 @@ func (s *session) turn(acquisition string, release []driver.Held, wants []driver
 	}
 	h.state, h.node = waiting, made[len(made)-1].String
 	s.drop(old)
-	if r, err = s.look(h, false); err == nil && r.Token > 0 { // it comes as of any place
-		r = driver.Result{Queued: true}
-	}
+	r, err = s.queued(h)
 	return r, true, err
 }
