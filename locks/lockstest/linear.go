@@ -66,7 +66,7 @@ func Linearizable(t *testing.T, h Harness, l Linear) {
 		t.Error(why)
 	}
 	if result != porcupine.Ok {
-		t.Logf("see %s\n%s", picture(t, model, info, r.seed), r.stuck(info))
+		t.Logf("see %s\n%s", picture(t, model, info, r.seed), stuck(model, r.ops, info))
 	}
 }
 

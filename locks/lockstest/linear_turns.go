@@ -37,6 +37,7 @@ func LinearTurns(t *testing.T, h Harness, l Linear) {
 		l.Seed = uint64(time.Now().UnixNano()) //nolint:gosec // a seed
 	}
 	r := s.takeTurns(t, l)
+	r.ops = closed(r.ops)
 	result, info := porcupine.CheckOperationsVerbose(turnModel.ToModel(), r.ops, linearLimit)
 	t.Logf("seed %d: %d operations, %d granted at once, %d in turn, %d places given up, %d sessions ended, %d answers missing",
 		l.Seed, len(r.ops), r.atOnce, r.inTurn, r.gaveUp, r.fell, r.unanswered)
@@ -44,7 +45,8 @@ func LinearTurns(t *testing.T, h Harness, l Linear) {
 		t.Error("too little happened to judge by")
 	}
 	if result != porcupine.Ok {
-		t.Errorf("%s: no queue could have given these answers, or it was not found out; see %s", result, picture(t, turnModel, info, l.Seed))
+		t.Errorf("%s: no queue could have given these answers, or it was not found out; see %s\n%s",
+			result, picture(t, turnModel, info, l.Seed), stuck(turnModel, r.ops, info))
 	}
 }
 

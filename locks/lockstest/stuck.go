@@ -15,7 +15,13 @@ const stuckShown = 12
 
 // stuck is where the search ended: for each key without an order, the end of the longest part that
 // has one, and what should have followed, beginning with what was answered first.
-func (r contest) stuck(info porcupine.LinearizationInfo) string {
+func stuck(m porcupine.NondeterministicModel, ops []porcupine.Operation, info porcupine.LinearizationInfo) string {
+	partOf := map[porcupine.Operation]int{}
+	for i, part := range m.Partition(ops) {
+		for _, op := range part {
+			partOf[op] = i
+		}
+	}
 	var b strings.Builder
 	for _, parts := range info.PartialLinearizationsOperations() {
 		if len(parts) == 0 {
@@ -25,13 +31,13 @@ func (r contest) stuck(info porcupine.LinearizationInfo) string {
 		if len(longest) == 0 {
 			continue
 		}
-		key, placed := longest[0].Input.(call).key, map[porcupine.Operation]bool{}
+		part, placed := partOf[longest[0]], map[porcupine.Operation]bool{}
 		for _, op := range longest {
 			placed[op] = true
 		}
 		var rest []porcupine.Operation
-		for _, op := range r.ops {
-			if op.Input.(call).key == key && !placed[op] {
+		for _, op := range ops {
+			if partOf[op] == part && !placed[op] {
 				rest = append(rest, op)
 			}
 		}
@@ -39,22 +45,22 @@ func (r contest) stuck(info porcupine.LinearizationInfo) string {
 			continue
 		}
 		slices.SortFunc(rest, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
-		fmt.Fprintf(&b, "%s:\n", key)
+		fmt.Fprintf(&b, "key %d:\n", part)
 		for _, op := range longest[max(0, len(longest)-stuckShown):] {
-			fmt.Fprintf(&b, "  %s\n", describe(op))
+			fmt.Fprintf(&b, "  %s\n", describe(m, op))
 		}
 		b.WriteString("  then one of these should fit:\n")
 		for _, op := range rest[:min(stuckShown, len(rest))] {
-			fmt.Fprintf(&b, "  %s\n", describe(op))
+			fmt.Fprintf(&b, "  %s\n", describe(m, op))
 		}
 	}
 	return b.String()
 }
 
-func describe(op porcupine.Operation) string {
+func describe(m porcupine.NondeterministicModel, op porcupine.Operation) string {
 	until := "never"
 	if op.Return != never {
 		until = time.Duration(op.Return).String()
 	}
-	return fmt.Sprintf("%v to %s: %s", time.Duration(op.Call), until, model.DescribeOperation(op.Input, op.Output))
+	return fmt.Sprintf("%v to %s: %s", time.Duration(op.Call), until, m.DescribeOperation(op.Input, op.Output))
 }

@@ -11,7 +11,11 @@ import (
 
 // The model of one key with a queue: holders that may hold it together, and places in the order in which they were taken.
 // Order is demanded only where the place of one was acknowledged before the other asked: else either may have come
-// first. A grant is an operation of its own, between the request for the place and the notification.
+// first. A grant is an operation of its own, between the request for the place and the notification. Readers whose turn has come
+// may be granted in any order.
+//
+// What never ends (a call without an answer, the end of a session) changes something, or comes after all that was answered: the
+// search does not carry on with both.
 
 // turnCall is a call about one key.
 type turnCall struct {
@@ -30,6 +34,7 @@ const (
 	turnGrant           // of a place; no call
 	turnRelease         // of what the acquisition holds, or of its place
 	turnExpire          // of all of the session; no call
+	turnEnd             // of the history; no call
 )
 
 // turnKind says who may hold the key together.
@@ -41,6 +46,7 @@ type turnKind struct {
 // turnAnswer is its answer.
 type turnAnswer struct {
 	unknown bool
+	never   bool // and it may have had no effect
 	queued  bool
 	token   driver.Token // 0: not granted
 }
@@ -50,6 +56,7 @@ type turnState struct {
 	holders, queue []turnPart
 	last           driver.Token // the largest that was granted
 	floor          driver.Token // that of the holders before these
+	over           bool         // all that was answered has been
 }
 
 type turnPart struct {
@@ -84,6 +91,17 @@ func (s turnState) without(gone func(turnPart) bool) turnState {
 
 // step returns the states that may follow; none: the answer is impossible.
 func (s turnState) step(c turnCall, a turnAnswer) []turnState {
+	switch {
+	case a.never && s.over:
+		return []turnState{s}
+	case a.never:
+		return slices.DeleteFunc(s.follow(c, a), s.equal)
+	}
+	return s.follow(c, a)
+}
+
+// follow is step, for what may have no effect too.
+func (s turnState) follow(c turnCall, a turnAnswer) []turnState {
 	p := turnPart{c.session, c.id, c.kind}
 	free := len(s.queue) == 0 && s.admits(c.kind)
 	switch c.do {
@@ -106,10 +124,11 @@ func (s turnState) step(c turnCall, a turnAnswer) []turnState {
 		}
 		return []turnState{s}
 	case turnGrant:
-		first := len(s.queue) > 0 && s.queue[0] == p && s.admits(c.kind)
+		at := slices.Index(s.queue, p)
+		first := at >= 0 && s.admits(c.kind) && !slices.ContainsFunc(s.queue[:at], func(before turnPart) bool { return !before.kind.shared || !c.kind.shared })
 		granted := s
 		if first {
-			granted.queue = s.queue[1:]
+			granted.queue = slices.Delete(slices.Clone(s.queue), at, at+1)
 		}
 		switch {
 		case a.unknown && first:
@@ -126,13 +145,33 @@ func (s turnState) step(c turnCall, a turnAnswer) []turnState {
 			return []turnState{s, freed}
 		}
 		return []turnState{freed}
-	default:
+	case turnExpire:
 		return []turnState{s.without(func(other turnPart) bool { return other.session == c.session })}
+	default:
+		s.over = true
+		return []turnState{s}
 	}
 }
 
+// closed adds the end of the history of each key.
+func closed(ops []porcupine.Operation) []porcupine.Operation {
+	last, client := map[string]int64{}, 0
+	for _, op := range ops {
+		key := op.Input.(turnCall).key
+		last[key], client = max(last[key], op.Call), max(client, op.ClientId)
+		if op.Return != never {
+			last[key] = max(last[key], op.Return)
+		}
+	}
+	for key, at := range last {
+		client++
+		ops = append(ops, porcupine.Operation{ClientId: client, Input: turnCall{key: key, do: turnEnd}, Output: turnAnswer{}, Call: at + 1, Return: at + 2})
+	}
+	return ops
+}
+
 func (s turnState) equal(other turnState) bool {
-	return s.last == other.last && s.floor == other.floor && slices.Equal(s.holders, other.holders) && slices.Equal(s.queue, other.queue)
+	return s.over == other.over && s.last == other.last && s.floor == other.floor && slices.Equal(s.holders, other.holders) && slices.Equal(s.queue, other.queue)
 }
 
 var turnModel = porcupine.NondeterministicModel{
@@ -150,7 +189,7 @@ var turnModel = porcupine.NondeterministicModel{
 	},
 	DescribeOperation: func(input, output any) string {
 		c, a := input.(turnCall), output.(turnAnswer)
-		name := [...]string{"try", "ask", "grant", "release", "expire"}[c.do]
+		name := [...]string{"try", "ask", "grant", "release", "expire", "end"}[c.do]
 		text := fmt.Sprintf("session %d: %s %d", c.session, name, c.id)
 		if c.kind.shared {
 			text += " shared"

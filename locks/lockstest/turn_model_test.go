@@ -37,7 +37,13 @@ func TestTurnModel(t *testing.T) {
 		return at(turnTry, from, to, id, k, turnAnswer{token: token})
 	}
 	released := func(from, to int64, id int) op { return at(turnRelease, from, to, id, turnKind{}, turnAnswer{}) }
-	expired := func(from int64, id int) op { return at(turnExpire, from, never, id, turnKind{}, turnAnswer{}) }
+	expired := func(from int64, id int) op {
+		return at(turnExpire, from, never, id, turnKind{}, turnAnswer{never: true})
+	}
+	lost := func(o op) op {
+		o.to, o.answer = never, turnAnswer{unknown: true, never: true}
+		return o
+	}
 	for name, c := range map[string]struct {
 		history []op
 		legal   bool
@@ -53,20 +59,30 @@ func TestTurnModel(t *testing.T) {
 		"readers in any order of tokens": {[]op{got(0, 9, 1, shared, 6), got(2, 3, 2, shared, 5)}, true},
 		"a grant that nobody noticed": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, shared), queued(4, 5, 3, shared), released(6, 7, 1),
 			unseen(3, 12, 2, shared), granted(5, 8, 3, shared, 7), released(9, 12, 2)}, true},
+		"readers whose turn has come, in any order": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, shared), queued(4, 5, 3, shared), released(6, 7, 1),
+			granted(5, 8, 3, shared, 6), busy(9, 10, 4, shared), granted(3, 12, 2, shared, 7)}, true},
 		"two permits": {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, two, 6), queued(4, 5, 3, two), released(6, 7, 1), granted(5, 8, 3, two, 7)}, true},
 
-		"overtaken": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), queued(4, 5, 3, one), released(6, 7, 1), granted(5, 8, 3, one, 6)}, false},
+		"a lost answer that did nothing": {[]op{lost(got(0, 1, 1, one, 5)), tried(2, 3, 2, one, 6)}, true},
+		"a lost answer that was a grant": {[]op{lost(got(0, 1, 1, one, 5)), busy(2, 3, 2, one), expired(4, 1), tried(5, 6, 2, one, 6)}, true},
+		"a lost answer that was a place": {[]op{got(0, 1, 1, one, 5), lost(queued(2, 3, 2, one)), released(4, 5, 1), busy(6, 7, 3, one), expired(8, 2),
+			tried(9, 10, 3, one, 6)}, true},
+		"a lost answer that explains one only": {[]op{lost(released(2, 3, 1)), got(0, 1, 1, one, 5), tried(4, 5, 2, one, 6), tried(6, 7, 3, one, 7)}, false},
+		"overtaken":                            {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), queued(4, 5, 3, one), released(6, 7, 1), granted(5, 8, 3, one, 6)}, false},
 		"overtaken by a try": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 1), tried(6, 7, 3, one, 6),
 			granted(3, 20, 2, one, 7)}, false},
 		"a cancelled waiter keeps its place": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 2), released(6, 7, 1), busy(8, 9, 3, one)}, false},
 		"a dead waiter is served":            {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 2), released(6, 7, 1), granted(8, 9, 2, one, 6)}, false},
 		"a reader over a waiting writer":     {[]op{got(0, 1, 1, shared, 5), queued(2, 3, 2, one), got(4, 5, 3, shared, 6)}, false},
-		"a writer beside a reader":           {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, one, 6)}, false},
-		"three of two":                       {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, two, 6), got(4, 5, 3, two, 7)}, false},
-		"limits that differ":                 {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, turnKind{limit: 3}, 6)}, false},
-		"queued for a free key":              {[]op{queued(0, 1, 1, one)}, false},
-		"granted before it was free":         {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), granted(3, 4, 2, one, 6), released(6, 7, 1)}, false},
-		"a token that goes back":             {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 1), granted(3, 6, 2, one, 5)}, false},
+		"a reader past a writer that waits":  {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), queued(4, 5, 3, shared), released(6, 7, 1), granted(5, 8, 3, shared, 6)}, false},
+		"a permit past another": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, two), queued(4, 5, 3, two), released(6, 7, 1), granted(5, 8, 3, two, 6),
+			busy(9, 10, 4, two)}, false},
+		"a writer beside a reader":   {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, one, 6)}, false},
+		"three of two":               {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, two, 6), got(4, 5, 3, two, 7)}, false},
+		"limits that differ":         {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, turnKind{limit: 3}, 6)}, false},
+		"queued for a free key":      {[]op{queued(0, 1, 1, one)}, false},
+		"granted before it was free": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), granted(3, 4, 2, one, 6), released(6, 7, 1)}, false},
+		"a token that goes back":     {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 1), granted(3, 6, 2, one, 5)}, false},
 		"a writer's token below a reader's": {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, shared, 8), queued(4, 5, 3, one), released(6, 7, 1), released(6, 7, 2),
 			granted(5, 8, 3, one, 7)}, false},
 	} {
@@ -75,7 +91,7 @@ func TestTurnModel(t *testing.T) {
 			for i, o := range c.history {
 				history = append(history, porcupine.Operation{ClientId: i, Input: o.call, Output: o.answer, Call: o.from, Return: o.to})
 			}
-			wantLegal(t, turnModel, history, c.legal)
+			wantLegal(t, turnModel, closed(history), c.legal)
 		})
 	}
 }

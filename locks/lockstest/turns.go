@@ -226,7 +226,7 @@ func (w *waiter) release(turn *turn) {
 func (w *waiter) released(turn *turn, begun int64) {
 	if end := w.clientSession.earliestEnd(); end < w.h.now() {
 		w.missing(turn, turnRelease, begun)
-		w.add(turn, turnExpire, end, never, turnAnswer{})
+		w.add(turn, turnExpire, end, never, turnAnswer{never: true})
 		return
 	}
 	w.note(turn, turnRelease, begun, turnAnswer{})
@@ -234,7 +234,7 @@ func (w *waiter) released(turn *turn, begun int64) {
 
 // missing notes a call without an answer: it may arrive at any time.
 func (w *waiter) missing(turn *turn, do turnAct, begun int64) {
-	w.add(turn, do, begun, never, turnAnswer{unknown: true})
+	w.add(turn, do, begun, never, turnAnswer{unknown: true, never: true})
 	w.turns.count(&w.turns.unanswered)
 }
 
@@ -246,10 +246,10 @@ func (w *waiter) fallWith(turn *turn) {
 		w.ExpireSession(w.t, w.clientSession.Session)
 	}
 	if turn.since > 0 {
-		w.add(turn, turnGrant, turn.since, never, turnAnswer{unknown: true})
+		w.add(turn, turnGrant, turn.since, never, turnAnswer{unknown: true, never: true})
 	}
 	if turn.held > 0 || turn.since > 0 {
-		w.add(turn, turnExpire, w.clientSession.earliestEnd(), never, turnAnswer{})
+		w.add(turn, turnExpire, w.clientSession.earliestEnd(), never, turnAnswer{never: true})
 	}
 	w.turns.count(&w.turns.fell)
 	w.again()
