@@ -12,7 +12,7 @@ import (
 // The model of one key with a queue: holders that may hold it together, and places in the order in which they were taken.
 // Order is demanded only where the place of one was acknowledged before the other asked: else either may have come
 // first. A grant is an operation of its own, between the request for the place and the notification. Readers whose turn has come
-// may be granted in any order.
+// may be granted in any order, and a place may be taken also when the key has become free meanwhile: then its grant follows.
 //
 // What never ends (a call without an answer, the end of a session) changes something, or comes after all that was answered: the
 // search does not carry on with both.
@@ -115,12 +115,12 @@ func (s turnState) follow(c turnCall, a turnAnswer) []turnState {
 			return []turnState{s, place}
 		case a.unknown:
 			return []turnState{s}
+		case a.queued:
+			return []turnState{place}
 		case free != (a.token > 0):
 			return nil
 		case free:
 			return s.grant(p, a.token)
-		case a.queued:
-			return []turnState{place}
 		}
 		return []turnState{s}
 	case turnGrant:

@@ -61,6 +61,7 @@ func TestTurnModel(t *testing.T) {
 			unseen(3, 12, 2, shared), granted(5, 8, 3, shared, 7), released(9, 12, 2)}, true},
 		"readers whose turn has come, in any order": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, shared), queued(4, 5, 3, shared), released(6, 7, 1),
 			granted(5, 8, 3, shared, 6), busy(9, 10, 4, shared), granted(3, 12, 2, shared, 7)}, true},
+		"a place that is the first, and then granted": {[]op{queued(0, 1, 1, one), busy(2, 3, 2, one), granted(0, 4, 1, one, 5)}, true},
 		"two permits": {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, two, 6), queued(4, 5, 3, two), released(6, 7, 1), granted(5, 8, 3, two, 7)}, true},
 
 		"a lost answer that did nothing": {[]op{lost(got(0, 1, 1, one, 5)), tried(2, 3, 2, one, 6)}, true},
@@ -80,7 +81,7 @@ func TestTurnModel(t *testing.T) {
 		"a writer beside a reader":   {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, one, 6)}, false},
 		"three of two":               {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, two, 6), got(4, 5, 3, two, 7)}, false},
 		"limits that differ":         {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, turnKind{limit: 3}, 6)}, false},
-		"queued for a free key":      {[]op{queued(0, 1, 1, one)}, false},
+		"busy for a free key":        {[]op{busy(0, 1, 1, one)}, false},
 		"granted before it was free": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), granted(3, 4, 2, one, 6), released(6, 7, 1)}, false},
 		"a token that goes back":     {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 1), granted(3, 6, 2, one, 5)}, false},
 		"a writer's token below a reader's": {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, shared, 8), queued(4, 5, 3, one), released(6, 7, 1), released(6, 7, 2),

@@ -16,7 +16,7 @@ import (
 func (s *session) tryQueued(h *holding, waits bool) (r driver.Result, again bool, err error) {
 	queue := s.names.queue(h.Key)
 	pin := queue + "/" + pins + h.id
-	pinned := false
+	pinned, current := false, false
 	defer func() {
 		if pinned {
 			_ = s.conn.Delete(pin, -1) // else it ends with the session
@@ -41,6 +41,13 @@ func (s *session) tryQueued(h *holding, waits bool) (r driver.Result, again bool
 		if len(c.places) > 0 || !h.kind.joins(c.holders) {
 			if waits {
 				return r, false, nil
+			}
+			if !current { // this server may be behind: the key may have been released before this call
+				if err := s.sync(); err != nil {
+					return r, false, err
+				}
+				current = true
+				continue
 			}
 			if r, again, err = s.taken(h, c); err != nil || !again {
 				return r, false, err

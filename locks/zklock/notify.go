@@ -106,7 +106,11 @@ func (s *session) pending() ([]string, <-chan zk.Event, error) {
 	return there, changed, err
 }
 
-// listen passes notices on until the session ends.
+// listen passes notices on until the session ends:
+//
+//  1. wait until the notices have changed;
+//  2. list them, and begin to wait for the next change, again and again while the servers do not answer;
+//  3. pass on those that were not there before.
 func (s *session) listen(there []string, changed <-chan zk.Event) {
 	for {
 		select {
