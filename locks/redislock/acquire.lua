@@ -1,20 +1,25 @@
 -- Releases keys, and then asks for each of the others, in one pass. A call that waits takes a place in the queue of the
 -- first key that it does not get at once, and does not ask for those behind it.
--- ARGV: session, gen, ttl µs, acquisition, owner, '1' if it waits, number of keys to release, then key, token of each; then
---       key, kind, meta of each want
--- Returns {'ok', per want: '+token' granted | '~number since' and behind a line feed the record of a holder, queued | '-record of a holder' busy
---         | '?' and grace() recovering | '!' abandoned} | {'stale'} | {'lost'}
+-- ARGV: session, gen, ttl µs, acquisition, owner, '1' if it waits, the proof of the state if its script is gone, number of keys
+--       to release, then key, token of each; then key, kind, meta of each want
+-- Returns {'ok', or 'ok' and behind a blank the proof of the state; per want: '+token' granted | '~number since' and behind a line feed the record of a holder, queued | '-record of a holder' busy
+--         | '?' and grace() recovering | '!' abandoned} | {'all', '+token' of each} | {'stale'} | {'lost'}
 local session, gen, ttl, acquisition, owner = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local waits, wants = ARGV[6] == '1', 8 + 2 * tonumber(ARGV[7])
+local waits, wants = ARGV[6] == '1', 9 + 2 * tonumber(ARGV[8])
 local why, granting = standing(session, gen, ttl)
 if why then return {why} end
-for i = 8, wants - 1, 2 do free(ARGV[i], ARGV[i + 1], session, granting) end
+for i = 9, wants - 1, 2 do free(ARGV[i], ARGV[i + 1], session, granting) end
 
 local refused = tonumber(redis.call('ZSCORE', abandoned, session .. ' ' .. acquisition) or 0) > now
 local recovering = not granting and '?' .. grace(ttl, tonumber(redis.call('HGET', state, 'until')))
 
 local token
 local function ask(key, kind, meta)
+  local alone = not waits and granting and not refused and redis.call('HGET', state, '=' .. key)
+  local mine, by, under = fields(alone)
+  if by == session and under == acquisition then return '+' .. mine end
+  if by and live(by) then return '-' .. alone end -- without a write
+  bring(key)
   local held = redis.call('HGET', holders, key)
   if held then
     local number, asked, had = place(key, session, acquisition)
@@ -37,16 +42,16 @@ local function ask(key, kind, meta)
     put(key, record(token, session, acquisition, kind, owner, meta))
     return '+' .. token
   end
-  local by = holder(key)
-  local _, other = fields(by)
+  local first = holder(key)
+  local _, other = fields(first)
   if recovering and (waits or not other or not live(other)) then return recovering end
-  if not waits then return '-' .. by end
+  if not waits then return '-' .. first end
   local number = string.format('%016d', redis.call('HINCRBY', state, 'number', 1))
   enqueue(key, number, session, acquisition, table.concat({number, text(now), kind, owner, meta}, '\n'))
   return waiting(key, number, text(now))
 end
 
-local answer = {'ok'}
+local answer = {newer and 'ok ' .. newer or 'ok'}
 for i = wants, #ARGV, 3 do
   local outcome = ask(ARGV[i], ARGV[i + 1], ARGV[i + 2])
   answer[#answer + 1] = outcome

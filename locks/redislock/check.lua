@@ -5,7 +5,6 @@ local why = standing(session, ARGV[2], tonumber(ARGV[3]))
 if why then return {why} end
 local answer = {'ok'}
 for i = 4, #ARGV, 2 do
-  local _, _, by = holding(ARGV[i], ARGV[i + 1])
-  answer[#answer + 1] = by == session and 1 or 0
+  answer[#answer + 1] = holds(session, ARGV[i], ARGV[i + 1]) and 1 or 0
 end
 return answer

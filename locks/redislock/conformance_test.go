@@ -65,7 +65,7 @@ func limited(t *testing.T, admin redis.UniversalClient) {
 // leastRights stands in docs/backends.md.
 const leastRights = "resetkeys ~{lockstep:* resetchannels &{lockstep:* -@all " +
 	"+evalsha +eval +script|load +script|exists +info " +
-	"+time +hget +hset +hmget +hvals +hdel +hexists +hincrby +zadd +zscore +zrem +zrangebylex +zrangebyscore +zrevrange +zremrangebyscore +publish +subscribe +ping"
+	"+time +hget +hgetall +hset +hmget +hvals +hdel +hexists +hincrby +zadd +zscore +zrem +zrangebylex +zrangebyscore +zrevrange +zremrangebyscore +publish +subscribe +ping"
 
 // harness makes each client with wires of its own.
 func harness(admin redis.UniversalClient, settings *tls.Config, connect func(dialer) redis.UniversalClient) lockstest.Harness {

@@ -9,5 +9,6 @@ if not granting then return {'recovering', grace(ttl, tonumber(redis.call('HGET'
 local field, value, by = holding(key, token)
 if not field or not live(by) then return {'ok', 0} end
 drop(key, field, value)
+redis.call('HSET', state, '~' .. by, text(math.max(now, 1 + tonumber(redis.call('HGET', state, '~' .. by) or 0))))
 advance(key, granting)
 return {'ok', 1}

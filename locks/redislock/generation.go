@@ -3,6 +3,8 @@ package redislock
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -17,21 +19,36 @@ import (
 //  2. run the script in that generation
 //  3. if the server has begun another one since, begin again
 func (s *session) run(ctx context.Context, script *redis.Script, args ...any) (gen string, answer []any, err error) {
+	return s.act(ctx, args, func(words []any) ([]any, error) { return s.eval(ctx, script, nil, words) })
+}
+
+// act is run of what calls a script.
+func (s *session) act(ctx context.Context, args []any, call func(words []any) ([]any, error)) (gen string, answer []any, err error) {
+	words := s.words(len(s.standing)+len(args), s.standing...)
+	at := len(words) - 2 // of the generation
+	words = append(words, args...)
 	for {
 		gen, err := s.generation(ctx)
 		if err != nil {
 			return "", nil, err
 		}
-		answer, err := s.eval(ctx, script, append([]any{s.id, gen, s.ttl.Microseconds()}, args...)...)
+		words[at] = gen
+		answer, err := call(words)
 		if err != nil {
 			return "", nil, err
 		}
-		switch answer[0] {
+		switch said := answer[0].(string); said {
 		case "lost":
 			return "", nil, s.end()
 		case "stale":
 			s.unsettle(gen)
+			words = slices.Clone(words) // a call that was given up may still read them
+		case "ok", "all":
+			return gen, answer, nil
 		default:
+			if id, found := strings.CutPrefix(said, "ok "); found {
+				s.adopt(gen, id)
+			}
 			return gen, answer, nil
 		}
 	}
@@ -90,7 +107,7 @@ func (s *session) reassert(ctx context.Context) (string, error) {
 	if expired {
 		return "", s.end()
 	}
-	answer, err := s.eval(ctx, reassertScript, args...)
+	answer, err := s.eval(ctx, reassertScript, nil, s.words(len(args), args...))
 	if err != nil {
 		return "", err
 	}
@@ -99,9 +116,10 @@ func (s *session) reassert(ctx context.Context) (string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gen, s.renewed = answer[1].(string), asked
-	for _, taken := range answer[2:] {
+	s.gen, s.renewed, s.proof = answer[1].(string), asked, proven(answer[2])
+	for _, taken := range answer[3:] {
 		s.book.release(held(taken.(string)))
+		s.robbed = true
 	}
 	return s.gen, nil
 }
@@ -125,22 +143,48 @@ func (s *session) forget(held []driver.Held) {
 	}
 }
 
-// eval runs a script with one call, two when the server does not have it yet.
-func (s *session) eval(ctx context.Context, script *redis.Script, args ...any) ([]any, error) {
+// words is a command that runs a script, with room for so many arguments. What is the same in each is boxed once.
+func (s *session) words(room int, args ...any) []any {
+	words := make([]any, 0, len(s.head)+room)
+	return append(append(words, s.head...), args...)
+}
+
+// headOf is the beginning of each command: eval or evalsha, and the text or its hash, stand in the first two.
+func headOf(keys []string) []any {
+	head := []any{nil, nil, len(keys)}
+	for _, key := range keys {
+		head = append(head, key)
+	}
+	return head
+}
+
+// eval runs a script with one call, two when the server does not have it yet: then with load, if there is one.
+func (s *session) eval(ctx context.Context, script *redis.Script, load func() ([]any, error), words []any) ([]any, error) {
+	words[0], words[1] = "evalsha", script.Hash()
+	return s.call(ctx, func() ([]any, error) {
+		cmd := redis.NewCmd(ctx, words...)
+		cmd.SetFirstKeyPos(3)
+		err := s.prompt.Process(ctx, cmd)
+		if err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return cmd.Slice()
+		}
+		if script != openScript { // the cache was flushed, and the mark with it
+			_ = s.mark.Load(ctx, s.shard(ctx)).Err() // first: calls that find the script do not come here
+			defer s.markOthers(ctx)
+		}
+		if load != nil {
+			return load()
+		}
+		return script.Eval(ctx, s.prompt, s.keys, words[len(s.head):]...).Slice()
+	})
+}
+
+// call makes one call to the server, in the time of ctx.
+func (s *session) call(ctx context.Context, f func() ([]any, error)) ([]any, error) {
 	if err := s.reach(ctx); err != nil {
 		return nil, err
 	}
-	answer, err := calls.Await(ctx, &s.calls, func() ([]any, error) {
-		answer, err := script.EvalSha(ctx, s.rdb, s.keys, args...).Slice()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			if script != openScript { // the cache was flushed, and the mark with it
-				_ = s.mark.Load(ctx, s.shard(ctx)).Err() // first: calls that find the script do not come here
-				defer s.markOthers(ctx)
-			}
-			answer, err = script.Eval(ctx, s.rdb, s.keys, args...).Slice()
-		}
-		return answer, err
-	})
+	answer, err := s.promptly(ctx, f)
 	s.suspect.Store(err != nil && !answered(err))
 	return answer, err
 }

@@ -22,6 +22,7 @@ local function waiters(key)
   end
 end
 
+bring_all()
 while true do
   local found = below(index, low, ARGV[2], limit)
   for _, field in ipairs(found) do

@@ -8,7 +8,7 @@ if why then return {why} end
 local answer = {'ok'}
 for i = 4, #ARGV, 2 do
   local key = ARGV[i + 1]
-  if granting then settle(key, granting) end
+  if granting then settle(key, granting) else bring(key) end
   local number, asked, token = place(key, session, ARGV[i])
   answer[#answer + 1] = token and '+' .. token or number and waiting(key, number, string.match(asked, '^%d+')) or '0'
 end

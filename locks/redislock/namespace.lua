@@ -1,7 +1,8 @@
 -- What all scripts of a namespace share; it is put in front of each. A script sees one moment of
 -- the server: now, in µs. KEYS, all with the namespace's hash tag:
---   1 state     hash  run, gen, began, until (0: granting): see epoch(); token: the high-water mark;
---                     number: of the last place in a queue
+--   1 state     hash  run, gen, began, until (0: granting), proof: see epoch(); token: the high-water mark;
+--                     number: of the last place in a queue; refused: until when (µs) an acquisition may be abandoned;
+--                     "=key": see queue.lua; "~session": the last eviction of something that it held
 --   2 sessions  zset  session -> when it expires, in µs of the server's clock
 --   3 terms     hash  session -> "gen ttl" it was last installed with
 --   4 holders   hash  what is held: see queue.lua
@@ -59,21 +60,34 @@ local function rest(began, till)
   return till
 end
 
+-- newer is the proof in the state, where it is not that of this script.
+local newer
+
 -- epoch returns the generation of the state and until when (µs) nothing may be granted. If the
 -- state was lost or belongs to another run of the server, a new generation begins, and nothing is
 -- granted for the longest ttl that a forgotten session may have; unless the namespace is new, as
 -- far as the caller knows, on a server that has been up for longer than that, or that the caller knows to be unused.
 local function epoch(ttl, new, unused)
+  local s = redis.call('HMGET', state, 'run', 'gen', 'began', 'until', 'proof')
+  if proof and s[5] == proof then return s[2], rest(tonumber(s[3]), tonumber(s[4])) end
   local run, uptime = server()
-  local s = redis.call('HMGET', state, 'run', 'gen', 'began', 'until')
-  if s[1] == run then return s[2], rest(tonumber(s[3]), tonumber(s[4])) end
+  if s[1] == run then
+    newer = s[5] or ''
+    if proof and (newer == '' or newer == gone()) then
+      newer = proof
+      redis.call('HSET', state, 'proof', proof)
+    end
+    return s[2], rest(tonumber(s[3]), tonumber(s[4]))
+  end
   for _, term in ipairs(redis.call('HVALS', terms)) do
     ttl = math.max(ttl, tonumber(string.match(term, ' (%d+)$')))
   end
   local till = now + ttl
   if not s[1] and new and (unused or (uptime - 1) * 1000000 > ttl) and not promoted() then till = 0 end
   local gen = run .. '.' .. text(now)
-  redis.call('HSET', state, 'run', run, 'gen', gen, 'began', text(now), 'until', text(till))
+  -- Redis before 7 has no such number, and gives its scripts to replicas and snapshots.
+  local provable = run ~= '' and redis.REDIS_VERSION_NUM
+  redis.call('HSET', state, 'run', run, 'gen', gen, 'began', text(now), 'until', text(till), 'proof', provable and '' or 'none')
   raise(now)
   return gen, till
 end

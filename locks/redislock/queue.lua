@@ -3,6 +3,8 @@
 --   a record          one session has it alone
 --   "*kind count"     it is held together; each holding has a record under "key token"
 --   "!"               nobody has it, and the first in its queue gets it as soon as the server grants again
+-- A key that acquire_fast.lua has granted has its record in state, under "=key", and nothing else. It gets its entries only
+-- when a script needs them: see bring().
 -- A record is "token\nsession\nacquisition\nsince\nkind\nowner\nmeta". The kind is 1 (alone), s (shared), or a limit.
 
 local function fields(held)
@@ -38,6 +40,37 @@ local function put(key, record)
   redis.call('ZADD', owned, 0, session .. ' ' .. field)
 end
 
+-- bring makes the entries of a key that acquire_fast.lua has granted.
+local function bring(key)
+  local record = redis.call('HGET', state, '=' .. key)
+  if not record then return end
+  redis.call('HDEL', state, '=' .. key)
+  put(key, record)
+end
+
+-- bring_all does it for all keys.
+local function bring_all()
+  local all = redis.call('HGETALL', state)
+  local gone, held, names, owners = {}, {}, {}, {}
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, 1) == '=' then
+      local key, n = string.sub(all[i], 2), 2 * #gone + 1
+      local _, session = fields(all[i + 1])
+      gone[#gone + 1] = all[i]
+      held[n], held[n + 1] = key, all[i + 1]
+      names[n], names[n + 1] = 0, key
+      owners[n], owners[n + 1] = 0, session .. ' ' .. key
+    end
+  end
+  for i = 1, #gone, 1000 do -- the stack is limited
+    local first, last = 2 * i - 1, math.min(2 * i + 1998, #held)
+    redis.call('HDEL', state, unpack(gone, i, math.min(i + 999, #gone)))
+    redis.call('HSET', holders, unpack(held, first, last))
+    redis.call('ZADD', index, unpack(names, first, last))
+    redis.call('ZADD', owned, unpack(owners, first, last))
+  end
+end
+
 -- drop takes a holding out of the holders of a key.
 local function drop(key, field, record)
   local _, session, acquisition = fields(record)
@@ -57,6 +90,7 @@ end
 
 -- holding finds what is held of a key under a token.
 local function holding(key, token)
+  bring(key)
   local field = key
   local record = redis.call('HGET', holders, key)
   if together(record) then
@@ -65,6 +99,14 @@ local function holding(key, token)
   end
   local has, session = fields(record)
   if has == token then return field, record, session end
+end
+
+-- holds says whether a session holds a key under a token. It writes nothing.
+local function holds(session, key, token)
+  local record = redis.call('HGET', state, '=' .. key) or redis.call('HGET', holders, key)
+  if together(record) then record = redis.call('HGET', holders, key .. ' ' .. token) end
+  local has, by = fields(record)
+  return has == token and by == session
 end
 
 -- holder is the record of one that has the key.
@@ -150,6 +192,7 @@ end
 
 -- settle frees what dead sessions have of a key, and lets its queue advance.
 local function settle(key, granting)
+  bring(key)
   local held = redis.call('HGET', holders, key)
   local some = together(held) and records(key, -1) or {key}
   for _, field in ipairs(some) do
@@ -162,6 +205,7 @@ end
 
 -- wipe frees what a session holds and gives up its places, so many as limit at most, and returns whether that was all.
 local function wipe(session, limit, granting)
+  bring_all()
   local keys = {}
   local waits = below(owned, '[' .. session .. '|', '(' .. session .. '}', limit)
   for _, member in ipairs(waits) do
@@ -189,6 +233,7 @@ local function reap(granting)
     if wipe(session, 1000, granting) then
       redis.call('ZREM', sessions, session)
       redis.call('HDEL', terms, session)
+      redis.call('HDEL', state, '~' .. session)
     end
   end
   local far = redis.call('ZREVRANGE', sessions, 0, 3, 'WITHSCORES')

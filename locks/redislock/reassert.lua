@@ -1,12 +1,12 @@
 -- Brings a session, all that it holds, and its places with their numbers, into a generation that does not know it yet. Only
 -- while nothing is granted: later another session may have got its keys.
 -- ARGV: session, ttl µs, number of holdings, then key, record of each; then key, acquisition, value (see places) of each place
--- Returns {'ok', gen, "key token" of each holding that is held under a later token…} | {'lost'}
+-- Returns {'ok', gen, proof, "key token" of each holding that is held under a later token…} | {'lost'}
 local session, ttl, waits = ARGV[1], tonumber(ARGV[2]), 4 + 2 * tonumber(ARGV[3])
 local gen, till = epoch(ttl, false)
 local term = gen .. ' ' .. text(ttl)
 if redis.call('HGET', terms, session) == term then -- an earlier call, whose answer was lost, did it
-  if live(session) then return {'ok', gen} else return {'lost'} end
+  if live(session) then return {'ok', gen, redis.call('HGET', state, 'proof') or ''} else return {'lost'} end
 end
 if till <= now then return {'lost'} end
 -- Peers with a ttl as long as mine may need as long to come back.
@@ -27,8 +27,8 @@ local function room(key, token, kind)
   return true
 end
 
-wipe(session, -1, false) -- what an old snapshot says that it has
-local answer = {'ok', gen}
+wipe(session, -1, false) -- what an old snapshot says that it has; it brings all in, too
+local answer = {'ok', gen, redis.call('HGET', state, 'proof') or ''}
 for i = 4, waits - 1, 2 do
   local key, value = ARGV[i], ARGV[i + 1]
   local token = fields(value)

@@ -18,12 +18,21 @@
 // Redis can be lost; Look then tells the same, and it frees what a dead session holds. A place of a dead session is passed
 // over.
 //
+// # One free key
+//
+// acquire_fast.lua and release_fast.lua begin the scripts and answer the common case, in which nobody waits: five and two
+// commands. A key granted so has one entry, in the hash of the state; the scripts that need the others
+// (a queue, a list, the end of a session) make them first. In all other cases they have written nothing, and the script goes on
+// in the same call.
+//
 // # Epoch
 //
 // Redis can lose data: by a restart without data or from an old snapshot, by FLUSHALL, or by a failover to a
 // replica that lags. Then two clients could hold one key. So the namespace stores the run_id of the server that
-// wrote it, and scripts compare it with INFO before every grant, at every renewal, check and eviction (inside
-// the script: about 5 µs, no round trip; a client cannot know which server its next command will reach).
+// wrote it, and scripts compare it with that of the server before every grant, at every renewal, check and eviction (inside
+// the script; a client cannot know which server its next command will reach). INFO tells the run_id, and costs much
+// of a grant; the script that grants has a proof of it, which costs nothing: an id in its text, which one process
+// of the server has in its cache, and the state has as long as it belongs to that process. See proof in proof.go.
 // Sessions know the generation that they were installed in and name it with each call. If the run_id differs or
 // the state is gone, a new generation begins:
 //
@@ -44,6 +53,8 @@
 // data lasts for the TTL of the session that sees it first, until others report. A server whose scripts and
 // data are flushed before a session of the namespace calls again looks new. Redis uses the wall clock: a step
 // forward expires sessions early. A primary that is disconnected from its replicas grants until it notices.
+// Calls end at the deadline of their context, or when it is cancelled, whichever is first; where the client is a redis.Client and
+// the deadline less than 5 s away, a call that is under way ends at the deadline only.
 // Where INFO is forbidden the run_id is unknown, and a restart from a snapshot or a failover is not noticed;
 // [Driver.Caps] then says so. Guard every write with the token.
 package redislock

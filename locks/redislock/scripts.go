@@ -18,18 +18,35 @@ func lua(names ...string) (text string) {
 	return text
 }
 
+// acquireWith is the text of the script that grants, with the id of a proof; without one if it is "".
+func acquireWith(id string) string {
+	proof := "nil"
+	if id != "" {
+		proof = "'" + id + "'"
+	}
+	return "local proof = " + proof + "\nlocal function gone() return ARGV[7] end\n" + lua("acquire_fast", "namespace", "queue", "acquire")
+}
+
+// goneArg is the index of ARGV[7] in the arguments.
+const goneArg = 6
+
+// script is one that acts without a proof.
+func script(names ...string) *redis.Script {
+	return redis.NewScript("local proof, gone\n" + lua(names...))
+}
+
 var (
 	memoryScript   = redis.NewScript(lua("memory") + "return {'ok'}")
-	openScript     = redis.NewScript(lua("namespace", "queue", "memory", "open"))
-	reassertScript = redis.NewScript(lua("namespace", "queue", "reassert"))
-	acquireScript  = redis.NewScript(lua("namespace", "queue", "acquire"))
-	releaseScript  = redis.NewScript(lua("namespace", "queue", "release"))
-	checkScript    = redis.NewScript(lua("namespace", "queue", "check"))
-	listScript     = redis.NewScript(lua("namespace", "queue", "list"))
-	evictScript    = redis.NewScript(lua("namespace", "queue", "evict"))
-	lookScript     = redis.NewScript(lua("namespace", "queue", "look"))
-	abandonScript  = redis.NewScript(lua("namespace", "queue", "abandon"))
-	closeScript    = redis.NewScript(lua("namespace", "queue", "close"))
+	openScript     = script("namespace", "queue", "memory", "open")
+	reassertScript = script("namespace", "queue", "reassert")
+	acquireScript  = redis.NewScript(acquireWith(""))
+	releaseScript  = script("release_fast", "namespace", "queue", "release")
+	checkScript    = script("namespace", "queue", "check")
+	listScript     = script("namespace", "queue", "list")
+	evictScript    = script("namespace", "queue", "evict")
+	lookScript     = script("namespace", "queue", "look")
+	abandonScript  = script("namespace", "queue", "abandon")
+	closeScript    = script("namespace", "queue", "close")
 )
 
 // keysOf names a namespace's keys in the order of namespace.lua. The braces are the hash tag.
@@ -44,7 +61,7 @@ func keysOf(namespace string) []string {
 // renewOf is the script that renews sessions of the namespace. Each has its own, so that after SCRIPT
 // FLUSH each finds it missing, whichever other was called, and restores its mark.
 func renewOf(namespace string) *redis.Script {
-	return redis.NewScript("-- for {lockstep:" + namespace + "}\n" + lua("namespace", "queue", "renew"))
+	return redis.NewScript("-- for {lockstep:" + namespace + "}\nlocal proof, gone\n" + lua("namespace", "queue", "renew"))
 }
 
 // markOf is a script that does nothing. Where it is cached the namespace has been used since the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,13 +27,17 @@ import (
 //	   it has ended  ▼   │ reassert       │ expired meanwhile
 //	              not settled ────────────┘
 type session struct {
-	rdb   redis.UniversalClient
-	keys  []string
-	mark  *redis.Script
-	renew *redis.Script
-	id    string
-	owner string
-	ttl   time.Duration
+	rdb    redis.UniversalClient
+	prompt redis.UniversalClient // rdb, as prompt makes it
+	keys   []string
+	mark   *redis.Script
+	renew  *redis.Script
+	id     string
+	owner  string
+	ttl    time.Duration
+
+	head     []any // of each command: see words
+	standing []any // id, generation, ttl: the first arguments of what acts for the session
 
 	lacks     *lacks        // of the driver
 	calls     calls.Group   // the client ends no call when its context does
@@ -41,19 +46,24 @@ type session struct {
 	granted   chan driver.Grant
 	topics    chan string   // of notices
 	listening chan struct{} // held while the session subscribes
+	proving   atomic.Bool   // a call makes a new proof
 
 	mu      sync.Mutex
 	over    bool
 	gen     string           // "" while it is being settled
 	renewed boottime.Instant // before asking for the last renewal that succeeded
+	proof   proof            // of gen
+	told    string           // the mark of the last eviction that a renewal told
+	robbed  bool             // something that it brought back had a later holder; to be told by the next renewal
 	book    book
 	inbox   *inbox // nil until it waits for a key
 }
 
 func newSession(d *Driver, o driver.Open, id string) *session {
+	keys, ttl := keysOf(o.Namespace), o.TTL.Truncate(time.Microsecond)
 	return &session{
-		rdb: d.rdb, lacks: &d.lacks, keys: keysOf(o.Namespace), mark: markOf(o.Namespace), renew: renewOf(o.Namespace),
-		id: id, owner: line(o.Owner), ttl: o.TTL.Truncate(time.Microsecond),
+		rdb: d.rdb, prompt: prompt(d.rdb), lacks: &d.lacks, keys: keys, mark: markOf(o.Namespace), renew: renewOf(o.Namespace),
+		id: id, owner: line(o.Owner), ttl: ttl, head: headOf(keys), standing: []any{id, "", ttl.Microseconds()},
 		turn: make(chan struct{}, 1), listening: make(chan struct{}, 1), book: newBook(), granted: make(chan driver.Grant, unread),
 		topics: make(chan string, unreadTopics),
 	}
@@ -80,7 +90,7 @@ func (s *session) open(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.eval(ctx, openScript, s.id, s.ttl.Microseconds(), !known, o.NoGracePeriod)
+	answer, err := s.eval(ctx, openScript, nil, s.words(4, s.id, s.ttl.Microseconds(), !known, o.NoGracePeriod))
 	if err == nil {
 		err = keeps(answer)
 	}
@@ -95,7 +105,7 @@ func (s *session) open(ctx context.Context, o Options) error {
 	}
 	s.lacks.runID.Store(answer[2] == "")
 	s.lacks.channels.Store(answer[3] == "")
-	s.gen, s.renewed = answer[1].(string), asked
+	s.gen, s.renewed, s.proof = answer[1].(string), asked, proven(answer[4])
 	return nil
 }
 
@@ -107,16 +117,25 @@ func keeps(answer []any) error {
 	return nil
 }
 
-// Renew leaves it to Check which keys were evicted.
-func (s *session) Renew(ctx context.Context, _ []driver.Held) (bool, error) {
+// Renew is one script, which also looks for the mark of an eviction: see renew.lua.
+func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool, err error) {
 	asked := boottime.Now()
-	if _, _, err := s.run(ctx, s.renew); err != nil {
+	s.mu.Lock()
+	told := s.told
+	s.mu.Unlock()
+	_, answer, err := s.run(ctx, s.renew, append([]any{told}, pairs(sample)...)...)
+	if err != nil {
 		return false, s.failed("renew", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renewed = asked
-	return true, nil
+	if mark := answer[1].(string); mark != "" {
+		s.told, evicted = mark, true
+	}
+	evicted = evicted || s.robbed || answer[2] == int64(1)
+	s.robbed = false
+	return evicted, nil
 }
 
 func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
@@ -130,7 +149,8 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 // acquire releases keys and asks for others.
 func (s *session) acquire(ctx context.Context, acquisition string, release []driver.Held, wants []driver.Want, wait bool) ([]driver.Result, error) {
 	s.forget(release) // first: whatever becomes of the call, it is not to be brought back
-	args := append([]any{acquisition, s.owner, wait, len(release)}, pairs(release)...)
+	args := append(make([]any, 0, 5+2*len(release)+3*len(wants)), acquisition, s.owner, wait, "", len(release))
+	args = append(args, pairs(release)...)
 	for _, w := range wants {
 		args = append(args, w.Key, kindOf(w), w.Meta)
 	}
@@ -142,11 +162,15 @@ func (s *session) acquire(ctx context.Context, acquisition string, release []dri
 		s.mu.Unlock()
 	}
 	for {
-		gen, answer, err := s.run(ctx, acquireScript, args...)
+		gen, answer, err := s.act(ctx, args, func(words []any) ([]any, error) { return s.grant(ctx, words) })
 		if err != nil {
 			return nil, err
 		}
-		results, err := s.results(gen, acquisition, wants, answer[1:])
+		said := answer[1:]
+		if answer[0] == "all" { // under one token
+			said = slices.Repeat(said, len(wants))
+		}
+		results, err := s.results(gen, acquisition, wants, said)
 		if !errors.Is(err, errOutdated) {
 			return results, err
 		}
@@ -273,7 +297,7 @@ func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]
 	if after != "" && after >= prefix {
 		low = "[" + after + "!" // behind its holders, and not behind longer keys
 	}
-	answer, err := s.eval(ctx, listScript, low, "("+prefix+"\xff", limit)
+	answer, err := s.eval(ctx, listScript, nil, s.words(3, low, "("+prefix+"\xff", limit))
 	if err != nil {
 		return nil, s.failed("list", err)
 	}
@@ -317,7 +341,7 @@ func (s *session) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	var err error
 	if !was {
-		_, err = s.eval(ctx, closeScript, s.id, gen, s.ttl.Microseconds())
+		_, err = s.eval(ctx, closeScript, nil, s.words(3, s.id, gen, s.ttl.Microseconds()))
 	}
 	if in != nil {
 		in.close()
