@@ -29,6 +29,11 @@ func compareLocks(b *testing.B, field []contestant, keys int) {
 	if keys > 1 {
 		title = fmt.Sprintf("Acquire + release of %d keys", keys)
 	}
+	compare(b, title, field, keys)
+}
+
+func compare(b *testing.B, title string, field []contestant, keys int) {
+	b.Helper()
 	t := newTable(b, title, "", "time (min – max)", "a second", "× raw")
 	names := make([]string, keys)
 	for i := range names {

@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"flag"
 	"os"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +12,23 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+
+var only = flag.String("only", "", "measure only those whose name matches this regular expression, where many wait for a lock")
+
+// chosen are the names that -only leaves.
+func chosen(tb testing.TB, names ...string) (left []string) {
+	tb.Helper()
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		tb.Fatal("-only:", err)
+	}
+	for _, name := range names {
+		if wanted.MatchString(entry{way: name}.name()) {
+			left = append(left, name)
+		}
+	}
+	return left
+}
 
 // size is how much is measured.
 type size struct {
@@ -21,6 +40,12 @@ type size struct {
 	due      int           // jobs, in one second
 	lead     time.Duration // from the start of the replicas to that second
 	yamlJobs int
+
+	clients   int           // at once
+	crowd     int           // of one key
+	fair      time.Duration // of one contest
+	handOvers int
+	leases    int
 }
 
 func sized() size {
@@ -28,11 +53,13 @@ func sized() size {
 		return size{
 			rounds: 2, locking: 50 * time.Millisecond, lockTTL: 3 * time.Second, tasks: 2_000, singles: 50,
 			due: 500, lead: 6 * time.Second, yamlJobs: 2_000,
+			clients: 8, crowd: 40, fair: 500 * time.Millisecond, handOvers: 10, leases: 200,
 		}
 	}
 	return size{
 		rounds: 5, locking: time.Second, lockTTL: 10 * time.Second, tasks: 50_000, singles: 1_000,
 		due: 10_000, lead: 20 * time.Second, yamlJobs: 100_000,
+		clients: 64, crowd: 1_000, fair: 10 * time.Second, handOvers: 200, leases: 10_000,
 	}
 }
 

@@ -38,7 +38,12 @@ func ours(tb testing.TB, name, raw string, drv driver.Driver) contestant {
 // newLocker returns a Locker whose service grants: a Redis that has just started waits for one ttl.
 func newLocker(tb testing.TB, drv driver.Driver, namespace string) *locks.Locker {
 	tb.Helper()
-	l, err := locks.New(drv, locks.Options{TTL: sized().lockTTL, Namespace: namespace})
+	return lockerWith(tb, drv, namespace, nil)
+}
+
+func lockerWith(tb testing.TB, drv driver.Driver, namespace string, observer locks.Observer) *locks.Locker {
+	tb.Helper()
+	l, err := locks.New(drv, locks.Options{TTL: sized().lockTTL, Namespace: namespace, Observer: observer})
 	if err != nil {
 		tb.Fatal(err)
 	}

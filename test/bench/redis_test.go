@@ -57,7 +57,7 @@ func setKeys(ctx context.Context, rdb *redis.Client, keys []string) (func() erro
 }
 
 // bsm has no call for several keys, nor has redsync: one after the other.
-func bsm(rdb *redis.Client, raw string) contestant {
+func bsm(rdb redis.UniversalClient, raw string) contestant {
 	client := rival.New(rdb)
 	return contestant{"bsm/redislock", raw, oneByOne(func(ctx context.Context, key string) (func() error, error) {
 		lock, err := client.Obtain(ctx, "bsm:"+key, leaseTime, nil)
@@ -68,9 +68,12 @@ func bsm(rdb *redis.Client, raw string) contestant {
 	})}
 }
 
-func redsyncMutex(rdb *redis.Client, raw string) contestant {
-	sync := redsync.New(goredis.NewPool(rdb))
-	return contestant{"redsync", raw, oneByOne(func(ctx context.Context, key string) (func() error, error) {
+func redsyncMutex(rdb redis.UniversalClient, raw string) contestant {
+	return mutexes(redsync.New(goredis.NewPool(rdb)), "redsync", raw)
+}
+
+func mutexes(sync *redsync.Redsync, name, raw string) contestant {
+	return contestant{name, raw, oneByOne(func(ctx context.Context, key string) (func() error, error) {
 		mutex := sync.NewMutex("redsync:"+key, redsync.WithExpiry(leaseTime))
 		if err := mutex.TryLockContext(ctx); err != nil {
 			return nil, err

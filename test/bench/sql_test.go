@@ -59,15 +59,7 @@ func openMySQL(tb testing.TB, dsn string) *sql.DB {
 
 func onSQLite(tb testing.TB) []contestant {
 	tb.Helper()
-	open := func(name string) *sql.DB {
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(tb.TempDir(), name)+
-			"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock=immediate")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() { db.Close() })
-		return db
-	}
+	open := func(name string) *sql.DB { return openSQLite(tb, filepath.Join(tb.TempDir(), name)) }
 	db := open("raw.db")
 	prepare(tb, db, "CREATE TABLE raw_leases (name TEXT NOT NULL PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID")
 	const raw = "SQLite: INSERT a row, DELETE it"
@@ -75,6 +67,16 @@ func onSQLite(tb testing.TB) []contestant {
 		{name: raw, take: func(ctx context.Context, keys []string) (func() error, error) { return insertRows(ctx, db, keys) }},
 		ours(tb, "**sqllock** on SQLite, Lockstep", raw, sqllock.New(open("ours.db"), sqllock.SQLite, sqllock.Options{})),
 	}
+}
+
+func openSQLite(tb testing.TB, path string) *sql.DB {
+	tb.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock=immediate")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { db.Close() })
+	return db
 }
 
 func prepare(tb testing.TB, db *sql.DB, statements ...string) {

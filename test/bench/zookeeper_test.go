@@ -3,11 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
-	"io"
-	"log"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -18,16 +15,7 @@ import (
 func onZooKeeper(tb testing.TB) []contestant {
 	tb.Helper()
 	addr := servers.ZooKeeper(tb)
-	conn, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(conn.Close)
-	for _, path := range []string{"/raw", "/rival"} {
-		if _, err := conn.Create(path, nil, 0, everybody); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-			tb.Fatal(err)
-		}
-	}
+	conn := zkConn(tb, addr)
 	const raw = "ZooKeeper: create an ephemeral node, delete it (all at once)"
 	return []contestant{
 		{name: raw, take: func(_ context.Context, keys []string) (func() error, error) { return createNodes(conn, keys) }},
