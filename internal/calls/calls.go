@@ -49,6 +49,17 @@ func Await[T any](ctx context.Context, g *Group, f func() (T, error)) (T, error)
 	}
 }
 
+// Go starts f, and reports whether it has: false once the group was joined.
+func (g *Group) Go(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.wg.Go(f)
+	return true
+}
+
 // Do is Await of a call without a result.
 func Do(ctx context.Context, g *Group, f func() error) error {
 	_, err := Await(ctx, g, func() (struct{}, error) { return struct{}{}, f() })

@@ -44,3 +44,23 @@ func TestAwaitReturnsWhatTheCallReturns(t *testing.T) {
 		t.Error(v, err)
 	}
 }
+
+// What Go has started is joined, and nothing is started afterwards.
+func TestGoIsJoined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Group
+		ended := false
+		if !g.Go(func() {
+			time.Sleep(time.Minute)
+			ended = true
+		}) {
+			t.Error("it has not started")
+		}
+		if err := g.Join(t.Context()); err != nil || !ended {
+			t.Errorf("joined with %v, ended %v", err, ended)
+		}
+		if g.Go(func() { t.Error("called") }) {
+			t.Error("it has started after the end")
+		}
+	})
+}

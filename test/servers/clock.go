@@ -14,7 +14,7 @@ import (
 type Clock struct{ file string }
 
 // fakeTime is Debian's libfaketime for programs with threads. It replaces calls of the C library, so it works
-// for MariaDB and the JVM, and not for programs in Go, and Redis.
+// for MariaDB and the JVM, and not for programs in Go, and Redis, which has a library of its own: see NewRedis.
 const fakeTime = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 
 // NewClock makes a clock that shows the machine's time.

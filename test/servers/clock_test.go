@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -31,6 +32,26 @@ func TestClockOfMySQL(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantBetween(t, before, time.Unix(0, ns).Add(-d), time.Now())
+	}
+}
+
+// The time that Redis has follows at once, also in scripts.
+func TestClockOfRedis(t *testing.T) {
+	t.Parallel()
+	c := servers.NewClock(t)
+	s := c.NewRedis(t)
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr})
+	defer rdb.Close()
+	for _, d := range steps {
+		if err := c.Step(d); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		got, err := rdb.Eval(t.Context(), "local t = redis.call('TIME'); return t[1] * 1000000 + t[2]", nil).Int64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantBetween(t, before, time.UnixMicro(got).Add(-d), time.Now())
 	}
 }
 

@@ -35,6 +35,7 @@ type instance struct {
 	disk  *Disk                                        // where its data is; nil: in dir
 	mute  bool                                         // its log does not have the reason of its end
 	more  []string                                     // arguments of the next start alone
+	env   []string                                     // its environment; nil: that of the clock
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -89,7 +90,10 @@ func (s *instance) start(ctx context.Context) error {
 	before, _ := log.Seek(0, 2)
 
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = s.dir, s.clock.environ()
+	cmd.Dir, cmd.Env = s.dir, s.env
+	if s.env == nil {
+		cmd.Env = s.clock.environ()
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = attributes(s.owner)
 	if err := onKeeper(cmd.Start); err != nil {

@@ -1,0 +1,157 @@
+package quorumlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// leastGrace is how long the last answers are waited for once those that came decide.
+const leastGrace = 2 * time.Millisecond
+
+// reply is what one server said; err is errNotAsked for those that were not asked.
+type reply struct {
+	answer []any
+	err    error
+}
+
+func (r reply) said(what string) bool { return r.err == nil && r.answer[0] == what }
+
+// unsent reports whether certainly nothing has reached the server.
+func (r reply) unsent() bool {
+	return errors.Is(r.err, driver.ErrUnreachable) || errors.Is(r.err, errNotAsked)
+}
+
+var (
+	errNotAsked = errors.New("the session is not installed there until its next renewal")
+	errNoAnswer = errors.New("no answer in time")
+)
+
+// replies has one reply of each server.
+type replies []reply
+
+// where returns the servers whose reply is so.
+func (rs replies) where(is func(r reply) bool) (m mask) {
+	for i, r := range rs {
+		if is(r) {
+			m = m.with(i)
+		}
+	}
+	return m
+}
+
+func (rs replies) said(what string) mask { return rs.where(func(r reply) bool { return r.said(what) }) }
+
+// ask calls f for several servers at once, each with a time limit of its own, and returns when all have answered, or when
+// enough says that those that have do, and a grace period for the others is over. The others are still working then.
+func (s *session) ask(ctx context.Context, whom mask, grace time.Duration, enough func(rs replies) bool, f func(ctx context.Context, i int) ([]any, error)) replies {
+	return s.askFor(ctx, s.limit, whom, grace, enough, f)
+}
+
+// askFor is ask with another limit for each server.
+func (s *session) askFor(ctx context.Context, limit time.Duration, whom mask, grace time.Duration, enough func(rs replies) bool, f func(ctx context.Context, i int) ([]any, error)) replies {
+	type numbered struct {
+		i int
+		reply
+	}
+	rs := make(replies, len(s.nodes))
+	for i := range rs {
+		rs[i].err = errNotAsked
+	}
+	began := time.Now()
+	answers := make(chan numbered, len(s.nodes))
+	limited := context.WithoutCancel(ctx)
+	left := 0
+	whom.each(func(i int) {
+		if ctx.Err() != nil {
+			rs[i].err = fmt.Errorf("%w: %w", driver.ErrUnreachable, calls.Ended(ctx))
+			return
+		}
+		rs[i].err = errNoAnswer
+		started := s.calls.Go(func() {
+			calling, cancel := context.WithTimeoutCause(limited, limit, errNoAnswer)
+			defer cancel()
+			answer, err := f(calling, i)
+			answers <- numbered{i, reply{answer, err}}
+		})
+		if !started {
+			rs[i].err = calls.ErrClosed
+			return
+		}
+		left++
+	})
+	var over <-chan time.Time
+	for ; left > 0; left-- {
+		if over == nil && enough(rs) {
+			over = time.After(max(grace, leastGrace, time.Since(began)))
+		}
+		select {
+		case a := <-answers:
+			rs[a.i] = a.reply
+		case <-over:
+			return rs
+		case <-ctx.Done():
+			return rs
+		}
+	}
+	return rs
+}
+
+// eval runs a script on one server with one call, two when the server does not have it yet.
+func (s *session) eval(ctx context.Context, i int, script *redis.Script, args ...any) ([]any, error) {
+	n := s.nodes[i]
+	return n.call(ctx, &s.calls, func() ([]any, error) {
+		answer, err := script.EvalSha(ctx, n.rdb, s.keys, args...).Slice()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			if script != openScript { // the cache was flushed, and the mark with it
+				_ = s.mark.Load(ctx, n.rdb).Err() // first: calls that find the script do not come here
+			}
+			answer, err = script.Eval(ctx, n.rdb, s.keys, args...).Slice()
+		}
+		return answer, err
+	})
+}
+
+// on runs a script on one server for the session as it is installed there.
+func (s *session) on(ctx context.Context, i int, script *redis.Script, args ...any) ([]any, error) {
+	s.mu.Lock()
+	m := s.members[i]
+	s.mu.Unlock()
+	if !m.settled {
+		return nil, errNotAsked
+	}
+	return s.eval(ctx, i, script, append([]any{s.id, m.gen, m.number, s.ttl.Microseconds()}, args...)...)
+}
+
+// flush frees on one server what earlier calls have left there. While that fails nothing else is sent.
+func (s *session) flush(ctx context.Context, i int) error {
+	s.mu.Lock()
+	rest := s.members[i].rest
+	s.members[i].rest = nil
+	s.mu.Unlock()
+	if len(rest) == 0 {
+		return nil
+	}
+	args := []any{s.id, s.ttl.Microseconds()}
+	for _, b := range rest {
+		args = append(args, b.key, b.kind, b.number, true)
+	}
+	if _, err := s.eval(ctx, i, freeScript, args...); err != nil {
+		s.leave(i, rest...)
+		return fmt.Errorf("%w: to free what earlier calls have left: %w", driver.ErrUnreachable, err)
+	}
+	return nil
+}
+
+// leave notes what a server may have, and is to free.
+func (s *session) leave(i int, rest ...ballot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members[i].rest = append(s.members[i].rest, rest...)
+}

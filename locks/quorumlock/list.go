@@ -1,0 +1,90 @@
+package quorumlock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// List implements driver.Session. It merges the lists of a majority of the servers, and shows the holders that a majority
+// names.
+func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
+	var infos []driver.Info
+	for keys := 0; keys < limit; {
+		low := "[" + prefix
+		if after != "" && after >= prefix {
+			low = "[" + after + "!" // behind its holders, and not behind longer keys
+		}
+		rs := s.ask(ctx, s.everywhere(), 0, func(rs replies) bool { return s.enough(rs.said("ok")) }, func(ctx context.Context, i int) ([]any, error) {
+			return s.eval(ctx, i, listScript, low, "("+prefix+"\xff", limit)
+		})
+		if !s.enough(rs.said("ok")) {
+			return nil, fmt.Errorf("quorumlock: list: %w", s.refusal(rs, "answered"))
+		}
+		page, last, more := s.merge(rs)
+		for _, info := range page {
+			if len(infos) == 0 || infos[len(infos)-1].Key != info.Key {
+				if keys++; keys > limit {
+					return infos, nil
+				}
+			}
+			infos = append(infos, info)
+		}
+		if !more {
+			break
+		}
+		after = last
+	}
+	return infos, nil
+}
+
+// merge returns the holders that a majority names, in the order of keys and tokens, up to the last key that all lists
+// reach; more reports whether there are others behind.
+func (s *session) merge(rs replies) (page []driver.Info, last string, more bool) {
+	type count struct {
+		named
+		by mask
+	}
+	found := map[string]*count{} // by key and ballot
+	for i, r := range rs {
+		if !r.said("ok") {
+			continue
+		}
+		end := ""
+		for n := 2; n+2 < len(r.answer); n += 3 {
+			field, _ := r.answer[n].(string)
+			value, _ := r.answer[n+1].(string)
+			micros, _ := r.answer[n+2].(string)
+			h, ok := parse(field, value)
+			if !ok {
+				continue
+			}
+			left, _ := strconv.ParseInt(micros, 10, 64)
+			h.Remaining, end = time.Duration(left)*time.Microsecond, h.Key
+			c := found[h.Key+" "+h.ballot]
+			if c == nil {
+				c = &count{named: h}
+				found[h.Key+" "+h.ballot] = c
+			}
+			if c.Token == 0 {
+				c.Token = h.Token
+			}
+			c.by, c.Remaining = c.by.with(i), min(c.Remaining, h.Remaining)
+		}
+		if r.answer[1] == "1" && (!more || end < last) {
+			last, more = end, true
+		}
+	}
+	for _, c := range found {
+		if s.enough(c.by) && c.Token > 0 && (!more || c.Key <= last) {
+			page = append(page, c.Info)
+		}
+	}
+	slices.SortFunc(page, func(a, b driver.Info) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Token, b.Token)) })
+	return page, last, more
+}

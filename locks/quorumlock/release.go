@@ -1,0 +1,177 @@
+package quorumlock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// Release implements driver.Session. It succeeds when a majority has freed the keys; the others are told with the next calls.
+func (s *session) Release(ctx context.Context, held []driver.Held) error {
+	s.mu.Lock()
+	var freed []*holding
+	for _, held := range held {
+		if h := s.book.under[held]; h != nil { // no other was granted, or it was released before
+			h.freeing = true
+			freed = append(freed, h)
+		}
+	}
+	s.mu.Unlock()
+	if len(freed) == 0 {
+		return nil
+	}
+	args := func(i int) []any {
+		args := []any{s.id, s.ttl.Microseconds()}
+		for _, h := range freed {
+			args = append(args, h.key, h.kind, h.number, h.doubt.has(i))
+		}
+		return args
+	}
+	sent := make([][]any, len(s.nodes))
+	s.mu.Lock()
+	for i := range sent {
+		sent[i] = args(i)
+	}
+	s.mu.Unlock()
+	rs := s.ask(ctx, s.everywhere(), 0, func(rs replies) bool { return s.enough(rs.said("ok")) }, func(ctx context.Context, i int) ([]any, error) {
+		return s.eval(ctx, i, freeScript, sent[i]...)
+	})
+	ok := rs.said("ok")
+	if !s.enough(ok) {
+		return fmt.Errorf("quorumlock: release: %w", s.refusal(rs, "freed the keys"))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range freed {
+		s.book.forget(h)
+		(s.everywhere() &^ ok).each(func(i int) { s.members[i].rest = append(s.members[i].rest, h.ballot) })
+	}
+	return nil
+}
+
+// Check implements driver.Session.
+func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
+	s.mu.Lock()
+	was := s.book.evicted
+	s.book.evicted = false
+	s.mu.Unlock()
+	still, err := s.check(ctx, held)
+	if err != nil {
+		s.mu.Lock()
+		s.book.evicted = s.book.evicted || was
+		s.mu.Unlock()
+		return nil, fmt.Errorf("quorumlock: check: %w", err)
+	}
+	return still, nil
+}
+
+// check asks the servers which keys the session holds. What a majority does not have it holds no more: the others free it.
+func (s *session) check(ctx context.Context, held []driver.Held) ([]bool, error) {
+	still := make([]bool, len(held))
+	asked := make([]*holding, 0, len(held))
+	at := make([]int, 0, len(held))
+	var args []any
+	s.mu.Lock()
+	over := s.over
+	for i, held := range held {
+		if h := s.book.under[held]; h != nil && !h.freeing {
+			asked, at = append(asked, h), append(at, i)
+			args = append(args, h.key, h.kind, h.number)
+		}
+	}
+	s.mu.Unlock()
+	if over {
+		return nil, driver.ErrSessionEnded
+	}
+	if len(asked) == 0 {
+		return still, nil
+	}
+	yes, no := make([]mask, len(asked)), make([]mask, len(asked))
+	count := func(rs replies) bool {
+		clear(yes)
+		clear(no)
+		every := true
+		for n := range asked {
+			for i, r := range rs {
+				switch {
+				case r.said("ok") && r.answer[1+n] == "1":
+					yes[n] = yes[n].with(i)
+				case r.said("ok"), r.said("lost"):
+					no[n] = no[n].with(i)
+				}
+			}
+			every = every && (s.enough(yes[n]) || s.minority(no[n]))
+		}
+		return every
+	}
+	rs := s.ask(ctx, s.everywhere(), 0, count, func(ctx context.Context, i int) ([]any, error) {
+		return s.on(ctx, i, checkScript, args...)
+	})
+	decided := count(rs)
+	if s.minority(rs.said("lost")) {
+		return nil, s.end()
+	}
+	if !decided {
+		return nil, s.refusal(rs, "answered alike")
+	}
+	var gone []*try
+	s.mu.Lock()
+	for n, h := range asked {
+		still[at[n]] = s.enough(yes[n])
+		if !still[at[n]] && !h.freeing {
+			s.book.forget(h)
+			gone = append(gone, &try{candidacy: h.candidacy, yes: s.everywhere(), want: driver.Want{Key: h.key}})
+		}
+	}
+	s.mu.Unlock()
+	s.giveBack(ctx, "", gone)
+	return still, nil
+}
+
+// Evict implements driver.Session.
+//
+//  1. free the key on each server where it is held under the token
+//  2. free it on the others, which may have the vote without the token
+func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
+	rs, err := s.evict(ctx, s.everywhere(), key, token, "")
+	if err != nil {
+		return false, err
+	}
+	named := ""
+	left := s.everywhere()
+	for i, r := range rs {
+		if !r.said("ok") {
+			continue
+		}
+		if by, _ := r.answer[1].(string); by != "" {
+			named, left = by, left.without(i)
+		}
+	}
+	if named == "" {
+		return false, nil
+	}
+	if left != 0 {
+		if _, err := s.evict(ctx, left, key, token, named); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (s *session) evict(ctx context.Context, whom mask, key string, token driver.Token, by string) (replies, error) {
+	s.mu.Lock()
+	over := s.over
+	s.mu.Unlock()
+	if over {
+		return nil, fmt.Errorf("quorumlock: evict: %w", driver.ErrSessionEnded)
+	}
+	others := s.everywhere() &^ whom // have freed it
+	rs := s.ask(ctx, whom, 0, func(rs replies) bool { return s.enough(rs.said("ok") | others) }, func(ctx context.Context, i int) ([]any, error) {
+		return s.eval(ctx, i, evictScript, s.ttl.Microseconds(), key, int64(token), by)
+	})
+	if !s.enough(rs.said("ok") | others) {
+		return rs, fmt.Errorf("quorumlock: evict: %w", s.refusal(rs, "answered"))
+	}
+	return rs, nil
+}

@@ -1,0 +1,125 @@
+package quorumlock
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// try is one want, with the votes of its present ballot.
+type try struct {
+	candidacy
+	want    driver.Want
+	index   int  // of the want
+	place   int  // in the answers of servers
+	look    bool // servers are not to vote, but to say who has the key
+	again   int  // how often the same ballot was asked for
+	yes     mask
+	refused mask
+
+	// named are the servers that named a ballot of another session, in any round: a ballot is not voted for again once its
+	// votes were given back, so a majority has, at some time, voted for it.
+	named  map[string]mask
+	holder *driver.Info // that a majority has named
+}
+
+// outcome is what the votes for one key say.
+type outcome int
+
+const (
+	hasMajority     outcome = iota
+	mayHaveMajority         // some answers are missing: others may see a majority
+	isBusy
+	isSplit
+	hasNoMajority // it cannot have
+)
+
+// count counts the votes.
+func (t *try) count(s *session, rs replies) outcome {
+	var doubt mask
+	t.yes, t.refused = 0, 0
+	for i, r := range rs {
+		switch {
+		case r.unsent():
+		case r.err != nil:
+			doubt = doubt.with(i)
+		case !r.said("ok"):
+		case r.answer[t.place] == "1":
+			t.yes = t.yes.with(i)
+		default:
+			t.refused = t.refused.with(i)
+			t.hear(s, i, r.answer[t.place])
+		}
+	}
+	t.doubt |= doubt
+	switch {
+	case s.enough(t.yes):
+		return hasMajority
+	case s.enough(t.yes | doubt):
+		return mayHaveMajority
+	case t.holder != nil:
+		return isBusy
+	case t.answers() >= s.majority:
+		return isSplit
+	}
+	return hasNoMajority
+}
+
+// answers is how many servers voted or refused.
+func (t *try) answers() int { return (t.yes | t.refused).count() }
+
+// decided reports whether more answers would not change the outcome.
+func (t *try) decided(s *session, rs replies) bool {
+	var yes, refused mask
+	for i, r := range rs {
+		if r.said("ok") {
+			if r.answer[t.place] == "1" {
+				yes = yes.with(i)
+			} else {
+				refused = refused.with(i)
+			}
+		}
+	}
+	return s.enough(yes) || s.minority(refused)
+}
+
+// hear takes in which others have the key on a server.
+func (t *try) hear(s *session, i int, answer any) {
+	others, _ := answer.([]any) // or the ballot is refused
+	for n := 0; n+1 < len(others); n += 2 {
+		field, _ := others[n].(string)
+		value, _ := others[n+1].(string)
+		h, ok := parse(field, value)
+		if !ok {
+			continue
+		}
+		t.named[h.ballot] = t.named[h.ballot].with(i)
+		if s.enough(t.named[h.ballot]) && (t.holder == nil || h.Token > t.holder.Token) {
+			t.holder = &h.Info
+		}
+	}
+}
+
+// named is a holding, or a vote, as a server shows it.
+type named struct {
+	driver.Info
+	ballot string // with its session: unique
+}
+
+// parse reads a field of holders and its value: see namespace.lua.
+func parse(field, value string) (named, bool) {
+	f, v := strings.Split(field, " "), strings.SplitN(value, "\n", 4)
+	if len(f) != 4 || len(v) != 4 {
+		return named{}, false
+	}
+	token, err := strconv.ParseInt(v[0], 10, 64)
+	since, err2 := strconv.ParseInt(v[1], 10, 64)
+	return named{
+		ballot: f[2] + " " + f[3],
+		Info: driver.Info{
+			Key: f[0], Token: driver.Token(token), Session: f[2], Owner: v[2], Meta: v[3], Shared: f[1] == sharedKind, Since: time.UnixMicro(since).UTC(),
+		},
+	}, err == nil && err2 == nil
+}
