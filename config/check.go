@@ -145,7 +145,7 @@ func (r *reader) checkLock() {
 	switch lock.Driver {
 	case SQLite:
 		if c.Store.Driver == MySQL {
-			r.refuse("lock.driver", "sqlite cannot exclude the replicas of a mysql store: they may run on other machines", "remove the key to lock in the store's own database, or take redis or zookeeper")
+			r.refuse("lock.driver", "sqlite cannot exclude the replicas of a mysql store: they may run on other machines", "remove the key to lock in the store's own database, or take redis, zookeeper or quorum")
 		}
 	case MySQL:
 		if lock.MySQL.DSN == "" && c.Store.Driver == SQLite && !r.wrote("lock.mysql.dsn") && !r.wrote("lock.mysql.dsn_file") {
@@ -154,6 +154,9 @@ func (r *reader) checkLock() {
 	case Redis:
 		r.checkRedis()
 		r.advisePlain("lock.redis.password_file", lock.Redis.Password, lock.Redis.TLS, lock.Redis.Insecure, lock.Redis.Addrs)
+	case Quorum:
+		r.checkQuorum()
+		r.advisePlain("lock.quorum.password_file", lock.Quorum.Password, lock.Quorum.TLS, lock.Quorum.Insecure, lock.Quorum.Addrs())
 	case ZooKeeper:
 		r.checkZooKeeper()
 		r.advisePlain("lock.zookeeper.auth_file", lock.ZooKeeper.Auth, lock.ZooKeeper.TLS, lock.ZooKeeper.Insecure, lock.ZooKeeper.Servers)
@@ -223,6 +226,35 @@ func (r *reader) checkRedis() {
 	}
 	if redis.Mode == "cluster" && redis.DB != 0 {
 		r.refuse("lock.redis.db", "a cluster has database 0 only", "")
+	}
+}
+
+// checkQuorum wants each server once. What is one server under several names is found at its start.
+func (r *reader) checkQuorum() {
+	const path = "lock.quorum.nodes"
+	nodes := r.c.Lock.Quorum.Nodes
+	if len(nodes) < 3 {
+		r.refuse(path, fmt.Sprintf("has %d servers; a majority that outlives one needs 3 at least", len(nodes)),
+			`write one for each server: [{addrs: ["10.0.0.1:6379"]}, …]`)
+		return
+	}
+	if len(nodes) > 63 {
+		r.refuse(path, fmt.Sprintf("has %d servers; 63 at most", len(nodes)), "")
+	}
+	seen := map[string]bool{}
+	for i, n := range nodes {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case len(n.Addrs) != 1:
+			r.refuse(at, fmt.Sprintf("has %d addresses; each node is one server", len(n.Addrs)), `write {addrs: ["10.0.0.1:6379"]}`)
+		case seen[n.Addrs[0]]:
+			r.refuse(at, n.Addrs[0]+" is named twice: it would vote twice", "")
+		default:
+			seen[n.Addrs[0]] = true
+		}
+	}
+	if len(nodes)%2 == 0 {
+		r.advise(path, fmt.Sprintf("%d servers outlive the loss of %d, as %d do", len(nodes), (len(nodes)-1)/2, len(nodes)-1), "take an odd number")
 	}
 }
 

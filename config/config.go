@@ -26,6 +26,7 @@ const (
 	MySQL     = "mysql"
 	Redis     = "redis"
 	ZooKeeper = "zookeeper"
+	Quorum    = "quorum"
 )
 
 // Store is where the rows are.
@@ -41,12 +42,13 @@ type Store struct {
 
 // Lock is the lock service. Only the part that belongs to Driver is used.
 type Lock struct {
-	Driver    string        // SQLite, MySQL, Redis or ZooKeeper; default Store.Driver
+	Driver    string        // SQLite, MySQL, Redis, ZooKeeper or Quorum; default Store.Driver
 	TTL       time.Duration // with ZooKeeper, the same as ZooKeeper.SessionTimeout
 	WhenDown  string        // "store": the row decides alone; "wait": nothing starts
 	Redis     RedisLock
 	ZooKeeper ZooKeeperLock
 	MySQL     MySQLLock
+	Quorum    QuorumLock
 }
 
 // RedisLock is one Redis: a server, a group under Sentinel, or a cluster.
@@ -82,6 +84,27 @@ type MySQLLock struct {
 	Mode string      // lease or row
 
 	Insecure bool // as the store's
+}
+
+// QuorumLock is several independent Redis servers, of which a majority decides. The settings are the same for all.
+type QuorumLock struct {
+	Nodes    []QuorumNode
+	Username string
+	Password string
+	DB       int
+	TLS      *tls.Config // nil: none
+	Insecure bool        // as Redis'
+}
+
+// QuorumNode is one of them.
+type QuorumNode struct{ Addrs []string } // host:port, one
+
+// Addrs are the addresses of all nodes.
+func (q QuorumLock) Addrs() (all []string) {
+	for _, n := range q.Nodes {
+		all = append(all, n.Addrs...)
+	}
+	return all
 }
 
 // LockInStore reports whether the lock service is the store's own database: then its rows are the locks, and the rest

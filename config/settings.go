@@ -61,7 +61,7 @@ var lockKeys = schema[Lock]{
 	"redis":     section(redisKeys, func(c *Lock) *RedisLock { return &c.Redis }),
 	"zookeeper": section(zookeeperKeys, func(c *Lock) *ZooKeeperLock { return &c.ZooKeeper }),
 	"mysql":     section(mysqlKeys, func(c *Lock) *MySQLLock { return &c.MySQL }),
-	"quorum":    notYet[Lock](empty, "a quorum of several Redis servers comes with a later release"),
+	"quorum":    section(quorumKeys, func(c *Lock) *QuorumLock { return &c.Quorum }),
 }
 
 // readLockDriver knows more names than it accepts, to explain why.
@@ -71,10 +71,8 @@ func readLockDriver(r *reader, n *yaml.Node, into *Lock) {
 		return // the store's own database
 	case from.Value == "memory":
 		r.fail(n, "a lock in memory cannot exclude: every replica has its own", "remove the key to lock in the store's own database")
-	case from.Value == "quorum":
-		r.fail(n, "not yet: a quorum of several Redis servers comes with a later release", "allowed: sqlite, mysql, redis, zookeeper")
 	default:
-		choiceField([]string{SQLite, MySQL, Redis, ZooKeeper}, func(c *Lock) *string { return &c.Driver })(r, n, into)
+		choiceField([]string{SQLite, MySQL, Redis, ZooKeeper, Quorum}, func(c *Lock) *string { return &c.Driver })(r, n, into)
 	}
 }
 
@@ -88,6 +86,28 @@ var redisKeys = schema[RedisLock]{
 	"sentinel_username":      textField(func(c *RedisLock) *string { return &c.SentinelUsername }),
 	"sentinel_password_file": secretFileField(func(c *RedisLock) *string { return &c.SentinelPassword }),
 	"tls":                    tlsField(func(c *RedisLock) **tls.Config { return &c.TLS }, func(c *RedisLock) *bool { return &c.Insecure }),
+}
+
+var quorumKeys = schema[QuorumLock]{
+	"nodes":         readNodes,
+	"username":      textField(func(c *QuorumLock) *string { return &c.Username }),
+	"password_file": secretFileField(func(c *QuorumLock) *string { return &c.Password }),
+	"db":            numberField(0, 1000, func(c *QuorumLock) *int { return &c.DB }),
+	"tls":           tlsField(func(c *QuorumLock) **tls.Config { return &c.TLS }, func(c *QuorumLock) *bool { return &c.Insecure }),
+}
+
+var nodeKeys = schema[QuorumNode]{
+	"addrs": addressesField(func(c *QuorumNode) *[]string { return &c.Addrs }),
+}
+
+// readNodes takes a list of servers.
+func readNodes(r *reader, n *yaml.Node, into *QuorumLock) {
+	into.Nodes = nil
+	r.items(n, func(item *yaml.Node) {
+		var node QuorumNode
+		object(r, item, nodeKeys, &node)
+		into.Nodes = append(into.Nodes, node)
+	})
 }
 
 var zookeeperKeys = schema[ZooKeeperLock]{

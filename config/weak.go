@@ -64,7 +64,7 @@ func (c *Config) Weak() (all []string) {
 	if c.Store.Driver == MySQL {
 		dsn("store", c.Store.DSN, c.Store.TLS)
 	}
-	settings := map[string]*tls.Config{Redis: c.Lock.Redis.TLS, ZooKeeper: c.Lock.ZooKeeper.TLS}[c.Lock.Driver]
+	settings := map[string]*tls.Config{Redis: c.Lock.Redis.TLS, Quorum: c.Lock.Quorum.TLS, ZooKeeper: c.Lock.ZooKeeper.TLS}[c.Lock.Driver]
 	if c.Lock.Driver == ZooKeeper && c.Lock.ZooKeeper.unguarded() != "" {
 		all = append(all, "lock: every client that reaches the servers can take, free and change the locks (zookeeper.insecure, without auth_file)")
 	}

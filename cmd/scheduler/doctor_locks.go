@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/quorumlock"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
@@ -27,6 +28,12 @@ func (e *examination) reach(ctx context.Context, c *config.Config, again string)
 		rdb := openRedis(l.Redis)
 		defer rdb.Close()
 		place, check = "redis "+sorted(l.Redis.Addrs), redislock.New(rdb).Check
+	case l.Driver == config.Quorum:
+		clients := openQuorum(l.Quorum)
+		for _, rdb := range clients {
+			defer rdb.Close()
+		}
+		place, check = "quorum of "+sorted(l.Quorum.Addrs()), quorumlock.New(clients, quorumlock.Options{}).Check
 	case l.Driver == config.ZooKeeper:
 		place, check = "zookeeper "+sorted(l.ZooKeeper.Servers)+l.ZooKeeper.Root, openZooKeeper(l.ZooKeeper).Check
 	default:

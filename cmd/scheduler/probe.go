@@ -59,6 +59,8 @@ func lockServers(l config.Lock) (kind, field string, addrs []string, settings *t
 	switch l.Driver {
 	case config.Redis:
 		return isRedis, "lock.redis.addrs", l.Redis.Addrs, l.Redis.TLS
+	case config.Quorum:
+		return isRedis, "lock.quorum.nodes", l.Quorum.Addrs(), l.Quorum.TLS
 	case config.ZooKeeper:
 		return isZooKeeper, "lock.zookeeper.servers", l.ZooKeeper.Servers, l.ZooKeeper.TLS
 	default: // MySQL greets before TLS

@@ -102,6 +102,8 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 		s.Lock = "rows of the store's own database"
 	case c.Lock.Driver == config.Redis:
 		s.Lock += " " + strings.Join(c.Lock.Redis.Addrs, ",")
+	case c.Lock.Driver == config.Quorum:
+		s.Lock += " of " + strings.Join(c.Lock.Quorum.Addrs(), ",")
 	case c.Lock.Driver == config.ZooKeeper:
 		s.Lock += " " + strings.Join(c.Lock.ZooKeeper.Servers, ",")
 	case c.Lock.Driver == config.MySQL:

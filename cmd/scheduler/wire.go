@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/mysqlconn"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/quorumlock"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/locks/zklock"
@@ -102,6 +103,12 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 		rdb := openRedis(l.Redis)
 		p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
 		drv = redislock.New(rdb)
+	case config.Quorum:
+		clients := openQuorum(l.Quorum)
+		for _, rdb := range clients {
+			p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
+		}
+		drv = quorumlock.New(clients, quorumlock.Options{})
 	case config.ZooKeeper:
 		drv = openZooKeeper(l.ZooKeeper)
 	case config.MySQL:
@@ -187,6 +194,8 @@ func fingerprint(c *config.Config, namespace string) (string, error) {
 		if l.Redis.MasterName != "" {
 			place += ", master " + l.Redis.MasterName
 		}
+	case config.Quorum:
+		place = fmt.Sprintf("quorum of %s, db %d", sorted(l.Quorum.Addrs()), l.Quorum.DB)
 	case config.ZooKeeper:
 		place = "zookeeper " + sorted(l.ZooKeeper.Servers) + l.ZooKeeper.Root
 	case config.MySQL:
@@ -220,6 +229,17 @@ func openRedis(r config.RedisLock) redis.UniversalClient {
 	}
 	redis.SetLogger(silent{}) // errors are returned
 	return redis.NewUniversalClient(o)
+}
+
+// openQuorum makes a client of each server.
+func openQuorum(q config.QuorumLock) (clients []redis.UniversalClient) {
+	redis.SetLogger(silent{}) // errors are returned
+	for _, addr := range q.Addrs() {
+		clients = append(clients, redis.NewClient(&redis.Options{
+			Addr: addr, Username: q.Username, Password: q.Password, DB: q.DB, TLSConfig: q.TLS, DialerRetries: 1, MaxRetries: -1,
+		}))
+	}
+	return clients
 }
 
 func openZooKeeper(z config.ZooKeeperLock) *zklock.Driver {

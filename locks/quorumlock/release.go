@@ -132,7 +132,7 @@ func (s *session) check(ctx context.Context, held []driver.Held) ([]bool, error)
 // Evict implements driver.Session.
 //
 //  1. free the key on each server where it is held under the token
-//  2. free it on the others, which may have the vote without the token
+//  2. free it on the others, which may have the vote without the token, or are about to get it
 func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
 	rs, err := s.evict(ctx, s.everywhere(), key, token, "")
 	if err != nil {
