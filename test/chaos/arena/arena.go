@@ -45,7 +45,7 @@ type Options struct {
 	Beside func(t testing.TB, source string) string
 	// Retention is how long ended rows are kept; default: longer than any run.
 	Retention time.Duration
-	// Clocks gives each replica, MariaDB and ZooKeeper a wall clock that can be stepped. A Binary of
+	// Clocks gives each replica, MariaDB, ZooKeeper and one Redis of a quorum a wall clock that can be stepped. A Binary of
 	// your own must then be built with test/chaos/clock.
 	Clocks bool
 }
@@ -59,8 +59,10 @@ type Arena struct {
 	LockStore *servers.MySQLServer // of lease and row
 	Redis     *servers.RedisServer
 	ZooKeeper *servers.Ensemble
-	SQLite    string        // file
-	Disk      *servers.Disk // of the SQLite file
+	Quorum    []*servers.RedisServer
+	OneClock  *servers.Clock // of the first of Quorum
+	SQLite    string         // file
+	Disk      *servers.Disk  // of the SQLite file
 
 	binary                string // programs
 	stale, holder, waiter string

@@ -13,6 +13,7 @@ const (
 	SQLite    = "sqlite"
 	Redis     = "redis"
 	ZooKeeper = "zookeeper" // three of them
+	Quorum    = "quorum"    // five Redis servers
 	Lease     = "lease"     // a MariaDB of its own, a row is held
 	Row       = "row"       // a MariaDB of its own, a transaction holds a row
 )
@@ -24,6 +25,7 @@ type Cell struct{ Store, Lock string }
 var Cells = []Cell{
 	{MariaDB, Redis},
 	{MariaDB, ZooKeeper},
+	{MariaDB, Quorum},
 	{MariaDB, Lease},
 	{MariaDB, Row},
 	{MariaDB, MariaDB},

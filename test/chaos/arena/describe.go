@@ -73,6 +73,8 @@ func (a *Arena) versions(ctx context.Context) map[string]string {
 	switch {
 	case a.Redis != nil:
 		v["redis"], _ = word(ctx, a.Redis.Addr, "INFO server\r\n", "redis_version:")
+	case a.Quorum != nil:
+		v["redis"], _ = word(ctx, a.Quorum[len(a.Quorum)-1].Addr, "INFO server\r\n", "redis_version:")
 	case a.ZooKeeper != nil:
 		v["zookeeper"], _ = word(ctx, a.ZooKeeper.Servers[0].Addr, "srvr", "Zookeeper version: ")
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -105,6 +106,12 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 	switch {
 	case a.Redis != nil:
 		n["redis keys"], err = number(ctx, a.Redis.Addr, "DBSIZE\r\n", ":")
+	case a.Quorum != nil:
+		for _, s := range a.Quorum {
+			keys, failed := number(ctx, s.Addr, "DBSIZE\r\n", ":")
+			n["redis keys"] += keys
+			err = errors.Join(err, failed)
+		}
 	case a.ZooKeeper != nil:
 		var leader *servers.ZooKeeperServer
 		if leader, err = a.ZooKeeper.AwaitLeader(ctx); err == nil {

@@ -34,12 +34,17 @@ func (a *Arena) openServers(t testing.TB, o Options) {
 	switch a.Cell.Lock {
 	case Redis:
 		a.Redis = servers.NewRedis(t)
-		if a.whenDown == "wait" { // a server younger than a lease may have forgotten some, and grants none
-			select {
-			case <-time.After(LockTTL + time.Second):
-			case <-t.Context().Done():
+		a.ripen(t)
+	case Quorum:
+		for range quorumSize {
+			if o.Clocks && a.OneClock == nil {
+				a.OneClock = servers.NewClock(t)
+				a.Quorum = append(a.Quorum, a.OneClock.NewRedis(t))
+			} else {
+				a.Quorum = append(a.Quorum, servers.NewRedis(t))
 			}
 		}
+		a.ripen(t)
 	case ZooKeeper:
 		if o.Clocks {
 			a.ZooKeeper = servers.NewClock(t).NewEnsemble(t)
@@ -48,6 +53,19 @@ func (a *Arena) openServers(t testing.TB, o Options) {
 		}
 	case Lease, Row:
 		a.LockStore = newMariaDB(t, o)
+	}
+}
+
+// quorumSize is how many servers a quorum has.
+const quorumSize = 5
+
+// ripen waits where replicas do: a Redis younger than a lease may have forgotten some, and grants none.
+func (a *Arena) ripen(t testing.TB) {
+	if a.whenDown == "wait" {
+		select {
+		case <-time.After(LockTTL + time.Second):
+		case <-t.Context().Done():
+		}
 	}
 }
 
@@ -88,6 +106,12 @@ func (a *Arena) openEdges() error {
 	switch {
 	case a.Redis != nil:
 		a.locks, also = open(proxy.Listen, a.Redis.Addr)
+	case a.Quorum != nil:
+		var addrs []string
+		for _, s := range a.Quorum {
+			addrs = append(addrs, s.Addr)
+		}
+		a.locks, also = open(proxy.Listen, addrs...)
 	case a.ZooKeeper != nil:
 		a.locks, also = open(proxy.Listen, a.ZooKeeper.Addrs()...)
 	case a.LockStore != nil:
@@ -137,6 +161,12 @@ func (a *Arena) addresses() (store, lock string) {
 	switch a.Cell.Lock {
 	case Redis:
 		lock = fmt.Sprintf("driver: redis, %s, redis: {addrs: [%q]}", rest, a.locks[0].addr())
+	case Quorum:
+		var nodes []string
+		for _, h := range a.locks {
+			nodes = append(nodes, fmt.Sprintf("{addrs: [%q]}", h.addr()))
+		}
+		lock = fmt.Sprintf("driver: quorum, %s, quorum: {nodes: [%s]}", rest, strings.Join(nodes, ", "))
 	case ZooKeeper:
 		var addrs []string
 		for _, h := range a.locks {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/quorumlock"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/locks/zklock"
@@ -21,7 +22,7 @@ import (
 
 // Service is where a lock service is, and how it locks.
 type Service struct {
-	Kind string // redis, zookeeper, mysql; empty: there is none
+	Kind string // redis, quorum, zookeeper, mysql; empty: there is none
 	Addr string // address, addresses with commas, or DSN
 	Mode string // of mysql: lease or row
 }
@@ -29,7 +30,7 @@ type Service struct {
 // Flags are the flags of a program that give a Service.
 func Flags() *Service {
 	s := &Service{}
-	flag.StringVar(&s.Kind, "lock", "", "redis, zookeeper or mysql; empty: none")
+	flag.StringVar(&s.Kind, "lock", "", "redis, quorum, zookeeper or mysql; empty: none")
 	flag.StringVar(&s.Addr, "lock-addr", "", "of the lock service: address, addresses with commas, or DSN")
 	flag.StringVar(&s.Mode, "lock-mode", "", "of mysql: lease or row")
 	return s
@@ -54,6 +55,19 @@ func (s Service) Open(name string, ttl time.Duration) (driver.Driver, func() err
 		c := redis.NewClient(&redis.Options{Addr: s.Addr})
 		d := redislock.New(c)
 		return d, func() error { return errors.Join(d.Close(), c.Close()) }, nil
+	case "quorum":
+		var clients []redis.UniversalClient
+		for addr := range strings.SplitSeq(s.Addr, ",") {
+			clients = append(clients, redis.NewClient(&redis.Options{Addr: addr, DialerRetries: 1, MaxRetries: -1}))
+		}
+		d := quorumlock.New(clients, quorumlock.Options{})
+		return d, func() error {
+			err := d.Close()
+			for _, c := range clients {
+				err = errors.Join(err, c.Close())
+			}
+			return err
+		}, nil
 	case "zookeeper":
 		d := zklock.New(strings.Split(s.Addr, ","), zklock.Options{Root: "/chaos-" + name, SessionTimeout: ttl})
 		return d, d.Close, nil

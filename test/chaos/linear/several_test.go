@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/quorumlock"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/locks/zklock"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -29,6 +30,35 @@ func TestZooKeeperEnsemble(t *testing.T) {
 			leader := e.Leader()
 			leader.Kill()
 			return func() { e.Start(leader) }
+		},
+	})
+}
+
+// Five servers of a quorum, of which one has a clock that is stepped and another is killed, and started without its data.
+func TestQuorum(t *testing.T) {
+	t.Parallel()
+	clock := servers.NewClock(t)
+	group := []*servers.RedisServer{clock.NewRedis(t)}
+	for len(group) < 5 {
+		group = append(group, servers.NewRedis(t))
+	}
+	linearizable(t, service{
+		ttl: 2 * time.Second,
+		client: func(t *testing.T, w *ways) driver.Driver {
+			var clients []redis.UniversalClient
+			for _, server := range group {
+				rdb := redis.NewClient(&redis.Options{Addr: server.Addr, Dialer: w.dial, MaxRetries: -1, DialerRetries: 1})
+				t.Cleanup(func() { _ = rdb.Close() })
+				clients = append(clients, rdb)
+			}
+			return quorumlock.New(clients, quorumlock.Options{NoGracePeriod: true})
+		},
+		strike: func(t *testing.T) (heal func()) {
+			group[4].Kill()
+			if err := clock.Step(time.Hour); err != nil {
+				t.Error(err)
+			}
+			return group[4].Start
 		},
 	})
 }

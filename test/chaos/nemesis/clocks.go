@@ -46,6 +46,8 @@ func clocks() (all []Nemesis) {
 	return append(all,
 		Nemesis{Name: "zk-clock+1h", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onZooKeeper, Strike: stepZooKeeper(time.Hour)},
 		Nemesis{Name: "zk-clock-5s", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onZooKeeper, Strike: stepZooKeeper(-5 * time.Second)},
+		Nemesis{Name: "quorum-clock+1h", subject: other, Clocks: true, Hold: stepFor, Fits: onQuorum, Strike: stepNode(time.Hour)}, // nothing is excused
+		Nemesis{Name: "quorum-clock-1h", subject: other, Clocks: true, Hold: stepFor, Fits: onQuorum, Strike: stepNode(-time.Hour)},
 		Nemesis{Name: "lockdb-clock+1h", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(time.Hour)},
 		Nemesis{Name: "lockdb-clock-5s", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(-5 * time.Second)},
 	)

@@ -116,11 +116,14 @@ func onMariaDB(c arena.Cell) bool    { return c.Store == arena.MariaDB }
 func onSQLite(c arena.Cell) bool     { return c.Store == arena.SQLite }
 func onLease(c arena.Cell) bool      { return c.Lock == arena.Lease }
 func onRedis(c arena.Cell) bool      { return c.Lock == arena.Redis }
+func onQuorum(c arena.Cell) bool     { return c.Lock == arena.Quorum }
 func onZooKeeper(c arena.Cell) bool  { return c.Lock == arena.ZooKeeper }
 func onLockServer(c arena.Cell) bool { return onLease(c) || c.Lock == arena.Row }
 
 // overNetwork says that the locks are reached over edges of their own.
-func overNetwork(c arena.Cell) bool { return onRedis(c) || onZooKeeper(c) || onLockServer(c) }
+func overNetwork(c arena.Cell) bool {
+	return onRedis(c) || onQuorum(c) || onZooKeeper(c) || onLockServer(c)
+}
 
 const (
 	often  = 2 * time.Millisecond
