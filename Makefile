@@ -67,7 +67,7 @@ fuzz: ## all fuzz targets, FUZZ_INPUTS each
 sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT times
 	@$(GO) -C test/sim test -timeout 0 -run '^TestSeeds$$' $(if $(SEED),-count $(COUNT) -args -seed '$(SEED)',-count 1 -args -seeds '$(SEEDS)' -from '$(FROM)')
 
-chaos: ## the database down for 90 s, then break everything in every cell, 78 minutes; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
+chaos: ## the database down for 90 s, then break everything in every cell, an hour and a half; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
 	@status=0; $(if $(CELL)$(NEMESIS),,$(MAKE) --no-print-directory --keep-going -j2 chaos-outage chaos-wait || status=$$?;) \
 		$(MAKE) --no-print-directory chaos-matrix || status=$$?; exit $$status
 

@@ -257,6 +257,24 @@ pools:
 			t.Errorf("exit code %d: %v", code, all)
 		}
 	})
+	t.Run("a quorum", func(t *testing.T) {
+		t.Parallel()
+		one, two, three := servers.NewRedis(t), servers.NewRedis(t), servers.NewRedis(t)
+		text := fmt.Sprintf("lock: {driver: quorum, quorum: {nodes: [{addrs: [%q]}, {addrs: [%q]}, {addrs: [%q]}]}}", one.Addr, two.Addr, three.Addr)
+		all, _ := runDoctor(t, t.TempDir(), text)
+		wantFinding(t, all, "ok lock: quorum of ")
+		dir := t.TempDir()
+		migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
+		all, code := runDoctor(t, dir, text)
+		wantFinding(t, all, "ok lock: quorum of ", "(no FIFO)", "EarlyLoss)", "A lock is held on 2 of 3 servers")
+		if code != 0 {
+			t.Errorf("exit code %d: %v", code, all)
+		}
+		two.Kill()
+		three.Kill()
+		all, _ = runDoctor(t, dir, text)
+		wantFinding(t, all, "problem lock: lock service quorum of ")
+	})
 	t.Run("redis beside mysql", func(t *testing.T) {
 		t.Parallel()
 		dsn, redis := servers.MySQL(t), servers.Redis(t)

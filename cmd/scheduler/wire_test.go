@@ -21,6 +21,9 @@ func TestFingerprint(t *testing.T) {
 		mariadb   = `store: {driver: mysql, dsn: "u:p@tcp(a:1)/one"}`
 	)
 	lock := func(text string) string { return "lock: {" + text + "}}" }
+	quorum := func(addrs ...string) string {
+		return `driver: quorum, quorum: {nodes: [{addrs: ["` + strings.Join(addrs, `"]}, {addrs: ["`) + `"]}]`
+	}
 	for _, c := range []struct {
 		name, one, other  string
 		namespace, second string
@@ -45,6 +48,11 @@ func TestFingerprint(t *testing.T) {
 		{name: "mysql: database", one: lock(mysql), other: lock(`driver: mysql, mysql: {dsn: "u:p@tcp(a:1)/two"`)},
 		{name: "mysql: mode", one: lock(mysql), other: lock(mysql + ", mode: row")},
 		{name: "mysql: namespace", one: lock(mysql), other: lock(mysql), namespace: "prod", second: "test"},
+		{name: "quorum: order of the servers", one: lock(quorum("a:1", "b:2", "c:3")), other: lock(quorum("c:3", "a:1", "b:2")), equal: true},
+		{name: "quorum: servers", one: lock(quorum("a:1", "b:2", "c:3")), other: lock(quorum("a:1", "b:2", "c:4"))},
+		{name: "quorum: more servers", one: lock(quorum("a:1", "b:2", "c:3")), other: lock(quorum("a:1", "b:2", "c:3", "d:4"))},
+		{name: "quorum: database", one: lock(quorum("a:1", "b:2", "c:3")), other: lock(quorum("a:1", "b:2", "c:3") + ", db: 1")},
+		{name: "quorum and redis", one: lock(quorum("a:1", "b:2", "c:3")), other: lock(`driver: redis, redis: {mode: cluster, addrs: ["a:1", "b:2", "c:3"]`)},
 		{name: "redis and zookeeper", one: lock(`driver: redis, redis: {addrs: ["a:1"]`), other: lock(`driver: zookeeper, zookeeper: {insecure: true, servers: ["a:1"]`)},
 		{name: "redis and mysql", one: lock(redis), other: lock(mysql)},
 		{name: "redis and the store", one: lock(redis), other: ""},
@@ -104,10 +112,11 @@ func TestSummaryOfTheLock(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "rows of the store's own database",
 		mysql + "\nlock: {mysql: {mode: row}}": "rows of the store's own database",
-		mysql + "\nlock: {mysql: {mode: row, dsn: \"u:p@tcp(a:1)/two\"}}":                 "mysql (row)",
-		`lock: {driver: zookeeper, zookeeper: {insecure: true, servers: ["a:1", "b:2"]}}`: "zookeeper a:1,b:2",
-		`lock: {driver: redis, redis: {mode: cluster, addrs: ["a:1", "b:2"]}}`:            "redis a:1,b:2",
-		`lock: {driver: mysql, mysql: {dsn: "u:p@tcp(a:1)/two"}, when_down: wait}`:        "mysql (lease)",
+		mysql + "\nlock: {mysql: {mode: row, dsn: \"u:p@tcp(a:1)/two\"}}":                                 "mysql (row)",
+		`lock: {driver: zookeeper, zookeeper: {insecure: true, servers: ["a:1", "b:2"]}}`:                 "zookeeper a:1,b:2",
+		`lock: {driver: redis, redis: {mode: cluster, addrs: ["a:1", "b:2"]}}`:                            "redis a:1,b:2",
+		`lock: {driver: quorum, quorum: {nodes: [{addrs: ["a:1"]}, {addrs: ["b:2"]}, {addrs: ["c:3"]}]}}`: "quorum of a:1,b:2,c:3",
+		`lock: {driver: mysql, mysql: {dsn: "u:p@tcp(a:1)/two"}, when_down: wait}`:                        "mysql (lease)",
 	} {
 		c, err := config.LoadBytes("lockstep.yaml", []byte("version: 1\n"+text+"\n"), config.Options{})
 		if err != nil {

@@ -214,7 +214,7 @@ type Info struct {
 
 // Caps says what a backend can and cannot do; "scheduler doctor" prints it.
 type Caps struct {
-	Name        string        // "redis", "zookeeper", "mysql-lease", "mysql-row", "sqlite", "memory"
+	Name        string        // "redis", "quorum", "zookeeper", "mysql-lease", "mysql-row", "sqlite", "memory"
 	FIFO        bool          // waiters are served in the order in which they came
 	Shared      bool          // keys can be shared
 	Limit       bool          // keys can have a limit: semaphores

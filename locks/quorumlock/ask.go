@@ -31,6 +31,7 @@ func (r reply) unsent() bool {
 var (
 	errNotAsked = errors.New("the session is not installed there until its next renewal")
 	errNoAnswer = errors.New("no answer in time")
+	errLate     = fmt.Errorf("%w: %w", context.DeadlineExceeded, errNoAnswer)
 )
 
 // replies has one reply of each server.
@@ -48,8 +49,12 @@ func (rs replies) where(is func(r reply) bool) (m mask) {
 
 func (rs replies) said(what string) mask { return rs.where(func(r reply) bool { return r.said(what) }) }
 
-// ask calls f for several servers at once, each with a time limit of its own, and returns when all have answered, or when
-// enough says that those that have do, and a grace period for the others is over. The others are still working then.
+// ask calls f for several servers:
+//
+//  1. start all calls at once, each with a time limit of its own
+//  2. take in answers until all have come, or until enough says that those that have do
+//  3. wait for the others for a grace period: at least as long as it has taken so far. What has not answered then goes on
+//     until its limit
 func (s *session) ask(ctx context.Context, whom mask, grace time.Duration, enough func(rs replies) bool, f func(ctx context.Context, i int) ([]any, error)) replies {
 	return s.askFor(ctx, s.limit, whom, grace, enough, f)
 }
@@ -73,7 +78,7 @@ func (s *session) askFor(ctx context.Context, limit time.Duration, whom mask, gr
 			rs[i].err = fmt.Errorf("%w: %w", driver.ErrUnreachable, calls.Ended(ctx))
 			return
 		}
-		rs[i].err = errNoAnswer
+		rs[i].err = errLate
 		started := s.calls.Go(func() {
 			calling, cancel := context.WithTimeoutCause(limited, limit, errNoAnswer)
 			defer cancel()

@@ -238,7 +238,12 @@ func (s *session) refusal(rs replies, done string) error {
 }
 
 // plain hides the sentinels in the error of one server: they would be read as those of all.
-func plain(err error) error { return errors.New(err.Error()) }
+func plain(err error) error {
+	if kindOfError(err) != nil {
+		return errors.New(err.Error())
+	}
+	return err
+}
 
 // waitFor reads what recovering() of namespace.lua says.
 func waitFor(micros any) string {
