@@ -66,15 +66,6 @@ func Do(ctx context.Context, g *Group, f func() error) error {
 	return err
 }
 
-// Go starts f, unless the group was joined. Join waits for it.
-func (g *Group) Go(f func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.wg.Go(f)
-	}
-}
-
 // Join lets no call begin and waits for the running ones.
 func (g *Group) Join(ctx context.Context) error {
 	g.mu.Lock()

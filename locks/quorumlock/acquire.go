@@ -194,7 +194,7 @@ func (s *session) begin(ctx context.Context, acquisition string, wants []driver.
 	defer s.mu.Unlock()
 	for i, w := range wants {
 		if results[i] == (driver.Result{}) {
-			tries = append(tries, &try{candidacy: s.book.candidate(acquisition, w), want: w, index: i, named: map[string]mask{}})
+			tries = append(tries, &try{candidacy: s.book.candidate(acquisition, w), want: w, index: i, named: map[string]mentions{}})
 		}
 	}
 	return tries, nil

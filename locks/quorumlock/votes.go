@@ -21,7 +21,7 @@ type try struct {
 
 	// named are the servers that named a ballot of another session, in any round: a ballot is not voted for again once its
 	// votes were given back, so a majority has, at some time, voted for it.
-	named  map[string]mask
+	named  map[string]mentions
 	holder *driver.Info // that a majority has named
 }
 
@@ -95,11 +95,21 @@ func (t *try) hear(s *session, i int, answer any) {
 		if !ok {
 			continue
 		}
-		t.named[h.ballot] = t.named[h.ballot].with(i)
-		if s.enough(t.named[h.ballot]) && (t.holder == nil || h.Token > t.holder.Token) {
-			t.holder = &h.Info
+		m := t.named[h.ballot]
+		if m.by = m.by.with(i); h.Token >= m.info.Token { // a server to which the token is still to be written says 0
+			m.info = h.Info
+		}
+		t.named[h.ballot] = m
+		if s.enough(m.by) && (t.holder == nil || m.info.Token > t.holder.Token) {
+			t.holder = &m.info
 		}
 	}
+}
+
+// mentions are the servers that named one ballot, and the most that one of them knows of it.
+type mentions struct {
+	by   mask
+	info driver.Info
 }
 
 // named is a holding, or a vote, as a server shows it.
