@@ -77,7 +77,7 @@ func newLocksCommand(a *app) *cobra.Command {
 		},
 	})
 	list.Flags().StringVar(&prefix, "prefix", "", "only keys that begin with `PREFIX`")
-	return group("locks", "Show the locks and their holders", list)
+	return group("locks", "Show the locks and their holders, and run commands that hold one", list, newLocksExecCommand(a))
 }
 
 func newAuditCommand(a *app) *cobra.Command {

@@ -86,9 +86,15 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	_, usage := errors.AsType[usageError](err)
+	own, coded := errors.AsType[exit](err)
 	switch {
 	case err == nil:
 		return exitFine
+	case coded:
+		if own.err != nil {
+			fmt.Fprintf(a.stderr, "scheduler: %s\n", failure(own.err))
+		}
+		return own.code
 	case usage || !a.started:
 		fmt.Fprintf(a.stderr, "scheduler: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
 		return exitUsage
@@ -210,6 +216,15 @@ func (a *app) env(name string) (string, bool) {
 	}
 	return "", false
 }
+
+// exit is the end of a command with an exit code of its own. err is shown; nil: nothing is.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e exit) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }
+func (e exit) Unwrap() error { return e.err }
 
 // usageError is wrong usage of a command, found by its own code.
 type usageError struct{ error }

@@ -22,6 +22,18 @@ import (
 func checkUsage(cmd *cobra.Command, args []string) error {
 	names := arguments(cmd)
 	how := "write '" + strings.TrimSuffix(cmd.UseLine(), " [flags]") + "'"
+	if what, command := commandArgument(cmd); command {
+		dash := cmd.ArgsLenAtDash()
+		switch {
+		case len(args) == 0: // reported below
+		case dash < 0:
+			return usagef("%s is missing, behind --; %s", what, how)
+		case dash == len(args):
+			return usagef("%s is missing; %s", what, how)
+		default:
+			args = args[:dash]
+		}
+	}
 	for i, name := range names {
 		if i >= len(args) && !strings.HasPrefix(name, "[") {
 			return usagef("%s is missing; %s%s", name, how, where(name))
@@ -48,7 +60,13 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 	return missing
 }
 
-// arguments are the names of arguments in the Use line.
+// commandArgument is the name of what stands behind -- in the Use line of a command that takes another one.
+func commandArgument(cmd *cobra.Command) (name string, is bool) {
+	_, name, is = strings.Cut(cmd.Use, " -- ")
+	return name, is
+}
+
+// arguments are the names of arguments in the Use line, in front of --.
 func arguments(cmd *cobra.Command) (names []string) {
 	for _, word := range strings.Fields(cmd.Use)[1:] {
 		if strings.HasPrefix(word, "-") { // required flags are last

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/mysqlconn"
+	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/quorumlock"
@@ -32,6 +33,7 @@ type parts struct {
 	store   *store.Store
 	metrics *metrics.Metrics
 	locker  *locks.Locker // nil: the lock service is the store's own database
+	users   *locks.Locker // of the keys of jobs, commands and programs: locker, or one on tables of the store's database
 	service string        // fingerprint of the lock service
 	lockErr error         // error of the lock service at the start; nil: it answered
 	closers []func(context.Context) error
@@ -65,6 +67,9 @@ func openParts(ctx context.Context, c *config.Config) (_ *parts, err error) {
 		return nil, err
 	}
 	if err = p.openLock(ctx, c); err == nil {
+		err = p.openUserLocks(ctx, c, locks.Options{Owner: c.Replica.ID, Observer: p.metrics})
+	}
+	if err == nil {
 		return p, nil
 	}
 	if p.locker == nil {
@@ -96,6 +101,30 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 	if p.service, err = fingerprint(c, namespace); err != nil || c.LockInStore() {
 		return err
 	}
+	if p.locker, err = p.newLocker(c, locks.Options{Namespace: namespace, Owner: c.Replica.ID, Observer: p.metrics}); err != nil {
+		return err
+	}
+	p.users = p.locker
+	return p.tryLock(ctx, c.Lock)
+}
+
+// openUserLocks makes the Locker of user keys if locks are the store's rows. It makes no call: a replica whose users lock
+// nothing has no session.
+func (p *parts) openUserLocks(ctx context.Context, c *config.Config, o locks.Options) (err error) {
+	if p.users != nil {
+		return nil
+	}
+	if o.Namespace = c.Set.Name; o.Namespace == "" {
+		if o.Namespace, err = p.store.Namespace(ctx); err != nil {
+			return err
+		}
+	}
+	p.users, err = p.newLocker(c, o)
+	return err
+}
+
+// newLocker makes a Locker on the lock service that c names, without a call.
+func (p *parts) newLocker(c *config.Config, o locks.Options) (*locks.Locker, error) {
 	l := c.Lock
 	var drv driver.Driver
 	switch l.Driver {
@@ -114,18 +143,29 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 	case config.MySQL:
 		db, err := sqllock.Open(l.MySQL.DSN, l.MySQL.TLS)
 		if err != nil {
-			return fmt.Errorf("lock.mysql.dsn: %w", err)
+			return nil, fmt.Errorf("lock.mysql.dsn: %w", err)
 		}
 		p.closers = append(p.closers, func(context.Context) error { return db.Close() })
 		drv = sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(l.MySQL.Mode), TablePrefix: c.Store.TablePrefix})
+	case config.SQLite:
+		opener, err := sqlitefile.Registered()
+		if err != nil {
+			return nil, err
+		}
+		file, err := opener.Open(c.Store.DSN, 1)
+		if err != nil {
+			return nil, fmt.Errorf("locks in %s: %w", c.Store.DSN, err)
+		}
+		p.closers = append(p.closers, func(context.Context) error { return file.Close() })
+		drv = sqllock.New(file.Pools().Writer, sqllock.SQLite, sqllock.Options{TablePrefix: c.Store.TablePrefix})
 	}
-	locker, err := locks.New(drv, locks.Options{TTL: l.TTL, Namespace: namespace, Owner: c.Replica.ID, Observer: p.metrics})
+	o.TTL = l.TTL
+	locker, err := locks.New(drv, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.locker = locker
 	p.closers = append(p.closers, locker.Close)
-	return p.tryLock(ctx, l)
+	return locker, nil
 }
 
 // whileDown describes what happens while the lock service is down.
@@ -250,12 +290,9 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Inspect lists the leases; none when locks are the store's rows.
+// Inspect lists the leases; when locks are the store's rows, those of user keys.
 func (p *parts) Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
-	if p.locker == nil {
-		return func(func(driver.Info, error) bool) {}
-	}
-	return p.locker.Inspect(ctx, prefix)
+	return p.users.Inspect(ctx, prefix)
 }
 
 // close closes everything, the last opened first.

@@ -27,7 +27,7 @@ func find(program, path string) (string, error) {
 		switch info, err := os.Stat(file); {
 		case err != nil || info.IsDir():
 		case info.Mode()&0o111 == 0:
-			found = fmt.Errorf("%s is not executable; chmod +x makes it so", file)
+			found = notFound{file + " is not executable; chmod +x makes it so", fs.ErrPermission}
 		default:
 			return file, nil
 		}
@@ -35,8 +35,17 @@ func find(program, path string) (string, error) {
 	if found != nil {
 		return "", found
 	}
-	return "", fmt.Errorf("command %q not found in PATH (%s); install it there, or give its full path", program, path)
+	return "", notFound{fmt.Sprintf("command %q not found in PATH (%s); install it there, or give its full path", program, path), fs.ErrNotExist}
 }
+
+// notFound is an error of find: fs.ErrNotExist or fs.ErrPermission.
+type notFound struct {
+	text string
+	kind error
+}
+
+func (n notFound) Error() string { return n.text }
+func (n notFound) Unwrap() error { return n.kind }
 
 // Check returns why a run would fail now: the working directory does not exist, or the program does not, or may
 // not be executed. It starts nothing. A later run may still fail.

@@ -32,6 +32,9 @@ func (c *command) startHere() (running, error) {
 		Path: c.program, Args: c.argv, Env: c.env, Dir: c.command.Dir, Stdout: c.out, Stderr: c.out,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
+	if c.errs != nil {
+		cmd.Stderr = c.errs
+	}
 	if c.in != nil {
 		cmd.Stdin = c.in
 	}
@@ -47,6 +50,14 @@ func (c *command) startHere() (running, error) {
 }
 
 func (p *child) Group() int { return p.cmd.Process.Pid }
+
+func (p *child) Signal(s syscall.Signal) {
+	select {
+	case <-p.exited: // the number of its group may be used again
+	default:
+		_ = syscall.Kill(-p.Group(), s)
+	}
+}
 
 func (p *child) attend(ctx context.Context) (syscall.WaitStatus, error, error) {
 	stopped := p.stop(ctx)

@@ -29,12 +29,15 @@ type command struct {
 	env     []string // all of it
 	marks   []string // variables of env that are unique to the attempt
 	in, out *os.File // what it reads, nil for nothing, and writes
+	errs    *os.File // what it writes errors to; nil: out
 }
 
 // running is a command that was started.
 type running interface {
 	// Group is its process group.
 	Group() int
+	// Signal sends a signal to its group, unless it has ended.
+	Signal(s syscall.Signal)
 	// attend waits for the end of the command, or stops it once ctx is done. It returns the cause of a stop,
 	// and an error if the end of the command is unknown.
 	attend(ctx context.Context) (status syscall.WaitStatus, stopped, err error)

@@ -67,7 +67,7 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 			return nil, explain(c.program, c.command.Dir, err)
 		}
 		order.Dir = c.dir(dir)
-		a, err := w.Start(order, moves, c.in, c.out)
+		a, err := w.Start(order, moves, c.in, c.out, c.errs)
 		switch {
 		case err == nil:
 			return &underWarden{c.Handler, a, moves}, nil

@@ -59,5 +59,8 @@ func (a *Attempt) Stop(grace time.Duration) {
 	a.w.order(order{ID: a.id, KillBy: &killBy, Asked: now.Stamp()})
 }
 
+// Signal sends a signal to the group of the command, unless that has ended. It does not wait.
+func (a *Attempt) Signal(s syscall.Signal) { a.w.order(order{ID: a.id, Signal: int(s)}) }
+
 // GiveUp kills the warden, with all its commands: it does not answer.
 func (a *Attempt) GiveUp() { a.w.give() }

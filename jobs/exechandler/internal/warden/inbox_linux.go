@@ -83,6 +83,9 @@ func (i *inbox) next() (*incoming, error) {
 	if o.Start.Stdin {
 		n++
 	}
+	if o.Start.Stderr {
+		n++
+	}
 	files, short, err := i.stream.take(n)
 	return &incoming{o, files, short}, err
 }

@@ -106,6 +106,9 @@ func (k *keeper) handle(o order, files []int) {
 	if len(o.Until) > 0 {
 		c.until = o.Until
 	}
+	if o.Signal != 0 && !c.ended { // the number of its group is not used again yet
+		_ = unix.Kill(-c.leader, unix.Signal(o.Signal))
+	}
 	if o.KillBy != nil {
 		asked := k.clock(true)
 		if !o.Asked.IsZero() {
@@ -122,14 +125,17 @@ func (k *keeper) start(id uint64, command Command, files []int) {
 	if command.Stdin {
 		in, files = files[0], files[1:]
 	}
-	out := files[0]
+	out, errs := files[0], files[0]
+	if command.Stderr {
+		errs = files[1]
+	}
 	left, bound := c.left(k.clock)
 	if bound && left <= 0 || !command.StartBy.IsZero() && command.StartBy.Until(k.clock) <= 0 {
 		k.tell(report{ID: id, Late: true})
 		return
 	}
 	pid, err := syscall.ForkExec(command.Program, texts(command.Argv), &syscall.ProcAttr{
-		Dir: command.Dir, Env: texts(command.Env), Files: []uintptr{uintptr(in), uintptr(out), uintptr(out)},
+		Dir: command.Dir, Env: texts(command.Env), Files: []uintptr{uintptr(in), uintptr(out), uintptr(errs)},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {

@@ -28,6 +28,7 @@ type Command struct {
 	Until   []boottime.Stamp // the last of these is the deadline; none: no deadline
 	Grace   time.Duration    // between SIGTERM and SIGKILL at the deadline, and when the replica is gone
 	Stdin   bool             // a file to read comes with the order, in front of the one to write
+	Stderr  bool             // a file for standard error comes with the order, behind the one to write
 }
 
 // order is a message of the replica.
@@ -37,6 +38,7 @@ type order struct {
 	Until  []boottime.Stamp `json:",omitempty"` // the time of the command moves
 	KillBy *boottime.Stamp  `json:",omitempty"` // stop it, and kill it then
 	Asked  boottime.Stamp   `json:",omitzero"`  // when the replica wanted it; zero: now
+	Signal int              `json:",omitempty"` // send it to the group of the command
 }
 
 // report says how a command was started or ended.

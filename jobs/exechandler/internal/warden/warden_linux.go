@@ -139,10 +139,11 @@ func (w *Warden) receive(r report) {
 // Moves returns the deadline of a command, as Command.Until; the channel is closed when it has moved.
 type Moves func() (until []boottime.Stamp, moved <-chan struct{})
 
-// Start starts a command, which writes to out and reads in, nil for nothing; the caller closes them afterwards.
+// Start starts a command, which writes to out and reads in, nil for nothing; the caller closes them afterwards. Standard
+// error goes to errs, or to out if that is nil.
 // With moves, not nil, its deadline moves until it has been started. An Errno says why it cannot be started,
 // ErrLate that it is too late, and ErrGone to try it with another warden.
-func (w *Warden) Start(c Command, moves Moves, in, out *os.File) (*Attempt, error) {
+func (w *Warden) Start(c Command, moves Moves, in, out, errs *os.File) (*Attempt, error) {
 	a := &Attempt{w: w, marks: c.Marks, started: make(chan report, 1), ended: make(chan struct{})}
 	w.mu.Lock()
 	if w.gone {
@@ -160,6 +161,9 @@ func (w *Warden) Start(c Command, moves Moves, in, out *os.File) (*Attempt, erro
 	files := []*os.File{out}
 	if c.Stdin = in != nil; c.Stdin {
 		files = []*os.File{in, out}
+	}
+	if c.Stderr = errs != nil; c.Stderr {
+		files = append(files, errs)
 	}
 	message, err := frame(order{ID: a.id, Start: &c})
 	if err != nil {

@@ -61,7 +61,7 @@ func TestNoCommandEndsWithAThread(t *testing.T) {
 	attempts := []*Attempt{first}
 	for range 50 {
 		time.Sleep(5 * time.Millisecond) // threads change
-		a, err := w.Start(Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}}, nil, nil, os.Stderr)
+		a, err := w.Start(Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}}, nil, nil, os.Stderr, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func sleeper(t *testing.T) (*Warden, *Attempt) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := w.Start(Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}}, nil, nil, os.Stderr)
+	a, err := w.Start(Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}}, nil, nil, os.Stderr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestNoDescriptorsForFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer in.Close()
-		a, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{[]byte("true")}}, nil, in, os.Stderr)
+		a, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{[]byte("true")}}, nil, in, os.Stderr, nil)
 		if err == nil {
 			<-a.Ended()
 		}
@@ -166,7 +166,7 @@ func wantDied(t *testing.T, w *Warden, a *Attempt) {
 			t.Errorf("%+v is still there", p)
 		}
 	}
-	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr); !errors.Is(err, ErrGone) {
+	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr, nil); !errors.Is(err, ErrGone) {
 		t.Errorf("the next command: %v, want ErrGone", err)
 	}
 }
@@ -212,7 +212,7 @@ func TestAFrozenWardenIsGivenUp(t *testing.T) {
 	w, a := sleeper(t)
 	w.stream.patient = 300 * time.Millisecond
 	freeze(t, w)
-	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr); !errors.Is(err, ErrDied) {
+	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr, nil); !errors.Is(err, ErrDied) {
 		t.Errorf("the next command: %v, want ErrDied: it may have been started", err)
 	}
 	wantDied(t, w, a)
@@ -227,7 +227,7 @@ func TestALateWardenHearsFirst(t *testing.T) {
 	sleep := Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}, Until: []boottime.Stamp{over.Stamp()}}
 	var attempts []*Attempt
 	for range 8 {
-		a, err := w.Start(sleep, nil, nil, os.Stderr)
+		a, err := w.Start(sleep, nil, nil, os.Stderr, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestALateWardenHearsFirst(t *testing.T) {
 	}
 	started := make(chan error, 1)
 	go func() {
-		a, err := w.Start(sleep, moves, nil, os.Stderr)
+		a, err := w.Start(sleep, moves, nil, os.Stderr, nil)
 		if err == nil {
 			attempts = append(attempts, a)
 		}
@@ -266,7 +266,7 @@ func TestALateWardenHearsFirst(t *testing.T) {
 	if err := <-started; err != nil {
 		t.Errorf("what waited to be started: %v", err)
 	}
-	last, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr)
+	last, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestAnAnswerWhenPatienceIsOver(t *testing.T) {
 		w := &Warden{stream: streams[0], attempts: map[uint64]*Attempt{}}
 		started := make(chan error, 1)
 		go func() {
-			_, err := w.Start(Command{Program: "/none", Argv: [][]byte{nil}}, nil, nil, os.Stderr)
+			_, err := w.Start(Command{Program: "/none", Argv: [][]byte{nil}}, nil, nil, os.Stderr, nil)
 			started <- err
 		}()
 		if _, err := streams[1].next(); err != nil {
@@ -327,7 +327,7 @@ func TestLargeCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		large, err := w.Start(Command{Program: "/bin/echo", Argv: [][]byte{nil, []byte(strings.Repeat("x", size))}}, nil, nil, out)
+		large, err := w.Start(Command{Program: "/bin/echo", Argv: [][]byte{nil, []byte(strings.Repeat("x", size))}}, nil, nil, out, nil)
 		out.Close()
 		text, _ := io.ReadAll(r)
 		r.Close()
@@ -351,7 +351,7 @@ func TestAWardenThatDoesNotHear(t *testing.T) {
 	if err := w.stream.conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr); !errors.Is(err, ErrGone) {
+	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr, nil); !errors.Is(err, ErrGone) {
 		t.Errorf("the next command: %v, want ErrGone", err)
 	}
 	if !w.Gone() {
@@ -377,7 +377,7 @@ func TestStop(t *testing.T) {
 	defer r.Close()
 	ignores, err := w.Start(Command{
 		Program: "/bin/sh", Argv: [][]byte{[]byte("sh"), []byte("-c"), []byte(`exec 2>/dev/null; trap "echo term" TERM; echo ready; while :; do sleep 0.05; done`)}, Env: [][]byte{[]byte("PATH=/usr/bin:/bin")},
-	}, nil, nil, out)
+	}, nil, nil, out, nil)
 	out.Close()
 	if err != nil {
 		t.Fatal(err)
