@@ -16,12 +16,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/test/await"
+	programs "github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "4") // they wait more than they work
-	os.Exit(servers.Main(m))
+	os.Exit(programs.Main(m))
 }
 
 const (

@@ -151,7 +151,9 @@ func (a *app) holders(ctx context.Context, locker *locks.Locker, key string) str
 		if err != nil || info.Key != key {
 			break // its own key is the first with it as a prefix
 		}
-		all = append(all, a.holder(info))
+		if info.Place == 0 {
+			all = append(all, a.holder(info))
+		}
 	}
 	if len(all) == 0 {
 		return ""
@@ -159,7 +161,7 @@ func (a *app) holders(ctx context.Context, locker *locks.Locker, key string) str
 	return key + " is held by " + strings.Join(all, ", and by ")
 }
 
-// holder describes one: its name, what it does, and since when.
+// holder describes one: its name, what it does, since when, and how long at most if it is dead.
 func (a *app) holder(info locks.Info) string {
 	text := info.Owner
 	if text == "" {
@@ -170,6 +172,9 @@ func (a *app) holder(info locks.Info) string {
 	}
 	if !info.Since.IsZero() {
 		text += " since " + a.when(info.Since)
+	}
+	if info.Remaining > 0 {
+		text += fmt.Sprintf("; if it is dead, for %v more at most", info.Remaining.Round(100*time.Millisecond))
 	}
 	return text
 }

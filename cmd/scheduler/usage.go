@@ -63,7 +63,7 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 // commandArgument is the name of what stands behind -- in the Use line of a command that takes another one.
 func commandArgument(cmd *cobra.Command) (name string, is bool) {
 	_, name, is = strings.Cut(cmd.Use, " -- ")
-	return name, is
+	return strings.TrimSuffix(name, "…"), is
 }
 
 // arguments are the names of arguments in the Use line, in front of --.

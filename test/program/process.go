@@ -1,9 +1,12 @@
 package program
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -72,6 +75,15 @@ func (p *Process) Exit(t testing.TB, limit time.Duration) int {
 		t.Fatalf("not within %v: %v ends", limit, p.Cmd.Args)
 	}
 	return p.Cmd.ProcessState.ExitCode()
+}
+
+// Opened reports whether the process has a file open whose name ends so. It is for Linux.
+func (p *Process) Opened(end string) bool {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.Cmd.Process.Pid)) // the pattern is valid
+	return slices.ContainsFunc(files, func(file string) bool {
+		name, err := os.Readlink(file)
+		return err == nil && strings.HasSuffix(name, end)
+	})
 }
 
 // Signal sends the process a signal. SIGTERM asks a replica to drain.

@@ -1,0 +1,472 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/test/await"
+	programs "github.com/lockstep-scheduler/lockstep/test/program"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+const module = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
+
+// shell is a folder with a configuration, in which a shell calls the program.
+type shell struct {
+	binary, dir string
+	locks       *locks.Locker // of the same keys
+}
+
+// shells are one of each kind: with locks in the store's file, and in Redis.
+func shells(t *testing.T, test func(t *testing.T, s *shell)) {
+	t.Helper()
+	for name, text := range map[string]func(t *testing.T) string{"sqlite": inStore, "redis": onRedis} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newShell(t, text(t)))
+		})
+	}
+}
+
+func inStore(*testing.T) string { return "" }
+
+// onRedis has a name, so that no store is needed.
+func onRedis(t *testing.T) string {
+	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
+	return fmt.Sprintf("name: %s%d\nlock: {driver: redis, ttl: %v, redis: {addrs: [%q]}}\n", name[:min(40, len(name))], time.Now().UnixNano()%1e9, execTTL, servers.Redis(t))
+}
+
+// execTTL is lock.ttl of locks in Redis.
+const execTTL = 3 * time.Second
+
+func newShell(t *testing.T, text string) *shell {
+	t.Helper()
+	s := &shell{binary: programs.Build(t, module), dir: t.TempDir()}
+	path := filepath.Join(s.dir, "lockstep.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\njobs: {a: {command: [echo]}}\n"+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(path, config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := openForUsers(t.Context(), c, locks.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	s.locks = p.users
+	await.Until(t, "the lock service grants", func() bool {
+		got, err := s.locks.TryAcquire(t.Context(), locks.Request{Key: "first"})
+		return err == nil && got[0].Err == nil && got[0].Lease.Release(t.Context()) == nil
+	})
+	return s
+}
+
+// command is "scheduler locks exec …".
+func (s *shell) command(t *testing.T, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), s.binary, append([]string{"locks", "exec"}, args...)...)
+	cmd.Dir = s.dir
+	return cmd
+}
+
+// start starts one in the background.
+func (s *shell) start(t *testing.T, args ...string) *programs.Process {
+	t.Helper()
+	return programs.Start(t, s.command(t, args...))
+}
+
+// run returns the exit code and the outputs of one.
+func (s *shell) run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := s.command(t, args...)
+	var out, errs strings.Builder
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("hello\n"), &out, &errs
+	err := cmd.Run()
+	if exited := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exited) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// wrote waits until a process has written a line.
+func wrote(t *testing.T, p *programs.Process, line string) {
+	t.Helper()
+	await.Until(t, "it writes "+line, func() bool { return strings.Contains("\n"+p.Log(), "\n"+line+"\n") })
+}
+
+// waiting returns how many wait for a key, and who holds it.
+func (s *shell) waiting(t *testing.T, key string) (waiters, holders []locks.Info) {
+	t.Helper()
+	for info, err := range s.locks.Inspect(t.Context(), "user/"+key) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case info.Place > 0:
+			waiters = append(waiters, info)
+		default:
+			holders = append(holders, info)
+		}
+	}
+	return waiters, holders
+}
+
+// alive reports whether a process still runs.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return err == nil && !strings.HasPrefix(rest, "Z")
+}
+
+// Commands that hold the same key never overlap: the folder that each makes is not there.
+func TestExecExcludes(t *testing.T) {
+	t.Parallel()
+	shells(t, func(t *testing.T, s *shell) {
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				for range 8 {
+					if code, out, errs := s.run(t, "orders", "--wait", "1m", "--", "sh", "-c", "mkdir alone && sleep 0.02 && rmdir alone"); code != 0 {
+						t.Errorf("exit code %d: %s%s", code, out, errs)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// What the command gets, and what its caller gets.
+func TestExecIsTransparent(t *testing.T) {
+	t.Parallel()
+	shells(t, func(t *testing.T, s *shell) {
+		script := `echo "$LOCKSTEP_FENCING_TOKEN $LOCKSTEP_LOCK"; cat; echo wrong >&2; exit 7`
+		var last int64
+		for range 2 {
+			code, out, errs := s.run(t, "orders", "--", "sh", "-c", script)
+			lines := strings.Split(out, "\n")
+			token, key, _ := strings.Cut(lines[0], " ")
+			n, err := strconv.ParseInt(token, 10, 64)
+			if code != 7 || err != nil || n <= last || key != "user/orders" || lines[1] != "hello" || errs != "wrong\n" {
+				t.Errorf("exit code %d, token %s after %d, key %s, output %q, errors %q", code, token, last, key, out, errs)
+			}
+			last = n
+		}
+		if code, _, errs := s.run(t, "orders", "--", "sh", "-c", "kill -9 $$"); code != 128+9 || errs != "" {
+			t.Errorf("after a SIGKILL: exit code %d: %s", code, errs)
+		}
+		for _, c := range []struct {
+			code int
+			want string
+			args []string
+		}{
+			{127, `command "nosuch" not found in PATH`, []string{"orders", "--", "nosuch"}},
+			{126, "cannot start", []string{"orders", "--", "./lockstep.yaml"}},
+			{2, "CMD is missing", []string{"orders", "--"}},
+			{2, "CMD is missing, behind --", []string{"orders", "echo"}},
+			{2, "KEY is missing", []string{}},
+			{2, "must be a duration with its unit", []string{"orders", "--wait", "30", "--", "true"}},
+			{2, "must be 1 or more", []string{"orders", "--limit", "0", "--", "true"}},
+			{2, "exclude each other", []string{"orders", "--limit", "2", "--shared", "--", "true"}},
+			{2, "must be 1 to 200 printable ASCII characters", []string{"a b", "--", "true"}},
+			{2, "are the scheduler's", []string{"sys/stripe/1", "--", "true"}},
+		} {
+			if code, out, errs := s.run(t, c.args...); code != c.code || !strings.Contains(errs, c.want) || out != "" {
+				t.Errorf("%q: exit code %d, want %d; it says %s%s, want %q", c.args, code, c.code, out, errs, c.want)
+			}
+		}
+		if _, holders := s.waiting(t, "orders"); len(holders) > 0 {
+			t.Errorf("after all have ended, it is held: %+v", holders)
+		}
+	})
+}
+
+// hold is a command that says ready, and ends once a file exists.
+const hold = `echo ready; until [ -e "$0" ]; do sleep 0.02; done`
+
+// A busy key: who holds it is said, and listed with its process and its command.
+func TestExecBusy(t *testing.T) {
+	t.Parallel()
+	shells(t, func(t *testing.T, s *shell) {
+		holder := s.start(t, "orders", "--", "sh", "-c", hold, "end")
+		named := s.start(t, "other", "--name", "nightly", "--", "sh", "-c", hold, "end")
+		wrote(t, holder, "ready")
+		wrote(t, named, "ready")
+		host, _ := os.Hostname()
+		who := fmt.Sprintf("%s/%d", host, holder.Cmd.Process.Pid)
+		_, holders := s.waiting(t, "orders")
+		if len(holders) != 1 || holders[0].Owner != who || holders[0].Meta != "sh -c "+hold+" end" {
+			t.Errorf("listed is %+v, want %s", holders, who)
+		}
+		if _, holders = s.waiting(t, "other"); len(holders) != 1 || holders[0].Meta != "nightly" {
+			t.Errorf("listed with a name is %+v", holders)
+		}
+		code, out, errs := s.run(t, "orders", "--", "echo", "ran")
+		if code != exitBusy || out != "" || !strings.Contains(errs, "user/orders is held by "+who+" (sh -c ") || !strings.Contains(errs, " since 20") {
+			t.Errorf("one try: exit code %d, %s%s", code, out, errs)
+		}
+		began := time.Now()
+		code, out, errs = s.run(t, "orders", "--wait", "500ms", "--", "echo", "ran")
+		if code != exitBusy || out != "" || !strings.Contains(errs, "not its turn within 500ms: user/orders is held by "+who) || time.Since(began) < 500*time.Millisecond {
+			t.Errorf("after a wait: exit code %d, %s%s", code, out, errs)
+		}
+		if err := os.WriteFile(filepath.Join(s.dir, "end"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code := holder.Exit(t, 10*time.Second); code != 0 {
+			t.Errorf("the holder: exit code %d", code)
+		}
+		if code, out, errs = s.run(t, "orders", "--", "echo", "ran"); code != 0 || out != "ran\n" {
+			t.Errorf("a moment later: exit code %d, %s%s", code, out, errs)
+		}
+	})
+}
+
+// Three that wait, each started once the one before is listed, are served in that order.
+func TestExecWaitsInTurn(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, onRedis(t))
+	holder := s.start(t, "orders", "--", "sh", "-c", hold, "end")
+	wrote(t, holder, "ready")
+	var all []*programs.Process
+	for i := range 3 {
+		all = append(all, s.start(t, "orders", "--wait", "forever", "--name", fmt.Sprint("waiter ", i), "--", "sh", "-c", fmt.Sprintf("echo %d >>order; sleep 0.05", i)))
+		await.Until(t, "it is listed", func() bool { waiters, _ := s.waiting(t, "orders"); return len(waiters) == i+1 })
+	}
+	waiters, _ := s.waiting(t, "orders")
+	for i, w := range waiters {
+		if w.Place != i+1 || w.Meta != fmt.Sprint("waiter ", i) {
+			t.Errorf("place %d is %+v", i+1, w)
+		}
+	}
+	if code, _, errs := s.run(t, "orders", "--", "true"); code != exitBusy {
+		t.Errorf("a try beside those who wait: exit code %d, %s", code, errs)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range append(all, holder) {
+		if code := p.Exit(t, 20*time.Second); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+	if order, _ := os.ReadFile(filepath.Join(s.dir, "order")); string(order) != "0\n1\n2\n" {
+		t.Errorf("served in the order %q", order)
+	}
+}
+
+// One that is interrupted while it waits gives its place back: the one behind it does not wait for it.
+func TestExecInterruptedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	shells(t, func(t *testing.T, s *shell) {
+		holder := s.start(t, "orders", "--", "sh", "-c", hold, "end")
+		wrote(t, holder, "ready")
+		for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130} {
+			waiter := s.start(t, "orders", "--wait", "1m", "--", "touch", "ran")
+			await.Until(t, "it waits", func() bool {
+				if s.locks.Caps().FIFO {
+					waiters, _ := s.waiting(t, "orders")
+					return len(waiters) == 1
+				}
+				return waiter.Opened("lockstep.db-wal") // those who wait are not listed
+			})
+			waiter.Signal(t, sig)
+			if got := waiter.Exit(t, 10*time.Second); got != code {
+				t.Errorf("%v: exit code %d, want %d", sig, got, code)
+			}
+			if waiters, _ := s.waiting(t, "orders"); len(waiters) > 0 {
+				t.Errorf("%v: its place is still there: %+v", sig, waiters)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(s.dir, "end"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		holder.Exit(t, 10*time.Second)
+		if _, err := os.Stat(filepath.Join(s.dir, "ran")); err == nil {
+			t.Error("a command ran although its wait was interrupted")
+		}
+	})
+}
+
+// Signals reach the group of the command, which decides what becomes of it; the lock is held meanwhile.
+func TestExecPassesSignalsOn(t *testing.T) {
+	t.Parallel()
+	shells(t, func(t *testing.T, s *shell) {
+		p := s.start(t, "orders", "--", "sh", "-c", `sh -c 'trap "echo child; exit" TERM; echo born; while :; do sleep 0.05; done' & trap "echo term; sleep 0.3; exit 9" TERM; trap "echo int" INT; echo ready; while :; do sleep 0.05; done`)
+		wrote(t, p, "ready")
+		wrote(t, p, "born")
+		p.Signal(t, syscall.SIGINT)
+		wrote(t, p, "int")
+		p.Signal(t, syscall.SIGTERM)
+		wrote(t, p, "term")
+		wrote(t, p, "child")
+		if code, _, errs := s.run(t, "orders", "--", "true"); code != exitBusy {
+			t.Errorf("while it ends: exit code %d, %s", code, errs)
+		}
+		if code := p.Exit(t, 10*time.Second); code != 9 {
+			t.Errorf("exit code %d, want that of the command, 9", code)
+		}
+		q := s.start(t, "orders", "--", "sh", "-c", "echo ready; sleep 60")
+		wrote(t, q, "ready")
+		q.Signal(t, syscall.SIGINT)
+		if code := q.Exit(t, 10*time.Second); code != 130 {
+			t.Errorf("a command that a signal ended: exit code %d, want 130", code)
+		}
+		if code, _, errs := s.run(t, "orders", "--", "true"); code != 0 {
+			t.Errorf("afterwards: exit code %d, %s", code, errs)
+		}
+	})
+}
+
+// tree is a command with descendants of every kind, which ignore SIGTERM: a child, one in a session of its own, and one whose
+// parents are gone. It says ready when all have told their numbers.
+const tree = `trap "" TERM; live='trap "" TERM; echo $$ >>pids; while :; do sleep 0.05; done'; sh -c "$live" & setsid sh -c "$live" & (setsid sh -c "$live" &)
+echo $$ >>pids; until [ "$(wc -l <pids)" -eq 4 ]; do sleep 0.02; done; echo ready; while :; do sleep 0.05; done`
+
+// pids of a tree.
+func (s *shell) pids(t *testing.T) (all []int) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, "pids"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range strings.Fields(string(text)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, pid)
+	}
+	return all
+}
+
+func gone(pids []int) bool {
+	for _, pid := range pids {
+		if alive(pid) {
+			return false
+		}
+	}
+	return true
+}
+
+// A lock that is released by force ends the command with all that it has started.
+func TestExecReleasedByForce(t *testing.T) {
+	t.Parallel()
+	shells(t, func(t *testing.T, s *shell) {
+		p := s.start(t, "orders", "--", "sh", "-c", tree)
+		wrote(t, p, "ready")
+		pids := s.pids(t)
+		_, holders := s.waiting(t, "orders")
+		if len(holders) != 1 || len(pids) != 4 || gone(pids) {
+			t.Fatalf("holders %+v, processes %v", holders, pids)
+		}
+		if freed, err := s.locks.ForceRelease(t.Context(), "orders", holders[0].Token); !freed || err != nil {
+			t.Fatal(freed, err)
+		}
+		if code := p.Exit(t, 20*time.Second); code != exitLost {
+			t.Errorf("exit code %d, want %d", code, exitLost)
+		}
+		if !gone(pids) {
+			t.Errorf("of %v some still run", pids)
+		}
+		if !strings.Contains(p.Log(), "lock released by force: user/orders") {
+			t.Error("it does not say why")
+		}
+	})
+}
+
+// A frozen process loses its lock, and its command has ended with all that it had started before the next one holds it.
+func TestExecFrozen(t *testing.T) {
+	t.Parallel()
+	shells(t, func(t *testing.T, s *shell) {
+		p := s.start(t, "orders", "--", "sh", "-c", tree)
+		wrote(t, p, "ready")
+		pids := s.pids(t)
+		p.Signal(t, syscall.SIGSTOP)
+		defer func() { _ = p.Cmd.Process.Signal(syscall.SIGCONT) }()
+		script := "for pid in $(cat pids); do state=$(cut -d' ' -f3 /proc/$pid/stat 2>/dev/null); case $state in ''|Z) ;; *) echo overlap;; esac; done"
+		code, out, errs := s.run(t, "orders", "--wait", "30s", "--", "sh", "-c", script)
+		if code != 0 || out != "" {
+			t.Errorf("the next one: exit code %d, %s%s", code, out, errs)
+		}
+		if !gone(pids) {
+			t.Errorf("of %v some still run", pids)
+		}
+		p.Signal(t, syscall.SIGCONT)
+		if code := p.Exit(t, 20*time.Second); code != exitLost {
+			t.Errorf("exit code %d, want %d", code, exitLost)
+		}
+	})
+}
+
+// The command of a killed process ends at once, and its lock is free within the ttl.
+func TestExecKilled(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, onRedis(t))
+	p := s.start(t, "orders", "--", "sh", "-c", tree)
+	wrote(t, p, "ready")
+	pids := s.pids(t)
+	killed := time.Now()
+	p.Kill(t)
+	await.Until(t, "all are gone", func() bool { return gone(pids) })
+	if took := time.Since(killed); took > execTTL {
+		t.Errorf("they were gone after %v", took)
+	}
+	if code, out, errs := s.run(t, "orders", "--wait", "20s", "--", "true"); code != 0 || time.Since(killed) > execTTL+3*time.Second {
+		t.Errorf("the next one: exit code %d after %v, %s%s", code, time.Since(killed), out, errs)
+	}
+}
+
+// Holders with --shared overlap, and exclude those without it. Holders with a limit are never more than that, and exclude
+// those with another one. SQLite has neither.
+func TestExecKinds(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, onRedis(t))
+	var readers []*programs.Process
+	for range 3 {
+		p := s.start(t, "docs", "--shared", "--", "sh", "-c", hold, "end")
+		wrote(t, p, "ready")
+		readers = append(readers, p)
+	}
+	for _, args := range [][]string{{"docs", "--", "true"}, {"docs", "--limit", "3", "--", "true"}} {
+		if code, _, errs := s.run(t, args...); code != exitBusy || strings.Count(errs, "sh -c") != 3 {
+			t.Errorf("%v beside three readers: exit code %d, %s", args, code, errs)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range readers {
+		p.Exit(t, 10*time.Second)
+	}
+	var all sync.WaitGroup
+	for i := range 6 { // each makes a folder, and counts
+		all.Go(func() {
+			script := fmt.Sprintf("mkdir at.%d; ls -d at.* | wc -l >>counts; sleep 0.3; ls -d at.* | wc -l >>counts; rmdir at.%d", i, i)
+			if code, out, errs := s.run(t, "uplink", "--limit", "2", "--wait", "1m", "--", "sh", "-c", script); code != 0 {
+				t.Errorf("exit code %d, %s%s", code, out, errs)
+			}
+		})
+	}
+	all.Wait()
+	counts, _ := os.ReadFile(filepath.Join(s.dir, "counts"))
+	if strings.Trim(string(counts), "12\n") != "" || !strings.Contains(string(counts), "2") {
+		t.Errorf("with --limit 2 there were %q", strings.Fields(string(counts)))
+	}
+}
