@@ -74,6 +74,7 @@ var expected = map[string]Role{
 	"POST /api/v1/tasks/{id}/retry":    Operator,
 	"GET /api/v1/replicas":             Viewer,
 	"GET /api/v1/locks":                Viewer,
+	"POST /api/v1/locks/release":       Admin,
 	"GET /api/v1/audit":                Admin,
 	"GET /api/v1/events":               Viewer,
 }

@@ -92,6 +92,9 @@ func TestUnavailable(t *testing.T) {
 		if strings.HasSuffix(route.path, "/tasks") && route.method == "POST" {
 			body = "{}"
 		}
+		if strings.HasSuffix(route.path, "/locks/release") {
+			body = `{"key":"user/a","token":6}`
+		}
 		target := strings.NewReplacer("{name}", "backup", "{id}", "task-1").Replace(route.path)
 		w := ask(t, b.api(Options{}), route.method, target, body)
 		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"code":"unavailable"`) {

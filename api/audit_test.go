@@ -57,6 +57,15 @@ func TestAudit(t *testing.T) {
 			with(keys.secrets[Operator])(r)
 			r.Header.Set("X-Forwarded-For", "203.0.113.9")
 		}, []wire.AuditEntry{{Who: "my-operator", Role: "operator", Remote: "203.0.113.9", Action: "POST /pools/{name}/tasks", Object: "mail", Status: 422}}},
+		{"/api/v1/locks/release", `{"key":"user/a","token":6}`, secured, with(keys.secrets[Admin]), []wire.AuditEntry{
+			{Who: "my-admin", Role: "admin", Remote: "127.0.0.1", Action: "POST /locks/release?token=6", Object: "user/a", Status: 200},
+		}},
+		{"/api/v1/locks/release", `{"key":"user/a","token":5}`, secured, with(keys.secrets[Admin]), []wire.AuditEntry{
+			{Who: "my-admin", Role: "admin", Remote: "127.0.0.1", Action: "POST /locks/release?token=5", Object: "user/a", Status: 409},
+		}},
+		{"/api/v1/locks/release", `{"key":"user/a","token":6}`, secured, with(keys.secrets[Operator]), []wire.AuditEntry{
+			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /locks/release", Status: 403},
+		}},
 		{"/api/v1/jobs/report/run", "", secured, func(*http.Request) {}, nil},
 		{"/api/v1/jobs/report/run", "", secured, with(keys.expired), nil},
 		{"/api/v1/jobs", "", secured, with(keys.secrets[Admin]), nil}, // no such write

@@ -48,9 +48,12 @@ type Replica interface {
 	Health() []wire.Condition
 }
 
-// Locks lists the held keys of the lock service with their holders, in the order of keys.
+// Locks is the lock service: a *locks.Locker.
 type Locks interface {
+	// Inspect lists who holds the keys that start with prefix, and who waits for them, in the order of keys.
 	Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error]
+	// ForceRelease takes the key from the holder with that token; false if there is none.
+	ForceRelease(ctx context.Context, key string, token driver.Token) (bool, error)
 }
 
 // noReplica replaces the replica in a process without one: reads work, and what a replica must do is refused.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"time"
 
@@ -94,48 +93,4 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request, q *query) 
 	key := func(v wire.Replica) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
 	slices.SortFunc(views, func(a, b wire.Replica) int { return cmp.Compare(key(a), key(b)) })
 	return replyPage(w, "replicas", views, key, after, page.Limit)
-}
-
-var keyPrefix = regexp.MustCompile(`^[!-~]{0,200}$`)
-
-// inspectTimeout bounds the call to the lock service.
-const inspectTimeout = 5 * time.Second
-
-// listLocks lists the held keys and their holders, in order; ?prefix= narrows it.
-func (s *server) listLocks(w http.ResponseWriter, r *http.Request, q *query) error {
-	if s.Locks == nil {
-		return notFound("this server has no lock service")
-	}
-	prefix, page, after := q.values.Get("prefix"), q.page(), q.after("locks")
-	if !keyPrefix.MatchString(prefix) {
-		q.refuse("prefix", "must be at most 200 printable ASCII characters without blanks")
-	}
-	if q.err != nil {
-		return q.err
-	}
-	views, err := s.inspect(r.Context(), prefix, after, page.Limit)
-	if err != nil {
-		return err
-	}
-	return replyPage(w, "locks", views, func(v wire.Lock) string { return v.Key }, after, page.Limit)
-}
-
-// inspect returns up to limit locks after a key, and one more if there are more.
-func (s *server) inspect(ctx context.Context, prefix, after string, limit int) ([]wire.Lock, error) {
-	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
-	defer cancel()
-	var views []wire.Lock
-	for info, err := range s.Locks.Inspect(ctx, prefix) {
-		if err != nil {
-			return nil, newProblem(http.StatusServiceUnavailable, "unavailable", err.Error())
-		}
-		if info.Key <= after {
-			continue
-		}
-		views = append(views, wire.Lock{Key: info.Key, Token: int64(info.Token), Owner: info.Owner, Meta: info.Meta, Since: info.Since})
-		if len(views) > limit {
-			break
-		}
-	}
-	return views, nil
 }

@@ -74,7 +74,7 @@ func newBackend() *backend {
 			{Member: ledger.Member{Replica: "r1", Workers: 64}, Session: "s2", JoinedAt: start.Add(time.Second)},
 			{Member: ledger.Member{Replica: "r2"}, Session: "s3", Draining: true},
 		},
-		locks:  []driver.Info{{Key: "sys/stripe/01", Token: 5, Session: "s", Owner: "r1"}, {Key: "user/a", Token: 6}, {Key: "user/b", Token: 7}},
+		locks:  []driver.Info{{Key: "sys/stripe/01", Token: 5, Session: "s", Owner: "r1"}, {Key: "user/a", Token: 6, Limit: 3, Since: start, Remaining: 2500 * time.Millisecond}, {Key: "user/a", Place: 1, Owner: "web-1/42", Meta: "./backup.sh", Shared: true}, {Key: "user/b", Token: 7}},
 		keys:   map[string]jobs.Task{},
 		output: map[string][]byte{"task-2": []byte("Plain \xff <script>\x00")},
 		health: []wire.Condition{{Name: "store", Ready: true}},
@@ -290,6 +290,16 @@ func (b *backend) Inspect(_ context.Context, prefix string) iter.Seq2[driver.Inf
 			yield(driver.Info{}, b.err)
 		}
 	}
+}
+
+func (b *backend) ForceRelease(_ context.Context, key string, token driver.Token) (bool, error) {
+	for _, info := range b.locks {
+		if info.Key == key && info.Token == token && b.err == nil {
+			b.wrote("release %s %d", key, token)
+			return true, nil
+		}
+	}
+	return false, b.err
 }
 
 func (b *backend) AddAudit(ctx context.Context, e wire.AuditEntry) error {

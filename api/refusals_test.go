@@ -56,7 +56,12 @@ func TestRefusals(t *testing.T) {
 		{method: "POST", target: "/api/v1/pools/nope/tasks", body: `{}`, status: 404, code: "not_found"},
 		{method: "POST", target: "/api/v1/pools/nope/pause", status: 404, code: "not_found"},
 		{method: "POST", target: "/api/v1/jobs/backup/backfill", body: `{}`, status: 404, code: "no_path"}, // comes later
-		{method: "POST", target: "/api/v1/locks/release", body: `{}`, status: 404, code: "no_path"},
+		{method: "POST", target: "/api/v1/locks/release", body: `{}`, status: 400, code: "malformed", field: "key"},
+		{method: "POST", target: "/api/v1/locks/release", body: `{"key":"user/a"}`, status: 400, code: "malformed", field: "token"},
+		{method: "POST", target: "/api/v1/locks/release", body: `{"key":"user/a","token":-1}`, status: 400, code: "malformed", field: "token"},
+		{method: "POST", target: "/api/v1/locks/release", body: `{"key":"a b","token":6}`, status: 400, code: "malformed", field: "key"},
+		{method: "POST", target: "/api/v1/locks/release", body: `{"key":"user/a","token":7}`, status: 409, code: "conflict"},
+		{method: "POST", target: "/api/v1/locks/release", body: `{"key":"user/a","token":6,"force":true}`, status: 400, code: "malformed", field: "force"},
 
 		// Methods.
 		{method: "DELETE", target: "/api/v1/jobs", status: 405, code: "method_not_allowed"},

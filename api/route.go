@@ -56,6 +56,7 @@ var routes = []route{
 
 	{"GET", "/api/v1/replicas", Viewer, "limit cursor", (*server).listReplicas},
 	{"GET", "/api/v1/locks", Viewer, "prefix limit cursor", (*server).listLocks},
+	{"POST", "/api/v1/locks/release", Admin, "", (*server).releaseLock},
 	{"GET", "/api/v1/audit", Admin, "limit cursor", (*server).listAudit},
 
 	{"GET", "/api/v1/events", Viewer, "", (*server).events},

@@ -35,6 +35,9 @@ func TestShapes(t *testing.T) {
 	const report = `{"name":"report","timezone":"UTC","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail","suspended":true,"open":0}`
 	const gone = `{"name":"gone","suspended":false,"retired":true,"open":0}`
 	const mail = `{"name":"mail","kinds":["bye","welcome"],"workers":8,"max_running":20,"paused":false,"pending":2,"scheduled":0,"running":0}`
+	const lockA = `{"key":"user/a","place":0,"token":6,"mode":"limited","limit":3,"since":"2026-03-01T08:00:00.000123Z","remaining":"2.5s"}`
+	const waitsA = `{"key":"user/a","place":1,"mode":"shared","owner":"web-1/42","meta":"./backup.sh"}`
+	const lockB = `{"key":"user/b","place":0,"token":7,"mode":"exclusive"}`
 	tests := []struct {
 		method, target, want string
 	}{
@@ -54,9 +57,9 @@ func TestShapes(t *testing.T) {
 		{"GET", "/api/v1/pools?limit=500", `{"items":[{"name":"default","workers":10,"paused":false,"pending":0,"scheduled":0,"running":0},` + mail + `]}`},
 		{"GET", "/api/v1/replicas?limit=1", `{"items":[{"id":"r1","state":"dead","workers":64,"joined_at":"2026-03-01T08:00:00.000123Z"}],"next":"cmVwbGljYXMKcjEgMjAyNi0wMy0wMVQwODowMDowMC4wMDAxMjNa"}`},
 		{"GET", "/api/v1/replicas?limit=2&cursor=cmVwbGljYXMKcjEgMjAyNi0wMy0wMVQwODowMDowMC4wMDAxMjNa", `{"items":[{"id":"r1","state":"live","workers":64,"joined_at":"2026-03-01T08:00:01.000123Z"},{"id":"r2","state":"draining"}]}`},
-		{"GET", "/api/v1/locks", `{"items":[{"key":"sys/stripe/01","token":5,"owner":"r1"},{"key":"user/a","token":6},{"key":"user/b","token":7}]}`},
-		{"GET", "/api/v1/locks?prefix=user/&limit=1", `{"items":[{"key":"user/a","token":6}],"next":"bG9ja3MKdXNlci9h"}`},
-		{"GET", "/api/v1/locks?prefix=user/&limit=1&cursor=bG9ja3MKdXNlci9h", `{"items":[{"key":"user/b","token":7}]}`},
+		{"GET", "/api/v1/locks", `{"items":[{"key":"sys/stripe/01","place":0,"token":5,"mode":"exclusive","owner":"r1","session":"s"},` + lockA + `,` + waitsA + `,` + lockB + `]}`},
+		{"GET", "/api/v1/locks?prefix=user/&limit=1", `{"items":[` + lockA + `],"next":"bG9ja3MKdXNlci9hIDAwMDAwMCAwMDAwMDAwMDAwMDAwMDAwMDAwNg"}`},
+		{"GET", "/api/v1/locks?prefix=user/&limit=2&cursor=bG9ja3MKdXNlci9hIDAwMDAwMCAwMDAwMDAwMDAwMDAwMDAwMDAwNg", `{"items":[` + waitsA + `,` + lockB + `]}`},
 		{"GET", "/healthz", `{"live":true}`},
 		{"GET", "/readyz", `{"ready":true,"conditions":[{"name":"store","ready":true}]}`},
 		{"POST", "/api/v1/jobs/report/run", `{"trigger":{"job":"report","at":"0001-01-01T00:00:00Z","count":0,"cause":"manual","by":"api:127.0.0.1"},"task":` + twith + `}`},

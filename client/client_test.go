@@ -82,6 +82,7 @@ func TestRequests(t *testing.T) {
 		{func() error { _, err := c.ResetPool(ctx, "mail"); return err }, `POST /below/api/v1/pools/mail/resume application/json Bearer secret {"reset":true}`},
 		{func() error { _, err := c.Replicas(ctx, wire.Page{}); return err }, "GET /below/api/v1/replicas  Bearer secret"},
 		{func() error { _, err := c.Locks(ctx, "sys/", wire.Page{}); return err }, "GET /below/api/v1/locks?prefix=sys%2F  Bearer secret"},
+		{func() error { _, err := c.ReleaseLock(ctx, "user/a", 7); return err }, `POST /below/api/v1/locks/release application/json Bearer secret {"key":"user/a","token":7}`},
 		{func() error { _, err := c.Audit(ctx, wire.Page{Limit: 7}); return err }, "GET /below/api/v1/audit?limit=7  Bearer secret"},
 		{func() error { _, err := c.Ready(ctx); return err }, "GET /below/readyz  Bearer secret"},
 	}

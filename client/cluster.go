@@ -32,9 +32,15 @@ func (c *Client) Replicas(ctx context.Context, p wire.Page) (wire.List[wire.Repl
 	return get[wire.List[wire.Replica]](ctx, c, pageQuery(p), "replicas")
 }
 
-// Locks returns the held keys that begin with prefix, and their holders.
+// Locks returns who holds the keys that begin with prefix, and who waits for them.
 func (c *Client) Locks(ctx context.Context, prefix string, p wire.Page) (wire.List[wire.Lock], error) {
 	return get[wire.List[wire.Lock]](ctx, c, pageQuery(p, "prefix", prefix), "locks")
+}
+
+// ReleaseLock takes a lock from its holder, which learns of it with its next renewal; jobs.ErrConflict if nobody holds the
+// key under that token.
+func (c *Client) ReleaseLock(ctx context.Context, key string, token int64) (wire.HeldLock, error) {
+	return post[wire.HeldLock](ctx, c, wire.HeldLock{Key: key, Token: token}, "locks", "release")
 }
 
 // Ready returns whether this replica starts new work, and its conditions. An unready replica is no error.

@@ -65,13 +65,24 @@ type Replica struct {
 	SeenAt   time.Time         `json:"seen_at,omitzero"`
 }
 
-// Lock is a held key of the lock service.
+// Lock is a holder of a key of the lock service, or one that waits for it.
 type Lock struct {
-	Key   string    `json:"key"`
-	Token int64     `json:"token"`
-	Owner string    `json:"owner,omitempty"`
-	Meta  string    `json:"meta,omitempty"`
-	Since time.Time `json:"since,omitzero"` // server time
+	Key       string    `json:"key"`
+	Place     int       `json:"place"`           // 0: it holds the key; 1: it is the next one to get it
+	Token     int64     `json:"token,omitempty"` // of a holder
+	Mode      string    `json:"mode"`            // "exclusive", "shared" or "limited"
+	Limit     int       `json:"limit,omitempty"` // how many may hold it together
+	Owner     string    `json:"owner,omitempty"` // the replica, or host/pid of a command
+	Session   string    `json:"session,omitempty"`
+	Meta      string    `json:"meta,omitempty"`
+	Since     time.Time `json:"since,omitzero"`      // since when it holds the key, or waits; server time
+	Remaining string    `json:"remaining,omitempty"` // a Go duration: until its session expires, if that is not renewed
+}
+
+// HeldLock names one holding of a key.
+type HeldLock struct {
+	Key   string `json:"key"`
+	Token int64  `json:"token"`
 }
 
 // Readiness is whether a replica starts new work, with its conditions.

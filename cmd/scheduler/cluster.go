@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -61,23 +60,6 @@ func newReplicasCommand(a *app) *cobra.Command {
 			}
 		},
 	}))
-}
-
-func newLocksCommand(a *app) *cobra.Command {
-	var prefix string
-	list := newListCommand(a, listing[wire.Lock]{
-		short:   "List the locks that are held",
-		more:    ": those of the scheduler itself below sys/, those of jobs and programs below user/.",
-		heading: "LOCK OWNER TOKEN HELD NOTE",
-		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[wire.Lock], error) {
-			return c.Locks(ctx, prefix, p)
-		},
-		row: func(l wire.Lock) []string {
-			return []string{l.Key, l.Owner, fmt.Sprint(l.Token), a.ago(l.Since), l.Meta}
-		},
-	})
-	list.Flags().StringVar(&prefix, "prefix", "", "only keys that begin with `PREFIX`")
-	return group("locks", "Show the locks and their holders, and run commands that hold one", list, newLocksExecCommand(a))
 }
 
 func newAuditCommand(a *app) *cobra.Command {

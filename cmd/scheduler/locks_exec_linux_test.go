@@ -95,7 +95,14 @@ func (s *shell) start(t *testing.T, args ...string) *programs.Process {
 // run returns the exit code and the outputs of one.
 func (s *shell) run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := s.command(t, args...)
+	return s.scheduler(t, append([]string{"locks", "exec"}, args...)...)
+}
+
+// scheduler calls the program.
+func (s *shell) scheduler(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), s.binary, args...)
+	cmd.Dir = s.dir
 	var out, errs strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("hello\n"), &out, &errs
 	err := cmd.Run()

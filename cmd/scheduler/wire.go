@@ -295,6 +295,11 @@ func (p *parts) Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Inf
 	return p.users.Inspect(ctx, prefix)
 }
 
+// ForceRelease takes a key from its holder.
+func (p *parts) ForceRelease(ctx context.Context, key string, token driver.Token) (bool, error) {
+	return p.users.ForceRelease(ctx, key, token)
+}
+
 // close closes everything, the last opened first.
 func (p *parts) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
