@@ -75,10 +75,11 @@ func (r *reader) checkSettings() {
 	if path, problem, hint := c.Server.problem(); problem != "" {
 		r.refuse(path, problem, hint)
 	}
-	if c.LockInStore() {
-		r.adviseIdle()
-	} else if c.Lock.TTL > time.Minute {
-		r.advise("lock.ttl", "is long: the work of a killed replica waits up to that time", "10s is the default")
+	if c.LockInStore() && c.Lock.WhenDown != Default().Lock.WhenDown {
+		r.advise("lock.when_down", "has no effect: the lock is rows of the store's own database", "remove it, or lock in another service")
+	}
+	if c.Lock.TTL > time.Minute {
+		r.advise("lock.ttl", "is long: what a killed process has locked waits up to that time", "10s is the default")
 	}
 }
 
@@ -188,20 +189,6 @@ func (r *reader) checkZooKeeper() {
 		lock.TTL = lock.ZooKeeper.SessionTimeout
 	default:
 		r.refuse(path, fmt.Sprintf("%v differs from lock.ttl, %v, and a ZooKeeper lock lives as long as its session", lock.ZooKeeper.SessionTimeout, lock.TTL), "set one of them")
-	}
-}
-
-// adviseIdle warns about settings that have no effect when the locks are the store's rows. Default values are accepted.
-func (r *reader) adviseIdle() {
-	lock, usual := r.c.Lock, Default().Lock
-	for path, changed := range map[string]bool{
-		"lock.ttl":        lock.TTL != usual.TTL,
-		"lock.when_down":  lock.WhenDown != usual.WhenDown,
-		"lock.mysql.mode": lock.MySQL.Mode != usual.MySQL.Mode,
-	} {
-		if changed {
-			r.advise(path, "has no effect: the lock is rows of the store's own database", "remove it, or lock in another service")
-		}
 	}
 }
 

@@ -33,10 +33,10 @@ func TestLockSettingsWithoutEffect(t *testing.T) {
 		inStore bool
 		want    []string // paths of warnings
 	}{
-		{"lock: {ttl: 20s}", true, []string{"lock.ttl"}},
+		{"lock: {ttl: 20s}", true, nil},
 		{"lock: {ttl: 20m, driver: sqlite, when_down: wait}", true, []string{"lock.ttl", "lock.when_down"}},
-		{mysql + "lock: {mysql: {mode: row}}", true, []string{"lock.mysql.mode"}},
-		{mysql + `lock: {ttl: 5s, driver: mysql, mysql: {mode: row, dsn: "u:p@tcp(db:3306)/a"}}`, true, []string{"lock.ttl", "lock.mysql.mode"}},
+		{mysql + "lock: {mysql: {mode: row}}", true, nil},
+		{mysql + `lock: {ttl: 5s, driver: mysql, mysql: {mode: row, dsn: "u:p@tcp(db:3306)/a"}}`, true, nil},
 		{"lock: {ttl: 10s, when_down: store, mysql: {mode: lease}}", true, nil},
 		{mysql + `lock: {ttl: 5s, when_down: wait, driver: mysql, mysql: {mode: row, dsn: "u:p@tcp(db:3306)/b"}}`, false, nil},
 		{"lock: {driver: redis, ttl: 5s, when_down: wait}", false, nil},
@@ -45,7 +45,7 @@ func TestLockSettingsWithoutEffect(t *testing.T) {
 		var got []string
 		for _, w := range loaded.Warnings {
 			got = append(got, w.Path)
-			if w.Line < 3 || w.Column < 2 || !strings.Contains(w.Problem, "the store's own database") {
+			if w.Line < 3 || w.Column < 2 || !strings.Contains(w.Problem, "the store's own database") && !strings.Contains(w.Problem, "is long") {
 				t.Errorf("%s: %v", c.text, w)
 			}
 		}

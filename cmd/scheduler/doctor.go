@@ -50,8 +50,11 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether a replica would run here, and what it guarantees",
 		Long: "Check the configuration, the store and its tables, the clocks, the lock service and this system: would a replica run,\n" +
-			"what does it guarantee, and what is to be corrected? Nothing is changed, and no replica is contacted.\n" +
-			"Beside a SQLite database a file of 1 MiB is written and removed, to see that there is room; the database is opened to read it.\n" +
+			"what does it guarantee, and what is to be corrected? No replica is contacted.\n\n" +
+			"That locks exclude, that those who wait are served in order, and that a lost client loses its lock in time is proved with clients\n" +
+			"of the lock service, which takes a few seconds: they lock a key below user/doctor/, and release it. On MySQL they make the tables of\n" +
+			"locks if those are missing. Nothing else is changed. Beside a SQLite database a file of 1 MiB is written and removed, to see that\n" +
+			"there is room, and one with such locks; the database is opened to read it.\n\n" +
 			"The exit code is 1 if there is a problem, and 2 if the configuration cannot be used.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := a.configPath()

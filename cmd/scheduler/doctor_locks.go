@@ -68,10 +68,15 @@ func (e *examination) lock(ctx context.Context, c *config.Config, p *parts) {
 	}
 	if p.locker == nil {
 		e.add("lock", levelOK, "", "%s: locks are rows, locked inside the deciding transaction", p.service)
+		e.prove(ctx, c, p)
 		return
 	}
 	e.add("lock", levelOK, "", "%s answers after %v", p.service, time.Since(began).Round(time.Millisecond))
+	e.prove(ctx, c, p)
 	e.add("lock", levelOK, "", "%s", capabilities(p.locker.Caps()))
+	if c.Lock.Driver == config.Redis {
+		e.redisReplicas(ctx, c.Lock)
+	}
 }
 
 // otherStores finds replicas of another store in the same lock namespace.
@@ -112,6 +117,7 @@ func capabilities(caps locks.Caps) string {
 	say(caps.FIFO, "waiters are served in order (FIFO)", "waiters are not served in order (no FIFO)")
 	say(caps.EarlyLoss, "a holder learns of its loss before the next grant (EarlyLoss)", "the next grant may precede the holder's notice of its loss (no EarlyLoss): rows decide then")
 	say(caps.Volatile, "a restart may lose its grants", "")
+	all = append(all, weaknesses(caps)...)
 	all = append(all, fmt.Sprintf("%v of each lease beyond 1 %% are not trusted (TrustMargin)", caps.TrustMargin))
 	if caps.Note != "" {
 		all = append(all, caps.Note)

@@ -50,7 +50,8 @@ func runDoctor(t *testing.T, dir, text string) ([]string, int) {
 		t.Errorf("%d problems, exit code %d: %s", problems, got.code, got.stderr)
 	}
 	people := call(t, nil, "doctor", "-c", path)
-	if lines := strings.Count(people.stdout, "\n"); people.code != got.code || lines != len(findings)+1 {
+	young := strings.Contains(got.stdout+people.stdout, "recovering") // a server that has just started, and grants by now
+	if lines := strings.Count(people.stdout, "\n"); people.code != got.code || lines != len(findings)+1 && !young {
 		t.Errorf("for people: exit code %d, %d lines for %d findings:\n%s", people.code, lines, len(findings), people.stdout)
 	}
 	return all, got.code

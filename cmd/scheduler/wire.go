@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"errors"
 	"fmt"
 	"iter"
@@ -89,23 +90,28 @@ func openParts(ctx context.Context, c *config.Config) (_ *parts, err error) {
 
 // openLock opens the lock service that c names, unless that is the store.
 func (p *parts) openLock(ctx context.Context, c *config.Config) error {
-	namespace := c.Set.Name
-	if namespace == "" && !c.LockInStore() { // the store's rows need no namespace, and there may be no tables yet
-		minted, err := p.store.Namespace(ctx)
-		if err != nil {
+	namespace, err := c.Set.Name, error(nil)
+	if !c.LockInStore() { // the store's rows need no namespace, and there may be no tables yet
+		if namespace, err = p.namespace(ctx, c); err != nil {
 			return err
 		}
-		namespace = minted
 	}
-	var err error
 	if p.service, err = fingerprint(c, namespace); err != nil || c.LockInStore() {
 		return err
 	}
-	if p.locker, err = p.newLocker(c, locks.Options{Namespace: namespace, Owner: c.Replica.ID, Observer: p.metrics}); err != nil {
+	if p.locker, err = p.newLocker(ctx, c, locks.Options{Namespace: namespace, Owner: c.Replica.ID, Observer: p.metrics}); err != nil {
 		return err
 	}
 	p.users = p.locker
 	return p.tryLock(ctx, c.Lock)
+}
+
+// namespace is that of the keys.
+func (p *parts) namespace(ctx context.Context, c *config.Config) (string, error) {
+	if c.Set.Name != "" {
+		return c.Set.Name, nil
+	}
+	return p.store.Namespace(ctx)
 }
 
 // openUserLocks makes the Locker of user keys if locks are the store's rows. It makes no call: a replica whose users lock
@@ -114,58 +120,75 @@ func (p *parts) openUserLocks(ctx context.Context, c *config.Config, o locks.Opt
 	if p.users != nil {
 		return nil
 	}
-	if o.Namespace = c.Set.Name; o.Namespace == "" {
-		if o.Namespace, err = p.store.Namespace(ctx); err != nil {
-			return err
-		}
+	if o.Namespace, err = p.namespace(ctx, c); err != nil {
+		return err
 	}
-	p.users, err = p.newLocker(c, o)
+	p.users, err = p.newLocker(ctx, c, o)
 	return err
 }
 
 // newLocker makes a Locker on the lock service that c names, without a call.
-func (p *parts) newLocker(c *config.Config, o locks.Options) (*locks.Locker, error) {
-	l := c.Lock
-	var drv driver.Driver
-	switch l.Driver {
-	case config.Redis:
-		rdb := openRedis(l.Redis)
-		p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
-		drv = redislock.New(rdb)
-	case config.Quorum:
-		clients := openQuorum(l.Quorum)
-		for _, rdb := range clients {
-			p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
-		}
-		drv = quorumlock.New(clients, quorumlock.Options{})
-	case config.ZooKeeper:
-		drv = openZooKeeper(l.ZooKeeper)
-	case config.MySQL:
-		db, err := sqllock.Open(l.MySQL.DSN, l.MySQL.TLS)
-		if err != nil {
-			return nil, fmt.Errorf("lock.mysql.dsn: %w", err)
-		}
-		p.closers = append(p.closers, func(context.Context) error { return db.Close() })
-		drv = sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(l.MySQL.Mode), TablePrefix: c.Store.TablePrefix})
-	case config.SQLite:
-		opener, err := sqlitefile.Registered()
-		if err != nil {
-			return nil, err
-		}
-		file, err := opener.Open(c.Store.DSN, 1)
-		if err != nil {
-			return nil, fmt.Errorf("locks in %s: %w", c.Store.DSN, err)
-		}
-		p.closers = append(p.closers, func(context.Context) error { return file.Close() })
-		drv = sqllock.New(file.Pools().Writer, sqllock.SQLite, sqllock.Options{TablePrefix: c.Store.TablePrefix})
+func (p *parts) newLocker(ctx context.Context, c *config.Config, o locks.Options) (*locks.Locker, error) {
+	drv, err := p.newDriver(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	o.TTL = l.TTL
+	o.TTL = c.Lock.TTL
 	locker, err := locks.New(drv, o)
 	if err != nil {
 		return nil, err
 	}
 	p.closers = append(p.closers, locker.Close)
 	return locker, nil
+}
+
+// newDriver makes a driver of the lock service that c names, with connections of its own, and without a call.
+func (p *parts) newDriver(ctx context.Context, c *config.Config) (driver.Driver, error) {
+	switch l := c.Lock; l.Driver {
+	case config.Redis:
+		rdb := openRedis(l.Redis)
+		p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
+		return redislock.New(rdb), nil
+	case config.Quorum:
+		clients := openQuorum(l.Quorum)
+		for _, rdb := range clients {
+			p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
+		}
+		return quorumlock.New(clients, quorumlock.Options{}), nil
+	case config.ZooKeeper:
+		return openZooKeeper(l.ZooKeeper), nil
+	case config.MySQL:
+		db, err := sqllock.Open(l.MySQL.DSN, l.MySQL.TLS)
+		if err != nil {
+			return nil, fmt.Errorf("lock.mysql.dsn: %w", err)
+		}
+		p.closers = append(p.closers, func(context.Context) error { return db.Close() })
+		return sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(l.MySQL.Mode), TablePrefix: c.Store.TablePrefix}), nil
+	case config.SQLite:
+		db, err := p.openFile(ctx, c.Store.DSN)
+		if err != nil {
+			return nil, fmt.Errorf("locks in %s: %w", c.Store.DSN, err)
+		}
+		return sqllock.New(db, sqllock.SQLite, sqllock.Options{TablePrefix: c.Store.TablePrefix}), nil
+	default:
+		return nil, fmt.Errorf("lock.driver %q: there is no such backend", l.Driver)
+	}
+}
+
+// openFile opens the file of a SQLite store once more, for locks.
+func (p *parts) openFile(ctx context.Context, path string) (*sql.DB, error) {
+	opener, err := sqlitefile.Registered()
+	if err != nil {
+		return nil, err
+	}
+	file, err := opener.Open(path, 1)
+	if err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, func(context.Context) error { return file.Close() })
+	db := file.Pools().Writer
+	db.SetConnMaxLifetime(time.Second) // a new connection is refused once the file was replaced: others lock in another one
+	return db, file.Hold(ctx)
 }
 
 // whileDown describes what happens while the lock service is down.
