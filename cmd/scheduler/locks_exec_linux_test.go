@@ -315,7 +315,7 @@ func TestExecInterruptedWhileItWaits(t *testing.T) {
 func TestExecPassesSignalsOn(t *testing.T) {
 	t.Parallel()
 	shells(t, func(t *testing.T, s *shell) {
-		p := s.start(t, "orders", "--", "sh", "-c", `sh -c 'trap "echo child; exit" TERM; echo born; while :; do sleep 0.05; done' & trap "echo term; sleep 0.3; exit 9" TERM; trap "echo int" INT; echo ready; while :; do sleep 0.05; done`)
+		p := s.start(t, "orders", "--", "sh", "-c", `sh -c 'trap "echo child; exit" TERM; echo born; while :; do sleep 0.05; done' & trap "echo term; until [ -e end ]; do sleep 0.02; done; exit 9" TERM; trap "echo int" INT; echo ready; while :; do sleep 0.05; done`)
 		wrote(t, p, "ready")
 		wrote(t, p, "born")
 		p.Signal(t, syscall.SIGINT)
@@ -325,6 +325,9 @@ func TestExecPassesSignalsOn(t *testing.T) {
 		wrote(t, p, "child")
 		if code, _, errs := s.run(t, "orders", "--", "true"); code != exitBusy {
 			t.Errorf("while it ends: exit code %d, %s", code, errs)
+		}
+		if err := os.WriteFile(filepath.Join(s.dir, "end"), nil, 0o600); err != nil {
+			t.Fatal(err)
 		}
 		if code := p.Exit(t, 10*time.Second); code != 9 {
 			t.Errorf("exit code %d, want that of the command, 9", code)
