@@ -282,6 +282,7 @@ func TestOneKeyThatIsNotGranted(t *testing.T) {
 				if err != nil || attempts[0].Lease == nil {
 					t.Fatalf("%+v, %v; want user/a", attempts, err)
 				}
+				m.leaveOut()
 				m.want(t, map[string]int{"memory granted": 1, "memory unavailable": 1})
 				wantErr(t, "user/z", attempts[1].Err, want.matches)
 				if !strings.HasPrefix(said(attempts[1].Err), "user/z: ") {

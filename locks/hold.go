@@ -1,6 +1,9 @@
 package locks
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // hold is one grant of the service, with all leases that share it. Guarded by the Locker's mu.
 type hold struct {
@@ -14,6 +17,7 @@ type hold struct {
 	doubted string    // the acquisition, if a request for it had no answer and may still arrive
 	next    *hold     // another one of the key
 	ended   error     // why it ended before it was released
+	since   time.Time
 }
 
 // obtain makes the hold of a grant. Those that exclude it were evicted before it was granted. It returns nil if one of
@@ -30,7 +34,8 @@ func (l *Locker) obtain(s *session, r Request, token Token) *hold {
 		}
 	}
 	h := &hold{key: r.Key, kind: k, token: token, owner: r.Owner, session: s, next: l.holds[r.Key]}
-	h.leases = h.alone[:0]
+	h.leases, h.since = h.alone[:0], time.Now()
+	l.opt.Observer.Held(l.backend)
 	l.holds[r.Key] = h
 	if n := l.lines[r.Key]; n != nil && r.Owner != "" {
 		for _, w := range n.waiters { // it may join
@@ -72,9 +77,13 @@ func (l *Locker) force(h *hold) {
 	l.forget(h)
 	cause := fmt.Errorf("%w: %s", ErrForced, h.key)
 	l.opt.Observer.Lost(l.backend, 1, cause)
+	l.freed(h)
 	h.finish(cause)
 	l.resume(h)
 }
+
+// freed tells the observer of the end of a hold.
+func (l *Locker) freed(h *hold) { l.opt.Observer.Freed(l.backend, time.Since(h.since)) }
 
 // finish ends the hold and all its leases.
 func (h *hold) finish(cause error) {

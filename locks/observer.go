@@ -16,6 +16,13 @@ type Observer interface {
 	// Lost is called when a session with that many keys ended before it was closed (ErrLost), and when
 	// one key was evicted (ErrForced).
 	Lost(backend string, keys int, cause error)
+	// Waiting is called when a call of Acquire begins to wait for a key, and Waited when it has the key, or gives up.
+	Waiting(backend string)
+	Waited(backend string, took time.Duration, got bool)
+	// Held is called when a key was granted, and Freed when it is not held any more, for whatever reason. Joining a hold does
+	// not call them.
+	Held(backend string)
+	Freed(backend string, held time.Duration)
 }
 
 // Asked has the number of keys of one call by outcome, and its duration, including the opening of a
@@ -35,6 +42,10 @@ type unobserved struct{}
 func (unobserved) Asked(string, Asked)                  {}
 func (unobserved) Renewed(string, time.Duration, error) {}
 func (unobserved) Lost(string, int, error)              {}
+func (unobserved) Waiting(string)                       {}
+func (unobserved) Waited(string, time.Duration, bool)   {}
+func (unobserved) Held(string)                          {}
+func (unobserved) Freed(string, time.Duration)          {}
 
 // asked counts the attempts that rest names.
 func asked(attempts []Attempt, rest []int, err error, took time.Duration) Asked {

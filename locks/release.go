@@ -53,6 +53,7 @@ func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.H
 				held = append(held, driver.Held{Key: h.key, Token: h.token})
 				l.inFlight[h.key]++
 				l.forget(h)
+				l.freed(h)
 				if h.doubted != "" {
 					h.session.abandoned = append(h.session.abandoned, driver.Place{Acquisition: h.doubted, Key: h.key})
 					l.wake()

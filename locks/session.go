@@ -159,6 +159,7 @@ func (l *Locker) end(s *session, cause error) {
 	count := 0
 	for _, h := range l.holds {
 		for ; h != nil; h = h.next {
+			l.freed(h)
 			h.finish(cause)
 			count++
 		}

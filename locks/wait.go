@@ -94,9 +94,14 @@ func (l *Locker) allHeld(leases []*Lease) bool {
 // await serves waiters in their order. After an error some may have leases.
 func (l *Locker) await(ctx context.Context, ws []*waiter) error {
 	var refused error
+	began := time.Now()
+	for range ws {
+		l.opt.Observer.Waiting(l.backend)
+	}
 	for pause := minPause; ; {
 		l.mu.Lock()
 		for len(ws) > 0 && l.served(ws[0]) {
+			l.opt.Observer.Waited(l.backend, time.Since(began), true)
 			ws = ws[1:]
 			pause = minPause
 		}
@@ -116,7 +121,7 @@ func (l *Locker) await(ctx context.Context, ws []*waiter) error {
 				refused = err
 			}
 			if errors.Is(err, ErrUnavailable) && !l.waitable() {
-				l.leaveAll(ws)
+				l.leaveAll(ws, began)
 				return err
 			}
 			again = time.After(pause/2 + rand.N(pause))
@@ -126,7 +131,7 @@ func (l *Locker) await(ctx context.Context, ws []*waiter) error {
 		case <-ws[0].news:
 		case <-again:
 		case <-ctx.Done():
-			obstacle := l.leaveAll(ws)
+			obstacle := l.leaveAll(ws, began)
 			if refused != nil {
 				obstacle = refused
 			}
@@ -226,7 +231,7 @@ func (l *Locker) poll(ctx context.Context, s *session, due []*waiter) (Asked, er
 }
 
 // leaveAll takes waiters out of their lines, and returns what the first of them waits for.
-func (l *Locker) leaveAll(ws []*waiter) (obstacle error) {
+func (l *Locker) leaveAll(ws []*waiter, began time.Time) (obstacle error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := ws[0].request.Key
@@ -236,6 +241,7 @@ func (l *Locker) leaveAll(ws []*waiter) (obstacle error) {
 	}
 	for _, w := range ws {
 		l.leave(w)
+		l.opt.Observer.Waited(l.backend, time.Since(began), false)
 	}
 	return obstacle
 }

@@ -15,15 +15,19 @@ import (
 type counters struct {
 	counts map[*family]*prometheus.CounterVec
 	times  map[*family]*prometheus.HistogramVec
+	levels map[*family]*prometheus.GaugeVec
 }
 
 func newCounters() *counters {
-	c := &counters{map[*family]*prometheus.CounterVec{}, map[*family]*prometheus.HistogramVec{}}
+	c := &counters{map[*family]*prometheus.CounterVec{}, map[*family]*prometheus.HistogramVec{}, map[*family]*prometheus.GaugeVec{}}
 	for _, f := range slices.Concat(happens, asked) {
-		if f.kind == histogram {
+		switch f.kind {
+		case histogram:
 			o := prometheus.HistogramOpts{Name: f.full(), Help: f.help, Buckets: f.buckets}
 			c.times[f] = prometheus.NewHistogramVec(o, f.labels)
-		} else {
+		case gauge:
+			c.levels[f] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: f.full(), Help: f.help}, f.labels)
+		default:
 			c.counts[f] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.full(), Help: f.help}, f.labels)
 		}
 	}
@@ -73,6 +77,9 @@ func (c *counters) vectors(do func(prometheus.Collector)) {
 		do(vec)
 	}
 	for _, vec := range c.times {
+		do(vec)
+	}
+	for _, vec := range c.levels {
 		do(vec)
 	}
 }
@@ -177,4 +184,26 @@ func (c *counters) Lost(backend string, keys int, cause error) {
 		c.count(lockSessionsLost, backend).Inc()
 	}
 	c.count(lockLost, backend, reason).Add(float64(keys))
+}
+
+// Waiting counts a key that a call waits for.
+func (c *counters) Waiting(backend string) { c.levels[lockWaiting].WithLabelValues(backend).Inc() }
+
+// Waited counts the end of a wait.
+func (c *counters) Waited(backend string, took time.Duration, got bool) {
+	c.levels[lockWaiting].WithLabelValues(backend).Dec()
+	result := "given_up"
+	if got {
+		result = "granted"
+	}
+	c.duration(lockWait, backend, result).Observe(took.Seconds())
+}
+
+// Held counts a key that is held.
+func (c *counters) Held(backend string) { c.levels[lockHeld].WithLabelValues(backend).Inc() }
+
+// Freed counts a key that is not held any more.
+func (c *counters) Freed(backend string, held time.Duration) {
+	c.levels[lockHeld].WithLabelValues(backend).Dec()
+	c.duration(lockHold, backend).Observe(held.Seconds())
 }

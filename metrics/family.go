@@ -81,6 +81,7 @@ var happens, asked, stands, stored part
 var (
 	lagBuckets  = []float64{0.01, 0.05, 0.25, 1, 2.5, 10, 60, 300, 1800}
 	workBuckets = []float64{0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 14400}
+	waitBuckets = []float64{0.001, 0.01, 0.1, 1, 10, 60, 600, 3600}
 	callBuckets = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5}
 )
 
@@ -124,6 +125,14 @@ var (
 		"Renewals of the lock session, by backend and result (renewed, failed, lost).", "backend", "result")
 	lockLost = asked.counter("lock_lost_total",
 		"Leases that ended before their release, by backend and reason (lost: with their session, forced: by force).", "backend", "reason")
+	lockHeld = asked.gauge("lock_held",
+		"Keys that this process holds, by backend.", "backend")
+	lockWaiting = asked.gauge("lock_waiting",
+		"Keys that calls of this process wait for, by backend.", "backend")
+	lockWait = asked.histogram(waitBuckets, "lock_wait_duration_seconds",
+		"Waits for a key, by backend and result (granted, given_up: the call's context ended first, or the service was down).", "backend", "result")
+	lockHold = asked.histogram(waitBuckets, "lock_hold_duration_seconds",
+		"Time that keys were held, until they were released or lost, by backend.", "backend")
 	lockSessionsLost = asked.counter("lock_sessions_lost_total",
 		"Sessions of the lock service that expired.", "backend")
 )

@@ -118,7 +118,19 @@ func TestWhatLocksTellIsCounted(t *testing.T) {
 	m.Renewed("redis", time.Millisecond, locks.ErrLost)
 	m.Lost("redis", 5, locks.ErrLost)
 	m.Lost("redis", 1, locks.ErrForced)
+	for range 5 {
+		m.Waiting("redis")
+		m.Held("redis")
+	}
+	m.Waited("redis", 5*time.Second, true)
+	m.Waited("redis", 2*time.Second, false)
+	m.Freed("redis", 30*time.Second)
 	wantValues(t, m, map[string]string{
+		`lockstep_lock_waiting{backend="redis"}`:                                             "3",
+		`lockstep_lock_held{backend="redis"}`:                                                "4",
+		`lockstep_lock_wait_duration_seconds_sum{backend="redis",result="granted"}`:          "5",
+		`lockstep_lock_wait_duration_seconds_sum{backend="redis",result="given_up"}`:         "2",
+		`lockstep_lock_hold_duration_seconds_sum{backend="redis"}`:                           "30",
 		`lockstep_lock_keys_total{backend="redis",result="granted"}`:                         "2",
 		`lockstep_lock_keys_total{backend="redis",result="busy"}`:                            "3",
 		`lockstep_lock_keys_total{backend="redis",result="queued"}`:                          "1",

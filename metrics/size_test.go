@@ -65,6 +65,11 @@ func everything(m *Metrics, set jobs.Set) {
 	m.Renewed("redis", time.Millisecond, nil)
 	m.Lost("redis", 1, locks.ErrLost)
 	m.Lost("redis", 1, locks.ErrForced)
+	m.Waiting("redis")
+	m.Waited("redis", time.Second, true)
+	m.Waited("redis", time.Second, false)
+	m.Held("redis")
+	m.Freed("redis", time.Second)
 }
 
 func scrape(tb testing.TB, h http.Handler, gzip bool) *httptest.ResponseRecorder {

@@ -52,7 +52,10 @@ func openTrialClient(ctx context.Context, c *config.Config, namespace string) (_
 	return t, nil
 }
 
-// renew renews the session until close.
+// renew renews the session, each quarter of its ttl:
+//
+//  1. wait, or return at close
+//  2. renew it
 func (t *trialClient) renew(ctx context.Context) {
 	ctx, t.stop = context.WithCancel(ctx)
 	t.renewed.Go(func() {

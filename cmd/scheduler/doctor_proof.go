@@ -248,11 +248,14 @@ func (t *trial) order(ctx context.Context) (string, error) {
 	return fmt.Sprintf("order: two clients that waited were served in the order in which they came, each within %v of the release", longest.Round(time.Millisecond)), nil
 }
 
-// turn waits until the first of those who wait has the key. The others must not.
+// turn waits for the grant of the first of those who wait:
+//
+//  1. look at their places, the first one last: meanwhile it may be granted; no other one may have the key
+//  2. wait for a notification, or a short time
 func (t *trial) turn(ctx context.Context, waiters []*trialClient, places []driver.Place) (driver.Token, error) {
 	for {
 		var tokens []driver.Token
-		for i, c := range slices.Backward(waiters) { // the first one last: meanwhile it may be granted
+		for i, c := range slices.Backward(waiters) {
 			results, err := c.queue.Look(ctx, places[i:i+1])
 			if err != nil {
 				return 0, err
@@ -274,8 +277,12 @@ func (t *trial) turn(ctx context.Context, waiters []*trialClient, places []drive
 	}
 }
 
-// loss: a client that does not renew its session any more loses the key: another one gets it not before the first one
-// has stopped to trust its lease, and soon after the end of the session.
+// loss: a client that does not renew its session any more loses the key.
+//
+//  1. one client gets the key, and is silent from then on
+//  2. another one tries, until it gets the key: not before the first one has stopped to trust its lease, and soon after the
+//     end of its session
+//  3. the first one, if it can be asked, is told that it does not hold the key
 func (t *trial) loss(ctx context.Context) (string, error) {
 	asked := time.Now()
 	lost, err := t.open(ctx)
@@ -293,8 +300,12 @@ func (t *trial) loss(ctx context.Context) (string, error) {
 	trusted := asked.Add(ttl - max(ttl/100, 50*time.Millisecond) - t.caps.TrustMargin)
 	next := t.clients[1]
 	var got driver.Result
-	for latest := silent.Add(ttl + proofSlack); got.Token == 0; time.Sleep(proofLook) {
-		if time.Now().After(latest) {
+	for latest := silent.Add(ttl + proofSlack); got.Token == 0; {
+		select {
+		case <-time.After(proofLook):
+		case <-ctx.Done():
+		}
+		if time.Now().After(latest) || ctx.Err() != nil {
 			return "", brokenf("the lock of a client that has not renewed it for %v was not granted to another one, with a ttl of %v", time.Since(silent).Round(time.Millisecond), ttl)
 		}
 		if got, err = t.try(ctx, next); err != nil {

@@ -48,7 +48,10 @@ func (f Foreground) Run(ctx context.Context) (code int, err error) {
 	return status.ExitStatus(), nil
 }
 
-// pass passes signals on until the command has ended.
+// pass passes signals on:
+//
+//  1. wait for one, or for the end of the command
+//  2. send it to the group
 func (f Foreground) pass(p running, ended <-chan struct{}) {
 	for {
 		select {
