@@ -70,6 +70,8 @@ func (l lockedCommand) run(ctx context.Context, lease *locks.Lease) error {
 	switch {
 	case errors.Is(lost, locks.ErrLost) && err == nil:
 		return exit{exitLost, fmt.Errorf("%w\nIt was lost before the command ended, with exit code %d", lost, code)}
+	case errors.Is(lost, locks.ErrLost) && errors.Is(err, abort.ErrLost):
+		return exit{exitLost, fmt.Errorf("%w\nThe command was ended by its warden", lost)}
 	case errors.Is(lost, locks.ErrLost):
 		return exit{exitLost, fmt.Errorf("%w\nThe command was ended", lost)}
 	case errors.Is(err, abort.ErrLost), errors.Is(err, abort.ErrNotStarted):
