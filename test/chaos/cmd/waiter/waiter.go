@@ -65,6 +65,12 @@ func (w *waiter) Asked(_ string, a locks.Asked) {
 // Renewed implements locks.Observer.
 func (w *waiter) Renewed(string, time.Duration, error) {}
 
+// Waiting implements locks.Observer, as the next three do.
+func (w *waiter) Waiting(string)                     {}
+func (w *waiter) Waited(string, time.Duration, bool) {}
+func (w *waiter) Held(string)                        {}
+func (w *waiter) Freed(string, time.Duration)        {}
+
 // Lost says that a place may have been lost with its session.
 func (w *waiter) Lost(string, int, error) {
 	w.mu.Lock()
