@@ -65,6 +65,7 @@ func named(t *testing.T) []namedFile {
 	}
 	const dsn = "user:password@tcp(127.0.0.1:3306)/db"
 	const lockMySQL = "lock: {driver: mysql, mysql: {dsn: \"" + dsn + "\", tls: "
+	const nodes = `nodes: [{addrs: ["127.0.0.1:1"]}, {addrs: ["127.0.0.1:2"]}, {addrs: ["127.0.0.1:3"]}]`
 	token := "- {name: a, role: viewer, sha256: \"" + strings.Repeat("ab", 32) + "\"}\n"
 	return []namedFile{
 		{"the configuration", "version: 1" + jobsOfIt, false, func(ctx context.Context, path string) string { return command(ctx, nil, "validate", path) }},
@@ -82,6 +83,10 @@ func named(t *testing.T) []namedFile {
 		{"lock.redis.tls.ca_file", pem(cert), false, by("lock: {driver: redis, redis: {tls: {ca_file: FILE}}}")},
 		{"lock.redis.tls.cert_file", pem(cert), false, by("lock: {driver: redis, redis: {tls: {cert_file: FILE, key_file: KEY}}}")},
 		{"lock.redis.tls.key_file", pem(key), true, by("lock: {driver: redis, redis: {tls: {cert_file: CERT, key_file: FILE}}}")},
+		{"lock.quorum.password_file", "x", true, by("lock: {driver: quorum, quorum: {" + nodes + ", password_file: FILE}}")},
+		{"lock.quorum.tls.ca_file", pem(cert), false, by("lock: {driver: quorum, quorum: {" + nodes + ", tls: {ca_file: FILE}}}")},
+		{"lock.quorum.tls.cert_file", pem(cert), false, by("lock: {driver: quorum, quorum: {" + nodes + ", tls: {cert_file: FILE, key_file: KEY}}}")},
+		{"lock.quorum.tls.key_file", pem(key), true, by("lock: {driver: quorum, quorum: {" + nodes + ", tls: {cert_file: CERT, key_file: FILE}}}")},
 		{"lock.zookeeper.tls.ca_file", pem(cert), false, by("lock: {driver: zookeeper, zookeeper: {tls: {ca_file: FILE}}}")},
 		{"lock.zookeeper.tls.cert_file", pem(cert), false, by("lock: {driver: zookeeper, zookeeper: {tls: {cert_file: FILE, key_file: KEY}}}")},
 		{"lock.zookeeper.tls.key_file", pem(key), true, by("lock: {driver: zookeeper, zookeeper: {tls: {cert_file: CERT, key_file: FILE}}}")},

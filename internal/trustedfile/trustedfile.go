@@ -84,15 +84,22 @@ func (r Rule) Read(path string) (File, error) {
 		if err := r.judge(path, f, info); err != nil {
 			return File{}, err
 		}
+		if info.Size() > r.Limit { // it need not be read
+			return File{}, r.larger(path)
+		}
 	}
 	file.Data, err = io.ReadAll(io.LimitReader(f, r.Limit+1))
 	switch {
 	case err != nil:
 		return File{}, refused(path, err)
 	case int64(len(file.Data)) > r.Limit:
-		return File{}, &Error{Path: path, Problem: "is larger than " + size(r.Limit)}
+		return File{}, r.larger(path)
 	}
 	return file, nil
+}
+
+func (r Rule) larger(path string) *Error {
+	return &Error{Path: path, Problem: "is larger than " + size(r.Limit)}
 }
 
 // refused is an error of the system, without the path.
