@@ -1,0 +1,193 @@
+package scenarios
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	_ "modernc.org/sqlite"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/locks/redislock"
+	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/locks/zklock"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// backend is one way to keep locks. A new one is one more row of backends.
+type backend struct {
+	name    string
+	serve   func(t *testing.T) (address string)                                    // of a server that runs; other processes may connect to it, too
+	connect func(address string) (d driver.Driver, closes func() error, err error) // one client
+	few     int                                                                    // clients in runs of kinds beside exclusive, where each turn waits for a disk
+}
+
+var backends = []backend{
+	{name: "memory", serve: newMemory, connect: memory},
+	{name: "redis", serve: func(t *testing.T) string { return servers.Redis(t) }, connect: onRedis},
+	{name: "zookeeper", serve: func(t *testing.T) string { return servers.ZooKeeper(t) }, connect: onZooKeeper, few: 200},
+	{name: "mysql-lease", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Lease), few: 100},
+	{name: "mysql-row", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Row), few: 100},
+	{name: "sqlite", serve: newFile, connect: onSQLite, few: 100},
+}
+
+func newMemory(*testing.T) string {
+	address := rand.Text()
+	memories.Store(address, memlock.New())
+	return address
+}
+
+// memories are the services of this process, by address.
+var memories sync.Map
+
+func memory(address string) (driver.Driver, func() error, error) {
+	service, ok := memories.Load(address)
+	if !ok {
+		return nil, nil, errors.New("the service is of another process")
+	}
+	return service.(*memlock.Service), func() error { return nil }, nil
+}
+
+func onRedis(address string) (driver.Driver, func() error, error) {
+	rdb := redis.NewClient(&redis.Options{Addr: address})
+	// No namespace of these tests was held on this server before.
+	return redislock.NewWith(rdb, redislock.Options{NoGracePeriod: true}), rdb.Close, nil
+}
+
+func onZooKeeper(address string) (driver.Driver, func() error, error) {
+	return zklock.New([]string{address}, zklock.Options{}), func() error { return nil }, nil
+}
+
+func onMySQL(mode sqllock.Mode) func(address string) (driver.Driver, func() error, error) {
+	return func(dsn string) (driver.Driver, func() error, error) {
+		db, err := sqllock.Open(dsn, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: mode}), db.Close, nil
+	}
+}
+
+func newFile(t *testing.T) string { return filepath.Join(t.TempDir(), "locks.db") }
+
+func onSQLite(file string) (driver.Driver, func() error, error) {
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_txlock=immediate")
+	if err != nil {
+		return nil, nil, err
+	}
+	db.SetMaxOpenConns(1) // more would only compete
+	return sqllock.New(db, sqllock.SQLite, sqllock.Options{}), db.Close, nil
+}
+
+// kind is a way to hold keys, and whether a backend has it.
+type kind struct {
+	name string
+	has  func(c locks.Caps) bool
+}
+
+func always(locks.Caps) bool { return true }
+
+var (
+	exclusive = kind{"exclusive", always}
+	shared    = kind{"shared", func(c locks.Caps) bool { return c.Shared }}
+	semaphore = kind{"semaphore", func(c locks.Caps) bool { return c.Limit }}
+	reentrant = kind{"reentrant", always}
+	several   = kind{"several keys", always}
+	kinds     = []kind{exclusive, shared, semaphore, reentrant, several}
+)
+
+// limit is that of semaphores.
+const limit = 4
+
+// site is a server with one backend, for one run of a scenario.
+type site struct {
+	backend
+	address   string
+	namespace string
+	kind      kind
+	caps      locks.Caps
+}
+
+// each runs a scenario on every backend, with those of the kinds that it has.
+func each(t *testing.T, kinds []kind, run func(t *testing.T, s site)) {
+	t.Helper()
+	eachBackend(t, func(t *testing.T, s site) {
+		for _, k := range kinds {
+			if !k.has(s.caps) {
+				continue
+			}
+			s := s
+			s.kind, s.namespace = k, rand.Text()
+			t.Run(k.name, func(t *testing.T) {
+				t.Parallel()
+				run(t, s)
+			})
+		}
+	})
+}
+
+// eachBackend runs what concerns all kinds at once.
+func eachBackend(t *testing.T, run func(t *testing.T, s site)) {
+	t.Helper()
+	t.Parallel()
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			s := site{backend: b, address: b.serve(t), namespace: rand.Text()}
+			d, closes, err := b.connect(s.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.caps = d.Caps()
+			_ = closes()
+			run(t, s)
+		})
+	}
+}
+
+// ttl is long enough for the busiest machine, where no session is to end.
+const ttl = 20 * time.Second
+
+// lockers makes n processes: each has a client of its own, and they share nothing but the server.
+func (s site) lockers(t *testing.T, n int) []*locks.Locker {
+	t.Helper()
+	all := make([]*locks.Locker, n)
+	for i := range all {
+		all[i] = s.locker(t, fmt.Sprintf("locker %d", i), ttl)
+	}
+	return all
+}
+
+func (s site) locker(t *testing.T, owner string, ttl time.Duration) *locks.Locker {
+	t.Helper()
+	d, closes, err := s.connect(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := locks.New(d, locks.Options{Namespace: s.namespace, Owner: owner, TTL: ttl, CallTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = l.Close(context.Background())
+		_ = closes()
+	})
+	return l
+}
+
+// clients is how many take part in a run whose whole size is n.
+func (s site) clients(n int) int {
+	if s.kind.name != exclusive.name && s.few > 0 {
+		return min(n, s.few)
+	}
+	return n
+}

@@ -1,0 +1,57 @@
+package scenarios
+
+import (
+	"testing"
+	"time"
+)
+
+// late is how much later than at the end of the session a key may be granted: a service is asked each second, and the machine
+// is busy.
+const late = 3 * time.Second
+
+// A process with keys of each kind is killed (SIGKILL). Those who wait have them within the end of its session.
+func TestCrashedHolder(t *testing.T) {
+	eachBackend(t, func(t *testing.T, s site) {
+		if s.caps.SingleProc {
+			t.Log("it excludes within one process only, so no other process can hold a key")
+			return
+		}
+		h := newHolder(t, s)
+		heirs := succeed(t, s, s.locker(t, "heir", ttl))
+		for name, heir := range heirs {
+			select {
+			case got := <-heir:
+				t.Fatalf("%s: granted while the holder lives: %+v", name, got)
+			default:
+			}
+		}
+		died := time.Now()
+		if err := h.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range kinds {
+			heir := heirs[k.name]
+			if heir == nil {
+				continue
+			}
+			s := s
+			s.kind = k
+			t.Run(k.name, func(t *testing.T) {
+				got := <-heir
+				if got.err != nil {
+					t.Fatal(got.err)
+				}
+				after := got.at.Sub(died)
+				t.Logf("free %v after the kill; the ttl is %v", after, shortTTL)
+				if after > shortTTL+late {
+					t.Errorf("free only %v after the kill; its session lives for %v", after, shortTTL)
+				}
+				note := "free at the end of its session"
+				if after < shortTTL/3 { // a renewal comes each third of the ttl
+					note = "free at once"
+				}
+				shown.held(t, s, "TestCrashedHolder", note)
+			})
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package scenarios
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+)
+
+// 10 clients make order numbers of the time and a counter that nothing else protects. All numbers differ, and they grow in the
+// order of the grants, which is that of the tokens.
+func TestOrderNumbers(t *testing.T) {
+	each(t, []kind{exclusive}, func(t *testing.T, s site) {
+		const clients, orders = 10, 20
+		ls := s.lockers(t, clients)
+		type order struct {
+			token  locks.Token
+			number string
+		}
+		var counter cell
+		began := time.Now()
+		number := func() string {
+			now := began.Add(time.Since(began)) // a step of the clock does not matter here
+			runtime.Gosched()
+			counter.add(1)
+			return fmt.Sprintf("%s-%06d", now.UTC().Format("20060102150405.000"), counter.n.Load())
+		}
+		var mu sync.Mutex
+		var made []order
+		crowd(t, clients, func(i int) error {
+			for range orders {
+				leases, err := ls[i].Acquire(t.Context(), locks.Request{Key: "orders"})
+				if err != nil {
+					return err
+				}
+				o := order{leases[0].Token(), number()}
+				if err := leases[0].Release(t.Context()); err != nil {
+					return err
+				}
+				mu.Lock()
+				made = append(made, o)
+				mu.Unlock()
+			}
+			return nil
+		})
+		slices.SortFunc(made, func(a, b order) int { return cmp.Compare(a.token, b.token) })
+		for i := 1; i < len(made); i++ {
+			if made[i].number <= made[i-1].number {
+				t.Errorf("order %s was granted after %s", made[i].number, made[i-1].number)
+			}
+		}
+		if len(made) != clients*orders {
+			t.Errorf("%d orders, want %d", len(made), clients*orders)
+		}
+		shown.held(t, s, "TestOrderNumbers", "")
+	})
+}
