@@ -47,7 +47,7 @@ var layers = map[string]layer{
 	"config": wiring, "cmd/scheduler": wiring,
 
 	"locks/lockstest": suite, "store/storetest": suite, "scheduler/schedulertest": suite, "scheduler/internal/replicatest": suite,
-	"test": outside, "examples": outside,
+	"test": outside, "examples": outside, "locks/mistakes": outside,
 }
 
 // whyNot gives the reason for each edge that product code must not have.

@@ -11,7 +11,7 @@ import (
 // between two accounts, each in its own direction, and the sum stays.
 func TestBankAccount(t *testing.T) {
 	each(t, []kind{exclusive, reentrant, several}, func(t *testing.T, s site) {
-		const times = 100
+		times := s.clients(500) / 5 // by each client
 		ls := s.lockers(t, 2)
 		var a, b cell
 		a.add(200)
