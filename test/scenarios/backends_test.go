@@ -157,30 +157,42 @@ func eachBackend(t *testing.T, run func(t *testing.T, s site)) {
 // ttl is long enough for the busiest machine, where no session is to end.
 const ttl = 20 * time.Second
 
-// lockers makes n processes: each has a client of its own, and they share nothing but the server.
+// lockers makes n Lockers that share nothing but the server; beyond 16 they share a client, for the sake of the server.
 func (s site) lockers(t *testing.T, n int) []*locks.Locker {
 	t.Helper()
 	all := make([]*locks.Locker, n)
+	var d driver.Driver
 	for i := range all {
-		all[i] = s.locker(t, fmt.Sprintf("locker %d", i), ttl)
+		if n <= 16 || i == 0 {
+			d = s.client(t)
+		}
+		all[i] = s.on(t, d, fmt.Sprintf("locker %d", i))
 	}
 	return all
 }
 
-func (s site) locker(t *testing.T, owner string, ttl time.Duration) *locks.Locker {
+func (s site) locker(t *testing.T, owner string) *locks.Locker {
+	t.Helper()
+	return s.on(t, s.client(t), owner)
+}
+
+func (s site) client(t *testing.T) driver.Driver {
 	t.Helper()
 	d, closes, err := s.connect(s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = closes() })
+	return d
+}
+
+func (s site) on(t *testing.T, d driver.Driver, owner string) *locks.Locker {
+	t.Helper()
 	l, err := locks.New(d, locks.Options{Namespace: s.namespace, Owner: owner, TTL: ttl, CallTimeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = l.Close(context.Background())
-		_ = closes()
-	})
+	t.Cleanup(func() { _ = l.Close(context.Background()) })
 	return l
 }
 

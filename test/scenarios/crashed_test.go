@@ -17,7 +17,7 @@ func TestCrashedHolder(t *testing.T) {
 			return
 		}
 		h := newHolder(t, s)
-		heirs := succeed(t, s, s.locker(t, "heir", ttl))
+		heirs := succeed(t, s, s.locker(t, "heir"))
 		for name, heir := range heirs {
 			select {
 			case got := <-heir:

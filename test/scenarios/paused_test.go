@@ -28,7 +28,7 @@ func TestPausedHolder(t *testing.T) {
 		}
 		h := newHolder(t, s)
 		pause(t, h.Process, true)
-		heirs := succeed(t, s, s.locker(t, "heir", ttl))
+		heirs := succeed(t, s, s.locker(t, "heir"))
 		r := register{last: map[string]locks.Token{}}
 		for name, heir := range heirs {
 			got := <-heir
