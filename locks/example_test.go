@@ -129,6 +129,88 @@ func ExampleRequest_shared() {
 	// Output: two readers at once
 }
 
+// What asks again under the same Owner gets the same hold: a function that locks may call another that does.
+func ExampleRequest_reentrant() {
+	ctx := context.Background()
+	l, err := locks.New(memlock.New(), locks.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close(ctx)
+
+	mine := locks.Request{Key: "user/ledger", Owner: "import-7"}
+	err = locks.Do(ctx, l, mine, func(ctx context.Context, outer locks.Token) error {
+		return locks.Do(ctx, l, mine, func(_ context.Context, inner locks.Token) error {
+			fmt.Println("one hold:", inner == outer)
+			return nil
+		})
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output: one hold: true
+}
+
+// The deadline of the context ends the wait and gives the place back. The error says who was in the way.
+func ExampleLocker_Acquire_deadline() {
+	ctx := context.Background()
+	service := memlock.New()
+	one, err := locks.New(service, locks.Options{Owner: "one"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer one.Close(ctx)
+	two, err := locks.New(service, locks.Options{Owner: "two"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer two.Close(ctx)
+	if _, err := one.Acquire(ctx, locks.Request{Key: "report"}); err != nil {
+		log.Fatal(err)
+	}
+
+	waiting, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = two.Acquire(waiting, locks.Request{Key: "report"})
+	fmt.Println("too late:", errors.Is(err, context.DeadlineExceeded), "– busy:", errors.Is(err, locks.ErrBusy))
+	// Output: too late: true – busy: true
+}
+
+// The token goes to what the lock guards, which refuses smaller ones than it has seen.
+func ExampleLease_Token() {
+	ctx := context.Background()
+	l, err := locks.New(memlock.New(), locks.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close(ctx)
+
+	var seen locks.Token
+	write := func(token locks.Token) bool { // in SQL: UPDATE … SET token = ? WHERE token <= ?
+		if token < seen {
+			return false
+		}
+		seen = token
+		return true
+	}
+	var tokens []locks.Token
+	for range 2 {
+		leases, err := l.Acquire(ctx, locks.Request{Key: "report"})
+		if err != nil {
+			log.Fatal(err)
+		}
+		tokens = append(tokens, leases[0].Token())
+		if err := leases[0].Release(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("the later holder writes:", write(tokens[1]))
+	fmt.Println("the earlier one:", write(tokens[0]))
+	// Output:
+	// the later holder writes: true
+	// the earlier one: false
+}
+
 func ExampleDo() {
 	ctx := context.Background()
 	l, err := locks.New(memlock.New(), locks.Options{})

@@ -28,16 +28,17 @@ type backend struct {
 	name    string
 	serve   func(t *testing.T) (address string)                                    // of a server that runs; other processes may connect to it, too
 	connect func(address string) (d driver.Driver, closes func() error, err error) // one client
+	nowhere string                                                                 // an address without a server, for Caps
 	few     int                                                                    // clients in runs of kinds beside exclusive, where each turn waits for a disk
 }
 
 var backends = []backend{
 	{name: "memory", serve: newMemory, connect: memory},
-	{name: "redis", serve: func(t *testing.T) string { return servers.Redis(t) }, connect: onRedis},
-	{name: "zookeeper", serve: func(t *testing.T) string { return servers.ZooKeeper(t) }, connect: onZooKeeper, few: 200},
-	{name: "mysql-lease", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Lease), few: 100},
-	{name: "mysql-row", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Row), few: 100},
-	{name: "sqlite", serve: newFile, connect: onSQLite, few: 100},
+	{name: "redis", nowhere: "127.0.0.1:1", serve: func(t *testing.T) string { return servers.Redis(t) }, connect: onRedis},
+	{name: "zookeeper", nowhere: "127.0.0.1:1", serve: func(t *testing.T) string { return servers.ZooKeeper(t) }, connect: onZooKeeper, few: 200},
+	{name: "mysql-lease", nowhere: "u@tcp(127.0.0.1:1)/d", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Lease), few: 100},
+	{name: "mysql-row", nowhere: "u@tcp(127.0.0.1:1)/d", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Row), few: 100},
+	{name: "sqlite", nowhere: ":memory:", serve: newFile, connect: onSQLite, few: 100},
 }
 
 func newMemory(*testing.T) string {
@@ -86,6 +87,21 @@ func onSQLite(file string) (driver.Driver, func() error, error) {
 	}
 	db.SetMaxOpenConns(1) // more would only compete
 	return sqllock.New(db, sqllock.SQLite, sqllock.Options{}), db.Close, nil
+}
+
+// caps are what the backend says of itself, which needs no server.
+func (b backend) caps(t *testing.T) locks.Caps {
+	t.Helper()
+	address := b.nowhere
+	if address == "" {
+		address = newMemory(t)
+	}
+	d, closes, err := b.connect(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closes()
+	return d.Caps()
 }
 
 // kind is a way to hold keys, and whether a backend has it.
@@ -142,14 +158,7 @@ func eachBackend(t *testing.T, run func(t *testing.T, s site)) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			s := site{backend: b, address: b.serve(t), namespace: rand.Text()}
-			d, closes, err := b.connect(s.address)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.caps = d.Caps()
-			_ = closes()
-			run(t, s)
+			run(t, site{backend: b, address: b.serve(t), namespace: rand.Text(), caps: b.caps(t)})
 		})
 	}
 }

@@ -18,13 +18,6 @@ func TestCrashedHolder(t *testing.T) {
 		}
 		h := newHolder(t, s)
 		heirs := succeed(t, s, s.locker(t, "heir"))
-		for name, heir := range heirs {
-			select {
-			case got := <-heir:
-				t.Fatalf("%s: granted while the holder lives: %+v", name, got)
-			default:
-			}
-		}
 		died := time.Now()
 		if err := h.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -42,12 +35,15 @@ func TestCrashedHolder(t *testing.T) {
 					t.Fatal(got.err)
 				}
 				after := got.at.Sub(died)
+				if after < 0 {
+					t.Errorf("granted %v before the holder was killed", -after)
+				}
 				t.Logf("free %v after the kill; the ttl is %v", after, shortTTL)
 				if after > shortTTL+late {
 					t.Errorf("free only %v after the kill; its session lives for %v", after, shortTTL)
 				}
 				note := "free at the end of its session"
-				if after < shortTTL/3 { // a renewal comes each third of the ttl
+				if after < shortTTL/2 { // the last renewal was at most a third of the ttl before
 					note = "free at once"
 				}
 				shown.held(t, s, "TestCrashedHolder", note)

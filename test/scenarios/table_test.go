@@ -10,12 +10,40 @@ import (
 	"testing"
 )
 
-// page has the table between two lines.
+// page has each table between two lines.
 const (
-	page  = "../../docs/locks.md"
-	begin = "<!-- the table of test/scenarios -->\n"
-	end   = "<!-- its end -->\n"
+	page      = "../../docs/locks.md"
+	capsBegin = "<!-- what the backends have, by test/scenarios -->\n"
+	runsBegin = "<!-- what the runs have shown, by test/scenarios -->\n"
+	end       = "<!-- its end -->\n"
 )
+
+// The page says of each backend what its Caps say.
+func TestPageHasCaps(t *testing.T) {
+	yes := func(is bool) string {
+		if is {
+			return "yes"
+		}
+		return "–"
+	}
+	var b strings.Builder
+	b.WriteString("| backend | order | shared | semaphore | told before the next grant | remembers | excludes |\n|---|---|---|---|---|---|---|\n")
+	for _, backend := range backends {
+		c := backend.caps(t)
+		reach := "all machines"
+		switch {
+		case c.SingleProc:
+			reach = "one process"
+		case c.SingleHost:
+			reach = "one machine"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n",
+			c.Name, yes(c.FIFO), yes(c.Shared), yes(c.Limit), yes(c.EarlyLoss), yes(!c.Volatile), reach)
+	}
+	if err := compare(capsBegin, b.String(), *update); err != nil {
+		t.Error(err)
+	}
+}
 
 // columns are the properties, and by kind the scenarios that show them.
 var columns = []struct {
@@ -139,6 +167,11 @@ func (r *results) compare(write bool) error {
 	if !complete {
 		return nil
 	}
+	return compare(runsBegin, table, write)
+}
+
+// compare returns an error if the page has something else than table between the line begin and the next end, or writes it there.
+func compare(begin, table string, write bool) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
@@ -146,13 +179,13 @@ func (r *results) compare(write bool) error {
 	before, rest, found := bytes.Cut(text, []byte(begin))
 	old, after, closed := bytes.Cut(rest, []byte(end))
 	if !found || !closed {
-		return fmt.Errorf("%s has no place for the table: it stands between %q and %q", page, begin, end)
+		return fmt.Errorf("%s has no place for a table: it stands between %q and %q", page, begin, end)
 	}
 	if string(old) == table {
 		return nil
 	}
 	if !write {
-		return fmt.Errorf("%s says something else than these runs have shown; run with -update, and read the difference. They show:\n%s", page, table)
+		return fmt.Errorf("%s says something else; run the whole package with -update, and read the difference. This is so:\n%s", page, table)
 	}
 	return os.WriteFile(page, slices.Concat(before, []byte(begin), []byte(table), []byte(end), after), 0o644)
 }
