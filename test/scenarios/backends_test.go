@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -29,15 +30,16 @@ type backend struct {
 	serve   func(t *testing.T) (address string)                                    // of a server that runs; other processes may connect to it, too
 	connect func(address string) (d driver.Driver, closes func() error, err error) // one client
 	nowhere string                                                                 // an address without a server, for Caps
-	few     int                                                                    // clients in runs of kinds beside exclusive, where each turn waits for a disk
+	few     int                                                                    // clients in runs of the kinds beside exclusive; 0: as many as there
+	spread  int                                                                    // Lockers that many clients are spread over; 0: 8
 }
 
 var backends = []backend{
 	{name: "memory", serve: newMemory, connect: memory},
-	{name: "redis", nowhere: "127.0.0.1:1", serve: func(t *testing.T) string { return servers.Redis(t) }, connect: onRedis},
-	{name: "zookeeper", nowhere: "127.0.0.1:1", serve: func(t *testing.T) string { return servers.ZooKeeper(t) }, connect: onZooKeeper, few: 200},
+	{name: "redis", nowhere: "127.0.0.1:1", serve: func(t *testing.T) string { return servers.Redis(t) }, connect: onRedis, few: 200},
+	{name: "zookeeper", nowhere: "127.0.0.1:1", serve: func(t *testing.T) string { return servers.ZooKeeper(t) }, connect: onZooKeeper, few: 100},
 	{name: "mysql-lease", nowhere: "u@tcp(127.0.0.1:1)/d", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Lease), few: 100},
-	{name: "mysql-row", nowhere: "u@tcp(127.0.0.1:1)/d", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Row), few: 100},
+	{name: "mysql-row", nowhere: "u@tcp(127.0.0.1:1)/d", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Row), few: 50, spread: 2},
 	{name: "sqlite", nowhere: ":memory:", serve: newFile, connect: onSQLite, few: 100},
 }
 
@@ -203,6 +205,12 @@ func (s site) on(t *testing.T, d driver.Driver, owner string) *locks.Locker {
 	}
 	t.Cleanup(func() { _ = l.Close(context.Background()) })
 	return l
+}
+
+// crowded makes the Lockers that many clients are spread over.
+func (s site) crowded(t *testing.T) []*locks.Locker {
+	t.Helper()
+	return s.lockers(t, cmp.Or(s.spread, 8))
 }
 
 // clients is how many take part in a run whose whole size is n.

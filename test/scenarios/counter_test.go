@@ -47,7 +47,7 @@ func crowd(t *testing.T, n int, client func(i int) error) {
 func TestCounter(t *testing.T) {
 	each(t, []kind{exclusive, shared, semaphore, reentrant, several}, func(t *testing.T, s site) {
 		n := s.clients(1000)
-		ls := s.lockers(t, 8)
+		ls := s.crowded(t)
 		count := map[string]func(*testing.T, []*locks.Locker, int){
 			exclusive.name: countAlone, shared.name: countAmongReaders, semaphore.name: countInside,
 			reentrant.name: countTwiceIn, several.name: countTwoOfThree,

@@ -14,7 +14,7 @@ import (
 func TestReaders(t *testing.T) {
 	each(t, []kind{shared}, func(t *testing.T, s site) {
 		const readers, writers, turns = 50, 3, 4
-		ls := s.lockers(t, 8)
+		ls := s.crowded(t)
 		var reading, writing atomic.Int64
 		var met, wanting sync.WaitGroup
 		met.Add(readers)
