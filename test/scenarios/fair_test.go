@@ -92,7 +92,8 @@ func see(t *testing.T, l *locks.Locker, is func(places []locks.Info) bool) error
 	}
 }
 
-// full acquires what the kind has of the key, alone or up to the limit, so that all others wait.
+// full acquires what the kind has of the key, so that all others wait: alone, up to the limit, or as a reader, since the first
+// waiter is a writer then, and the readers behind it must not overtake it.
 func full(t *testing.T, s site, l *locks.Locker) []*locks.Lease {
 	t.Helper()
 	n := 1
@@ -101,7 +102,7 @@ func full(t *testing.T, s site, l *locks.Locker) []*locks.Lease {
 	}
 	var leases []*locks.Lease
 	for range n {
-		more, err := l.Acquire(t.Context(), wish(s.kind, 0))
+		more, err := l.Acquire(t.Context(), wish(s.kind, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
