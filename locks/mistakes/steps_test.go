@@ -91,6 +91,7 @@ func busy(t *testing.T, l *locks.Locker, key string) {
 	}
 	if !errors.Is(got[0].Err, locks.ErrBusy) {
 		t.Errorf("%s: %+v, want it busy", key, got[0])
+		_ = got[0].Lease.Release(t.Context())
 	}
 }
 
