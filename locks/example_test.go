@@ -151,6 +151,24 @@ func ExampleRequest_reentrant() {
 	// Output: one hold: true
 }
 
+// However long the work takes, the key is given back after a while.
+func ExampleRequest_maxHold() {
+	ctx := context.Background()
+	l, err := locks.New(memlock.New(), locks.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close(ctx)
+
+	leases, err := l.Acquire(ctx, locks.Request{Key: "uplink", MaxHold: 20 * time.Millisecond})
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-leases[0].Context().Done()
+	fmt.Println("given back:", errors.Is(leases[0].Check(), locks.ErrReleased))
+	// Output: given back: true
+}
+
 // The deadline of the context ends the wait and gives the place back. The error says who was in the way.
 func ExampleLocker_Acquire_deadline() {
 	ctx := context.Background()
