@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 // The mistake: release is DEL, whoever holds the key. A process whose lock has expired deletes that of its successor, and a
@@ -37,6 +38,15 @@ func TestForeignDelete(t *testing.T) {
 	second := get(t, b, "k")
 	if err := first.Release(t.Context()); !errors.Is(err, locks.ErrLost) {
 		t.Errorf("the release of a lost lease: %v, want ErrLost", err)
+	}
+	busy(t, c, "k")
+	session, err := onRedis(t).Open(t.Context(), driver.Open{Namespace: namespace, TTL: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close(t.Context())
+	if err := session.Release(t.Context(), []driver.Held{{Key: second.Key(), Token: second.Token()}}); err != nil {
+		t.Errorf("a release of what another session holds: %v", err)
 	}
 	busy(t, c, "k")
 	if err := second.Check(); err != nil {
