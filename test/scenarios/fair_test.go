@@ -132,7 +132,10 @@ func served(t *testing.T, s site) {
 
 func inOrder(t *testing.T, s site) {
 	t.Helper()
-	const waiters = 100
+	waiters := 100
+	if s.kind.name != exclusive.name {
+		waiters = 30 // to see who waits is what takes long
+	}
 	ls := s.lockers(t, waiters)
 	first := s.locker(t, "first")
 	held := full(t, s, first)
@@ -172,7 +175,10 @@ func inOrder(t *testing.T, s site) {
 // Locker is seen queued, and so that each has one place.
 func inTurns(t *testing.T, s site) {
 	t.Helper()
-	const turns = 50
+	turns := 50
+	if s.kind.name != exclusive.name {
+		turns = 15
+	}
 	owners := []string{"crowded", "lonely"}
 	ls := []*locks.Locker{s.locker(t, owners[0]), s.locker(t, owners[1])}
 	first := s.locker(t, "first")
@@ -193,8 +199,8 @@ func inTurns(t *testing.T, s site) {
 		}
 		return errors.Join(err, ls[who].Release(t.Context(), leases...))
 	}
-	left[0].Store(turns)
-	left[1].Store(turns)
+	left[0].Store(int64(turns))
+	left[1].Store(int64(turns))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
