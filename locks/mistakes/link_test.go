@@ -8,18 +8,17 @@ import (
 	"testing"
 )
 
-// link is a way to a server that can be cut. On one to ZooKeeper, before is called with the opcode of each request before that
-// goes on.
+// link is a way to a server that can be cut. On one to ZooKeeper, before is called with each request before that goes on.
 type link struct {
 	addr   string
-	before func(opcode uint32)
+	before func(request []byte)
 
 	mu    sync.Mutex
 	off   bool
 	conns []net.Conn
 }
 
-func newLink(t *testing.T, server string, before func(opcode uint32)) *link {
+func newLink(t *testing.T, server string, before func(request []byte)) *link {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,8 +81,8 @@ func (l *link) requests(to io.Writer, from io.Reader) {
 		if _, err := io.ReadFull(from, body); err != nil {
 			return
 		}
-		if !first && len(body) >= 8 { // the first is the request for a session
-			l.before(binary.BigEndian.Uint32(body[4:]))
+		if !first { // that is for a session
+			l.before(body)
 		}
 		if _, err := to.Write(append(head, body...)); err != nil {
 			return
