@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/locks/quorumlock"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/locks/zklock"
@@ -37,6 +39,7 @@ type backend struct {
 var backends = []backend{
 	{name: "memory", serve: newMemory, connect: memory},
 	{name: "redis", nowhere: "127.0.0.1:1", serve: func(t *testing.T) string { return servers.Redis(t) }, connect: onRedis, few: 200},
+	{name: "quorum", nowhere: "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", serve: newQuorum, connect: onQuorum, few: 50, spread: 2},
 	{name: "zookeeper", nowhere: "127.0.0.1:1", serve: func(t *testing.T) string { return servers.ZooKeeper(t) }, connect: onZooKeeper, few: 100},
 	{name: "mysql-lease", nowhere: "u@tcp(127.0.0.1:1)/d", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Lease), few: 100},
 	{name: "mysql-row", nowhere: "u@tcp(127.0.0.1:1)/d", serve: func(t *testing.T) string { return servers.MySQL(t) }, connect: onMySQL(sqllock.Row), few: 50, spread: 2},
@@ -64,6 +67,24 @@ func onRedis(address string) (driver.Driver, func() error, error) {
 	rdb := redis.NewClient(&redis.Options{Addr: address})
 	// No namespace of these tests was held on this server before.
 	return redislock.NewWith(rdb, redislock.Options{NoGracePeriod: true}), rdb.Close, nil
+}
+
+func newQuorum(t *testing.T) string {
+	return strings.Join([]string{servers.NewRedis(t).Addr, servers.NewRedis(t).Addr, servers.NewRedis(t).Addr}, ",")
+}
+
+func onQuorum(addresses string) (driver.Driver, func() error, error) {
+	var clients []redis.UniversalClient
+	for address := range strings.SplitSeq(addresses, ",") {
+		clients = append(clients, redis.NewClient(&redis.Options{Addr: address}))
+	}
+	return quorumlock.New(clients, quorumlock.Options{NoGracePeriod: true}), func() error {
+		var errs []error
+		for _, rdb := range clients {
+			errs = append(errs, rdb.Close())
+		}
+		return errors.Join(errs...)
+	}, nil
 }
 
 func onZooKeeper(address string) (driver.Driver, func() error, error) {
