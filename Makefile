@@ -89,7 +89,7 @@ soak: ## half an hour with a fault every 30 s, in CELL: does anything grow?
 	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestSoak$$' -count=1 -timeout 12h -v ./test/chaos \
 		-cell '$(or $(CELL),mariadb+redis)' -soak $(or $(SOAK),30m) -seed $(or $(SEED),0) $(CHAOS_FLAGS)
 
-chaos-selftest: ## chaos runs must catch each of the seeded bugs, twenty minutes; or BUG=blind-retry
+chaos-selftest: ## chaos runs must catch each of the seeded bugs, half an hour; or BUG=blind-retry
 	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestSelf$$' -count=1 -timeout 2h -v ./test/chaos -bug '$(BUG)' $(CHAOS_FLAGS)
 
 mutants: ## mutation tests of each package, hours; PACKAGES=store MUTANTS='sweep' TESTS='TestSQLite$$' for a part of it
