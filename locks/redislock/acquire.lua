@@ -2,8 +2,9 @@
 -- first key that it does not get at once, and does not ask for those behind it.
 -- ARGV: session, gen, ttl µs, acquisition, owner, '1' if it waits, the proof of the state if its script is gone, number of keys
 --       to release, then key, token of each; then key, kind, meta of each want
--- Returns {'ok', or 'ok' and behind a blank the proof of the state; per want: '+token' granted | '~number since' and behind a line feed the record of a holder, queued | '-record of a holder' busy
---         | '?' and grace() recovering | '!' abandoned} | {'all', '+token' of each} | {'stale'} | {'lost'}
+-- Returns {'ok', or 'ok' and behind a blank the proof of the state; per want: '+token' granted | '-' and shown() busy
+--         | '~number since' and behind a line feed shown(), queued | '?' and grace() recovering | '!' abandoned}
+--       | {'all', '+token' of each} | {'stale'} | {'lost'}
 local session, gen, ttl, acquisition, owner = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local waits, wants = ARGV[6] == '1', 9 + 2 * tonumber(ARGV[8])
 local why, granting = standing(session, gen, ttl)
@@ -18,7 +19,7 @@ local function ask(key, kind, meta)
   local alone = not waits and granting and not refused and redis.call('HGET', state, '=' .. key)
   local mine, by, under = fields(alone)
   if by == session and under == acquisition then return '+' .. mine end
-  if by and live(by) then return '-' .. alone end -- without a write
+  if by and live(by) then return '-' .. shown(alone) end -- without a write
   bring(key)
   local held = redis.call('HGET', holders, key)
   if held then
@@ -45,7 +46,7 @@ local function ask(key, kind, meta)
   local first = holder(key)
   local _, other = fields(first)
   if recovering and (waits or not other or not live(other)) then return recovering end
-  if not waits then return '-' .. first end
+  if not waits then return '-' .. shown(first) end
   local number = string.format('%016d', redis.call('HINCRBY', state, 'number', 1))
   enqueue(key, number, session, acquisition, table.concat({number, text(now), kind, owner, meta}, '\n'))
   return waiting(key, number, text(now))

@@ -1,6 +1,6 @@
 -- Says what became of places, after it has freed what dead sessions have of their keys.
 -- ARGV: session, gen, ttl µs, then acquisition, key of each
--- Returns {'ok', per place: '+token' granted | '~number since' and behind a line feed the record of a holder, queued | '0' there is no such place}
+-- Returns {'ok', per place: '+token' granted | '~number since' and behind a line feed shown(), queued | '0' there is no such place}
 --       | {'stale'} | {'lost'}
 local session = ARGV[1]
 local why, granting = standing(session, ARGV[2], tonumber(ARGV[3]))

@@ -22,14 +22,17 @@ local now = time[1] * 1000000 + time[2]
 
 local function text(n) return string.format('%.0f', n) end
 
-local lives = {}
-local function live(session)
-  if lives[session] == nil then
+-- remaining is how long a session lasts if it is not renewed, in µs; at most 0 if it has ended.
+local lasts = {}
+local function remaining(session)
+  if lasts[session] == nil then
     local expires = redis.call('ZSCORE', sessions, session)
-    lives[session] = expires and tonumber(expires) > now
+    lasts[session] = (expires and tonumber(expires) or now) - now
   end
-  return lives[session]
+  return lasts[session]
 end
+
+local function live(session) return remaining(session) > 0 end
 
 -- The high-water mark is never lower than the clock nor than a token it has been shown.
 local function raise(token)

@@ -119,6 +119,12 @@ local function holder(key)
   return fields(held) and held or ''
 end
 
+-- shown is the record of one that has a key, as an answer has it: behind how long its session lasts.
+local function shown(record)
+  local _, session = fields(record)
+  return session and text(math.max(remaining(session), 0)) .. '\n' .. record or ''
+end
+
 -- admits says whether the kind may hold a key together with its present holders.
 local function admits(held, kind)
   if not held or held == '!' then return true end
@@ -149,7 +155,7 @@ local function place(key, session, acquisition)
 end
 
 -- waiting is the answer for a place.
-local function waiting(key, number, since) return '~' .. number .. ' ' .. since .. '\n' .. holder(key) end
+local function waiting(key, number, since) return '~' .. number .. ' ' .. since .. '\n' .. shown(holder(key)) end
 
 local minted
 local function mint()

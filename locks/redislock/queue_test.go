@@ -27,6 +27,28 @@ func queued(t *testing.T, s driver.Session, w driver.Want) driver.Place {
 	return p
 }
 
+// Who finds a key busy, or waits for it, learns how long its holder can have it without a renewal.
+func TestBusyForHowLong(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a, b := begin(t, rdb, "how-long"), begin(t, rdb, "how-long")
+	for _, w := range []driver.Want{{Key: "user/alone"}, {Key: "user/together", Shared: true}} {
+		if got, err := a.TryAcquire(t.Context(), rand.Text(), []driver.Want{w}); err != nil || got[0].Token == 0 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		other := driver.Want{Key: w.Key}
+		tried, err := b.TryAcquire(t.Context(), rand.Text(), []driver.Want{other})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for how, h := range map[string]*driver.Info{"busy": tried[0].Holder, "queued": look(t, b, queued(t, b, other)).Holder} {
+			if h == nil || h.Remaining <= 0 || h.Remaining > b.TTL() {
+				t.Errorf("%s, %s: %+v, want it to say how much remains of %v", w.Key, how, h, b.TTL())
+			}
+		}
+	}
+}
+
 // granted waits for the notification of a grant.
 func granted(t *testing.T, s driver.Session, p driver.Place) driver.Held {
 	t.Helper()

@@ -244,11 +244,14 @@ func result(key, said string) (r driver.Result, w waiting, err error) {
 	if rest == "" { // nobody has it, while nothing is granted
 		return r, w, nil
 	}
-	by, err := parse(rest)
-	if err != nil {
+	remaining, rest, _ := strings.Cut(rest, "\n")
+	micros, err := strconv.ParseInt(remaining, 10, 64)
+	by, err2 := parse(rest)
+	if err := cmp.Or(err, err2); err != nil {
 		return driver.Result{}, w, err
 	}
 	info := by.info(key)
+	info.Remaining = time.Duration(micros) * time.Microsecond
 	r.Holder = &info
 	return r, w, nil
 }
