@@ -28,6 +28,7 @@ type shape struct {
 	named   bool     // the keys of such a map are names
 	keys    map[string]*shape
 	needs   bool   // an object that must say what to do
+	orText  bool   // an object: a text may stand for it
 	later   string // why nothing but the default is taken yet
 }
 
@@ -92,7 +93,9 @@ func probe(t *testing.T, path ...string) *shape {
 		})
 		return l
 	case takesMap:
-		return probeMap(t, path)
+		m := probeMap(t, path)
+		m.orText = takesScalar
+		return m
 	case takesScalar:
 		return probeScalar(scalar, said)
 	}
@@ -104,7 +107,7 @@ func probe(t *testing.T, path ...string) *shape {
 func probeMap(t *testing.T, path []string) *shape {
 	t.Helper()
 	below := append(slices.Clone(path), nonsenseKey)
-	for _, s := range errorsOf(t, below, nonsense)[strings.Join(below, ".")] {
+	for _, s := range errorsOf(t, below, nonsense)[strings.ReplaceAll(strings.Join(below, "."), ".[]", "[0]")] {
 		m := wantsKeys.FindStringSubmatch(s)
 		if m == nil {
 			continue
@@ -232,6 +235,9 @@ func TestAsk(t *testing.T) {
 	}
 	if s := job.keys["env"]; s.kind != mapping || s.value.kind != text || s.named {
 		t.Errorf("env is %+v", s)
+	}
+	if s := job.keys["locks"]; s.kind != list || s.item.kind != object || !s.item.orText || s.item.keys["limit"].high != 10000 || job.keys["retries"].orText {
+		t.Errorf("locks is %+v", s)
 	}
 	kinds := top.keys["pools"].value.keys["kinds"]
 	if kinds.kind != mapping || !kinds.named || !kinds.value.needs || kinds.value.keys["http"].kind != object || job.needs {

@@ -45,7 +45,8 @@ var (
 		"schedules":   listField(func(d *jobDraft) *[]string { return &d.Schedules }),
 		"kind":        nameField(func(d *jobDraft) *string { return &d.Kind }),
 		"payload":     func(r *reader, n *yaml.Node, d *jobDraft) { d.Payload = r.payload(n) },
-		"locks":       notYet[jobDraft](empty, "locks of jobs come with a later release"),
+		"locks":       locksField(func(d *jobDraft) *[]jobs.Lock { return &d.Locks }),
+		"lock_wait":   durationField(positive, func(d *jobDraft) *time.Duration { return &d.LockWait }),
 	}, jobPolicyKeys, lift(doingKeys, jobHandler))
 )
 

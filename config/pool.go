@@ -32,8 +32,10 @@ var poolKeys = join(schema[poolDraft]{
 		retries.Limit = cmp.Or(retries.Limit, jobs.NoRetries) // it says 0
 		d.Retries = retries
 	},
-	"kinds":  readKinds,
-	"notify": notifyField(func(d *poolDraft) *notifyDraft { return &d.notify }),
+	"kinds":     readKinds,
+	"locks":     locksField(func(d *poolDraft) *[]jobs.Lock { return &d.Locks }),
+	"lock_wait": durationField(positive, func(d *poolDraft) *time.Duration { return &d.LockWait }),
+	"notify":    notifyField(func(d *poolDraft) *notifyDraft { return &d.notify }),
 }, lift(handlerKeys, func(d *poolDraft) *handlerDraft { return &d.handlerDraft }))
 
 func (r *reader) readPools(n *yaml.Node) {

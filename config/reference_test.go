@@ -156,6 +156,9 @@ func takes(s *shape) string {
 		}
 		return "map of " + takes(s.value)
 	case object:
+		if s.orText {
+			return "text, or map of `" + strings.Join(slices.Sorted(maps.Keys(s.keys)), "`, `") + "`"
+		}
 		return "map"
 	case reserved:
 		return "not yet"

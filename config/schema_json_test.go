@@ -131,6 +131,9 @@ func valueRules(path []string, s *shape, entries map[string]entry) rules {
 		}
 		return r
 	case object:
+		if s.orText {
+			return rules{"anyOf": []any{ref("text"), objectRules(path, s, entries)}}
+		}
 		return objectRules(path, s, entries)
 	}
 	return rules{}

@@ -22,6 +22,7 @@ func (j Job) WithDefaults() Job {
 	j.CatchUp.Grace = cmp.Or(j.CatchUp.Grace, 10*time.Second)
 	j.Retries.Limit = max(j.Retries.Limit, 0) // NoRetries is the default
 	j.Retries = j.Retries.withDefaults()
+	j.Locks = locksWithDefaults(j.Locks)
 	return j
 }
 
@@ -32,6 +33,7 @@ func (p Pool) WithDefaults() Pool {
 	p.OnLost = cmp.Or(p.OnLost, LostRetries)
 	p.Retries.Limit = cmp.Or(p.Retries.Limit, 10)
 	p.Retries = p.Retries.withDefaults()
+	p.Locks = locksWithDefaults(p.Locks)
 	return p
 }
 

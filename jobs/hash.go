@@ -61,7 +61,7 @@ func (p Pool) Hash() string {
 
 // HandlerHashes are fingerprints of how the pool runs tasks, by their kind, for each kind that it has a handler for; ""
 // is for tasks without a kind. Each is of the handler's identity and of what the replica that runs the task goes by:
-// Timeout, OnLost and Retries. As with Hash, do not show them.
+// Timeout, OnLost, Retries, Locks and LockWait. As with Hash, do not show them.
 //
 // A replica leaves those tasks of a pool alone whose kind a newer configuration has with another fingerprint, or
 // does not have. MaxRunning is not among them: it is the one of the newest configuration, wherever the task runs.
@@ -74,7 +74,10 @@ func (p Pool) HandlerHashes() map[string]string {
 			Timeout time.Duration
 			OnLost  OnLost
 			Retries Retries
-		}{identify(h), p.Timeout, p.OnLost, p.Retries})
+
+			Locks    []Lock        `json:",omitempty"`
+			LockWait time.Duration `json:",omitempty"`
+		}{identify(h), p.Timeout, p.OnLost, p.Retries, p.Locks, p.LockWait})
 	}
 	hashes := map[string]string{}
 	for kind, h := range p.Kinds {

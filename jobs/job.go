@@ -65,6 +65,9 @@ type Job struct {
 	Suspend     bool
 	Labels      map[string]string
 	Notify      Notify
+
+	Locks    []Lock        `json:",omitempty"` // that each task of the job holds while it runs, see [Set.LocksOf]; while it waits for one it has the job's slot
+	LockWait time.Duration `json:",omitempty"` // a task that has waited so long for its locks is cancelled, and its trigger skipped; default: no limit
 }
 
 // Specs returns the job's schedules as one list.

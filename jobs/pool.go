@@ -14,4 +14,7 @@ type Pool struct {
 	Handler     Handler            // for tasks without a kind
 	Kinds       map[string]Handler // by the task's kind; a replica claims only kinds it knows
 	Notify      Notify             // of its tasks that have no job
+
+	Locks    []Lock        `json:",omitempty"` // that what runs by its handlers holds while it runs, see [Set.LocksOf]
+	LockWait time.Duration `json:",omitempty"` // a task that has waited so long for its locks is cancelled; default: no limit
 }

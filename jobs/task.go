@@ -57,6 +57,8 @@ type Task struct {
 	// IdempotencyKey is the same over all attempts and retries: "job@at", with "/seq" if seq > 0,
 	// for a task born of a trigger, else the task's id; the set's name and a "/" in front.
 	IdempotencyKey string `json:"-"`
+
+	Locks []HeldLock `json:"-"` // that the attempt holds, for its handler
 }
 
 // Attempt is one earlier, ended execution of a task.

@@ -34,6 +34,7 @@ func (s Set) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
 		p.job("jobs."+name, s.Jobs[name])
 		p.work("jobs."+name, s.Jobs[name], s.Pools)
+		p.keysOf("jobs."+name, name, s)
 	}
 	p.apart(s)
 	return p.err()
@@ -78,11 +79,12 @@ func (p *problems) pool(path, name string, pool Pool) {
 		p.kind(path, name, "", pool.Handler)
 	}
 	p.notify(path+".notify", pool.Notify)
+	p.locks(path, pool.Locks, pool.LockWait)
 }
 
 // notifications checks the pool of that name: what its tasks do is not for the set to say.
 func (p *problems) notifications(path string, pool Pool) {
-	if pool.Handler != nil || len(pool.Kinds) > 0 || pool.Notify.Handler != nil {
+	if pool.Handler != nil || len(pool.Kinds) > 0 || pool.Notify.Handler != nil || len(pool.Locks) > 0 {
 		p.add(path, "sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name")
 	}
 }
@@ -126,6 +128,7 @@ func (p *problems) job(path string, job Job) {
 	p.labels(path+".runs_on", job.RunsOn)
 	p.labels(path+".labels", job.Labels)
 	p.notify(path+".notify", job.Notify)
+	p.locks(path, job.Locks, job.LockWait)
 }
 
 func (p *problems) schedules(path string, job Job) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
@@ -67,27 +66,13 @@ type Attempt struct {
 }
 
 const (
-	maxKey   = 200
-	maxMeta  = 512
-	userKeys = "user/"
+	maxKey  = syskeys.MaxKey
+	maxMeta = 512
 )
 
 // fullKey returns the key as the service holds it.
 func fullKey(ctx context.Context, key string) (string, error) {
-	full := key
-	switch {
-	case strings.HasPrefix(key, userKeys):
-	case strings.HasPrefix(key, syskeys.Prefix):
-		if !syskeys.Allowed(ctx) {
-			return "", fmt.Errorf("key %.210q: keys that start with %s are the scheduler's: choose another", key, syskeys.Prefix)
-		}
-	default:
-		full = userKeys + key
-	}
-	if full == userKeys || !printable(full, maxKey) {
-		return "", fmt.Errorf("key %.210q: must be 1 to %d printable ASCII characters without blanks, counted with %s in front", key, maxKey, userKeys)
-	}
-	return full, nil
+	return syskeys.Full(key, syskeys.Allowed(ctx))
 }
 
 func (r Request) check() error {
@@ -132,6 +117,4 @@ func (r Request) want() driver.Want {
 	return driver.Want{Key: r.Key, Meta: r.Meta, Shared: r.Mode == Shared, Limit: r.Limit}
 }
 
-func printable(s string, most int) bool {
-	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
-}
+func printable(s string, most int) bool { return syskeys.Printable(s, most) }

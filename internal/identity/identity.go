@@ -3,6 +3,7 @@ package identity
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -30,6 +31,7 @@ func Of(t jobs.Task) []Variable {
 		{"LOCKSTEP_FENCING_TOKEN", "Lockstep-Fencing-Token", strconv.FormatInt(t.Token, 10)},
 		{"LOCKSTEP_IDEMPOTENCY_KEY", "Idempotency-Key", t.IdempotencyKey},
 		{"LOCKSTEP_REPLICA", "Lockstep-Replica", t.Replica},
+		{"LOCKSTEP_LOCK_TOKENS", "Lockstep-Lock-Tokens", lockTokens(t)},
 		{"TRACEPARENT", "Traceparent", traceparent(t)},
 	}
 }
@@ -40,6 +42,19 @@ func traceparent(t jobs.Task) string {
 	trace := sha256.Sum256([]byte(t.ID))
 	span := sha256.Sum256(fmt.Appendf(nil, "%s/%d", t.ID, t.Attempt))
 	return fmt.Sprintf("00-%x-%x-01", trace[:16], span[:8])
+}
+
+// lockTokens is a JSON object with the token of each lock by its key; empty without locks.
+func lockTokens(t jobs.Task) string {
+	if len(t.Locks) == 0 {
+		return ""
+	}
+	tokens := map[string]int64{}
+	for _, l := range t.Locks {
+		tokens[l.Key] = l.Token
+	}
+	text, _ := json.Marshal(tokens) // it always encodes
+	return string(text)
 }
 
 func rfc3339(t time.Time) string {

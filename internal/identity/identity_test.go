@@ -14,6 +14,7 @@ func TestIdentity(t *testing.T) {
 	task := jobs.Task{
 		ID: "0197", Pool: "mail", Kind: "welcome", Job: "digest", ScheduledAt: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Attempt: 2,
 		Token: 7, Replica: "web-1", IdempotencyKey: "digest@2026-06-01T00:00:00Z",
+		Locks: []jobs.HeldLock{{Key: "orders-db", Token: 12}, {Key: "tenant-7", Token: 13}},
 	}
 	got := map[string]string{}
 	headers := map[string]string{}
@@ -26,6 +27,7 @@ func TestIdentity(t *testing.T) {
 		"LOCKSTEP_JOB": "digest", "LOCKSTEP_POOL": "mail", "LOCKSTEP_KIND": "welcome", "LOCKSTEP_TASK_ID": "0197",
 		"LOCKSTEP_SCHEDULED_AT": "2026-06-01T00:00:00Z", "LOCKSTEP_ATTEMPT": "2", "LOCKSTEP_FENCING_TOKEN": "7",
 		"LOCKSTEP_IDEMPOTENCY_KEY": "digest@2026-06-01T00:00:00Z", "LOCKSTEP_REPLICA": "web-1",
+		"LOCKSTEP_LOCK_TOKENS": `{"orders-db":12,"tenant-7":13}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("identity (−want +got):\n%s", diff)
@@ -36,6 +38,9 @@ func TestIdentity(t *testing.T) {
 	for _, v := range Of(jobs.Task{Pool: "mail"}) {
 		if v.Env == "LOCKSTEP_SCHEDULED_AT" && v.Value != "" {
 			t.Errorf("a task that nothing scheduled is of %s", v.Value)
+		}
+		if v.Env == "LOCKSTEP_LOCK_TOKENS" && v.Value != "" {
+			t.Errorf("a task without locks has the tokens %s", v.Value)
 		}
 	}
 	if !regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`).MatchString(trace) {

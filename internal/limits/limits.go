@@ -15,6 +15,8 @@ const (
 	CatchUp        = 10_000
 	Labels         = 64
 	Description    = 4096 // bytes
+	Locks          = 16   // of a task
+	Holders        = 10_000
 )
 
 // Losses is how many attempts of one task may be lost before it ends as lost.

@@ -33,6 +33,7 @@ const (
 	LostLimit          Code = "lost_limit"           // lost, as were as many attempts before as a task may lose
 	Late               Code = "late"                 // succeeded after its replica had been declared dead
 	RecordRefused      Code = "record_refused"       // recorded without its texts, which the store refused
+	LockLost           Code = "lock_lost"            // stopped because one of its locks was lost
 )
 
 // Of runs that a user asked for, and of tasks that wait.
@@ -44,4 +45,8 @@ const (
 	NoPool    Code = "no_pool"    // no live configuration has its pool
 	NoHandler Code = "no_handler" // no live replica has a handler for its kind
 	NoReplica Code = "no_replica" // no live replica has the labels that its job runs on
+
+	WaitsForLock Code = "waits_for_lock" // waits for a lock that another one holds, or waits for first
+	LockWait     Code = "lock_wait"      // ended before it started: it has waited for its locks as long as it may
+	LockKey      Code = "lock_key"       // failed before it started: the key of a lock cannot be made of its payload
 )

@@ -1,0 +1,37 @@
+package syskeys
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// User is what all keys but the scheduler's start with: it is put in front where it is missing.
+	User = "user/"
+	// MaxKey is how many bytes a key has at most, counted with what it starts with.
+	MaxKey = 200
+)
+
+// Full returns the key as the lock service holds it: "a" and "user/a" are one key. sys allows the scheduler's own keys. The error says
+// what is wrong with the key, and names it.
+func Full(key string, sys bool) (string, error) {
+	full := key
+	switch {
+	case strings.HasPrefix(key, User):
+	case strings.HasPrefix(key, Prefix):
+		if !sys {
+			return "", fmt.Errorf("key %.210q: keys that start with %s are the scheduler's: choose another", key, Prefix)
+		}
+	default:
+		full = User + key
+	}
+	if full == User || !Printable(full, MaxKey) {
+		return "", fmt.Errorf("key %.210q: must be 1 to %d printable ASCII characters without blanks, counted with %s in front", key, MaxKey, User)
+	}
+	return full, nil
+}
+
+// Printable reports whether s is 1 to most printable ASCII characters without blanks.
+func Printable(s string, most int) bool {
+	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}
