@@ -98,7 +98,7 @@ func (a *admission) outdated(pool string) bool {
 }
 
 // admit makes a pending task running if it may be; else it returns the task as it is. job is the row of its job, locked;
-// nil if it has none. foreign: there is room, and the replica may not run it, or cannot.
+// nil if it has none. foreign: there is room, and the replica may not run it, or cannot. What was said of its locks is in the answer.
 func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool) {
 	p := a.pools[r.Pool]
 	if p == nil || p.room < 1 {
@@ -114,6 +114,11 @@ func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool
 	until, may := a.Admit(a.now, c)
 	if !may || r.Job != "" && job == nil {
 		return r, false, true
+	}
+	if a.Locks != nil {
+		if r.locking = a.Locks(c); r.locking.State != ledger.LocksHeld {
+			return r, false, false
+		}
 	}
 	p.room--
 	r.Token++

@@ -50,7 +50,7 @@ func (s *Store) Cancel(ctx context.Context, id, by string) (jobs.Task, error) {
 		}
 		m := move{openTask: row, to: toDone, end: jobs.StateCancelled, reason: why, code: reason.Cancelled, failure: row.Error, exit: row.ExitCode}
 		task = m.task(now)
-		return t.move(now, isPending, []move{m})
+		return t.endPending(now, []move{m})
 	}
 	err := s.settle(ctx, "cancel task", write, nil)
 	return task, err

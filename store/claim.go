@@ -30,7 +30,12 @@ func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, err
 	if err := s.settle(ctx, "claim", w.write, w.committed); err != nil {
 		return ledger.Claimed{}, err
 	}
-	if len(w.out.Tasks) > 0 || len(w.out.Foreign) == 0 || !w.beyond {
+	if len(w.wrong) > 0 {
+		failed, err := s.failLocks(ctx, w.wrong)
+		w.out.Failed = failed
+		return w.out, err
+	}
+	if len(w.out.Tasks) > 0 || len(w.locked) > 0 || len(w.out.Foreign) == 0 || !w.beyond {
 		return w.out, nil
 	}
 	beyond := &claim{Claim: c, skip: w.seen}
@@ -52,6 +57,8 @@ type claim struct {
 	beyond    bool // there may be more of them
 	jobs      []*jobRow
 	taken     []taken
+	locked    []locked // candidates whose locks are not held
+	wrong     []locked // candidates whose keys cannot be made
 	out       ledger.Claimed
 }
 
@@ -59,18 +66,24 @@ type claim struct {
 type taken struct{ was, is openTask }
 
 func (w *claim) write(t *tx) error {
-	w.taken, w.out = nil, ledger.Claimed{}
+	w.taken, w.locked, w.wrong, w.out = nil, nil, nil, ledger.Claimed{}
 	var err error
 	if w.now, err = t.begin(w.Session, w.Now); err != nil {
 		return err
 	}
 	w.out.Now = w.now
 	room, err := w.room(t)
+	if err == nil && w.out.Full && len(w.Waiting) > 0 {
+		return t.waitNoMore(w.Waiting)
+	}
 	if err != nil || room < 1 {
 		return err
 	}
-	if err := w.choose(t, room); err != nil || len(w.taken) == 0 {
+	if err := w.choose(t, room); err != nil {
 		return err
+	}
+	if len(w.taken) == 0 {
+		return w.wait(t)
 	}
 	if err := t.saveJobs(w.jobs); err != nil {
 		return err
@@ -78,7 +91,10 @@ func (w *claim) write(t *tx) error {
 	if err := w.startTriggers(t); err != nil {
 		return err
 	}
-	return w.take(t)
+	if err := w.take(t); err != nil {
+		return err
+	}
+	return w.wait(t)
 }
 
 // room reads the pool's row and returns how many tasks may be claimed.
@@ -103,6 +119,9 @@ func (w *claim) room(t *tx) (int, error) {
 //
 // Index: tasks_claim, equality on state and pool, then its order.
 func (w *claim) choose(t *tx, room int) error {
+	if len(w.Waiting) > 0 {
+		return w.chooseWaiting(t)
+	}
 	where := "{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND (run_at<=? OR run_at=created_at)"
 	scope, names := inScope(w.Scope)
 	candidates, err := t.openTasks(taskColumns, where+scope+" ORDER BY rank_order, run_at, id LIMIT ? OFFSET ?",
@@ -143,6 +162,10 @@ func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 func (w *claim) ask(r openTask) {
 	job, _ := findJob(w.jobs, r.Job)
 	switch is, ok, foreign := w.admission.admit(r, job); {
+	case is.locking.State == ledger.LocksWrong:
+		w.wrong = append(w.wrong, locked{r, is.locking})
+	case is.locking.State != ledger.LocksHeld:
+		w.locked = append(w.locked, locked{r, is.locking})
 	case ok:
 		is.Reason, is.ReasonCode, is.Error, is.ExitCode = "", "", "", nil
 		w.taken = append(w.taken, taken{r, is})
@@ -163,9 +186,18 @@ func (w *claim) startTriggers(t *tx) error {
 // take writes the claim and finds out which tasks it got: another replica may have claimed some first, as there is no lock.
 func (w *claim) take(t *tx) error {
 	rows := slices.SortedFunc(slices.Values(w.taken), func(a, b taken) int { return lockOrder(a.was, b.was) })
-	count, err := t.startTasks(w.ID, rows)
+	from := rowReady
+	if len(w.Waiting) > 0 {
+		from = rowLocked
+	}
+	count, err := t.startTasks(w.ID, from, rows)
 	if err != nil {
 		return err
+	}
+	if from == rowLocked {
+		if err := t.forgetWaits(mapped(w.taken, func(m taken) string { return m.is.ID })); err != nil {
+			return err
+		}
 	}
 	got := func(string) bool { return true }
 	if count < len(rows) {

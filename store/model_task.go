@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -56,11 +57,12 @@ func (doneModel) TableName() string { return "{done}" }
 // openTask is a row of {tasks}, or of {done}, with the columns that only the store uses.
 type openTask struct {
 	jobs.Task
-	row         int  // of {tasks}: rowReady, rowWaits or rowRunning
+	row         int  // of {tasks}: rowReady, rowWaits, rowRunning or rowLocked
 	late        bool // of {done}: its own result came after it was lost
 	session     string
 	cancel      string
 	mayRunUntil time.Time
+	locking     ledger.Locking // what the admission was told
 }
 
 // taskColumns and doneColumns are the columns of taskFields in {tasks} and in {done}; taskFacts and doneFacts are the same without
@@ -100,6 +102,7 @@ const (
 	rowReady   = 0 // due, may be claimed
 	rowWaits   = 1 // for its run_at
 	rowRunning = 2
+	rowLocked  = 3 // for its locks; {lock_waits} has the keys
 )
 
 // rowState is the number of a state in {tasks}; not one of {done}, where it is -1.
@@ -114,7 +117,7 @@ func rowState(state string) int {
 // taskState reads the states of both tables.
 func taskState(row string) jobs.State {
 	switch rowState(row) {
-	case rowReady, rowWaits:
+	case rowReady, rowWaits, rowLocked:
 		return jobs.StatePending
 	case rowRunning:
 		return jobs.StateRunning

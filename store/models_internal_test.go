@@ -27,7 +27,7 @@ func TestModelsAreTheTables(t *testing.T) {
 		seen := map[string]bool{}
 		for _, model := range []any{
 			taskModel{}, doneModel{}, attemptModel{}, triggerModel{}, eventModel{}, jobModel{}, poolModel{}, kindsModel{},
-			standingModel{}, sessionModel{}, auditModel{},
+			standingModel{}, sessionModel{}, auditModel{}, lockWaitModel{},
 		} {
 			stmt := gorm.Statement{DB: s.models}
 			if err := stmt.Parse(model); err != nil {

@@ -66,6 +66,9 @@ func (m move) outcome() (jobs.Outcome, string) {
 	case m.end == jobs.StateLost:
 		return jobs.Lost, m.reason
 	case m.end == jobs.StateCancelled && (m.Attempt == 0 || m.never && m.Attempt == 1):
+		if m.code == reason.LockWait {
+			return jobs.Skipped, m.reason
+		}
 		return jobs.Skipped, "cancelled"
 	}
 	return jobs.Ran, cmp.Or(m.reason, firstLine(m.failure))

@@ -11,7 +11,7 @@ import (
 // written are the tables that replicas write, each with a column of its own.
 var written = map[string]string{
 	"meta": "name", "sessions": "id", "pools": "name", "jobs": "name", "triggers": "job", "tasks": "id", "done": "id", "attempts": "task_id",
-	"outputs": "task_id", "idempotency": "pool", "events": "id", "standings": "kind", "audit": "id", "kinds": "pool",
+	"outputs": "task_id", "idempotency": "pool", "events": "id", "standings": "kind", "audit": "id", "kinds": "pool", "lock_waits": "lock_key",
 }
 
 // CheckRights fails when the account may not do what a replica does, and with migrate what Migrate

@@ -245,5 +245,5 @@ func tablePrefix(prefix string) (string, error) {
 // tables are the words that statements write in braces.
 var tables = []string{
 	"meta", "stripes", "sessions", "pools", "jobs", "triggers", "tasks", "done", "attempts",
-	"outputs", "idempotency", "migrations", "events", "standings", "audit", "kinds",
+	"outputs", "idempotency", "migrations", "events", "standings", "audit", "kinds", "lock_waits",
 }

@@ -73,20 +73,20 @@ func (t *tx) promoteTasks(ids []string) error {
 	return err
 }
 
-// startTasks makes ready tasks running that are still as they were, and returns how many.
+// startTasks makes tasks running that are still as they were, in the state from, and returns how many.
 //
 // Index: primary key.
-func (t *tx) startTasks(claim string, tasks []taken) (started int, err error) {
+func (t *tx) startTasks(claim string, from int, tasks []taken) (started int, err error) {
 	for part := range slices.Chunk(tasks, sqlkit.MaxRows) {
 		first := part[0].is
 		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
 			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost},
 				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?,
 				reason='', reason_code='', error='', exit_code=NULL, cancel=''
-			WHERE state+0=0 AND {in name id, int token}`,
+			WHERE state+0=? AND {in name id, int token}`,
 			sqlkit.Rows(part, func(m taken) []any {
 				return []any{m.is.Token - m.was.Token, micros(m.is.mayRunUntil), m.is.MaxAttempts, string(m.is.OnLost), m.was.ID, m.was.Token}
-			}), first.session, first.Replica, claim, micros(first.StartedAt))
+			}), first.session, first.Replica, claim, micros(first.StartedAt), from)
 		if err != nil {
 			return started, err
 		}
@@ -98,6 +98,7 @@ func (t *tx) startTasks(claim string, tasks []taken) (started int, err error) {
 // The states in which rows are when they are moved.
 var (
 	isPending = [2]any{rowReady, rowWaits}
+	isLocked  = [2]any{rowLocked, rowLocked}
 	isRunning = [2]any{rowRunning, rowRunning}
 )
 
@@ -148,6 +149,24 @@ func (t *tx) requeue(states [2]any, pending []move) error {
 			}, m.reading()...)
 		}), states[0], states[1])
 	return all(n, err, pending)
+}
+
+// lockTasks makes ready tasks wait for their locks that are still as they were.
+//
+// Index: primary key.
+func (t *tx) lockTasks(tasks []locked) error {
+	_, err := t.Exec(`UPDATE {each}{tasks}{by_key} SET state=3, reason={text reason}, reason_code='`+string(reason.WaitsForLock)+`'
+		WHERE state+0=0 AND {in name id, int token}`,
+		sqlkit.Rows(tasks, func(l locked) []any { return []any{clip.Text(l.Reason, 512), l.ID, l.Token} }))
+	return err
+}
+
+// unlockTasks makes tasks ready that wait for their locks.
+//
+// Index: primary key.
+func (t *tx) unlockTasks(ids []string) error {
+	_, err := t.Exec("UPDATE {tasks}{by_key} SET state=0, reason='', reason_code='' WHERE state+0=3 AND {in name id}", sqlkit.Keys(sqlkit.Distinct(ids)))
+	return err
 }
 
 // replaceLostTasks writes the own late results of tasks that had ended as lost, once: column late is set.

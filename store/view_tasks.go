@@ -132,7 +132,7 @@ func (t *tx) openIDs(f wire.TaskFilter, after []string, n int) ([]string, error)
 		q = q.Where("state = 2")
 	case jobs.StatePending:
 		// + 0 keeps the planner from an index that begins with state: it would sort the whole backlog.
-		q = q.Where("state + 0 < 2").Order("id DESC").Limit(n)
+		q = q.Where("state + 0 <> 2").Order("id DESC").Limit(n)
 	default: // index tasks_job, tasks_pool or the primary key
 		q = q.Order("id DESC").Limit(n)
 	}

@@ -13,6 +13,7 @@ import (
 //   - the pool has room under its max_running, counted under the lock of its row
 //   - the replica has room for it in that pool
 //   - the replica may run it, and can: Admit says so
+//   - if it has locks, the replica presents their leases: Locks says so
 //
 // Then it gets the next token: a job's task that of its job's fence, any other one its own.
 type Admission struct {
@@ -22,6 +23,8 @@ type Admission struct {
 	// Admit is asked about each task that the rows let run: whether the replica may run it, and can, and until when an
 	// attempt that starts now may run. It must be a pure function of its arguments.
 	Admit func(now time.Time, c Candidate) (until time.Time, ok bool)
+	// Locks is asked about each candidate that Admit lets run. Nil: none has locks. It must be a pure function of its arguments.
+	Locks func(c Candidate) Locking
 }
 
 // Share is what a replica has of a pool.
@@ -36,6 +39,24 @@ type Candidate struct {
 	Task    jobs.Task // with the MaxAttempts and OnLost that it gets as it becomes running
 	JobHash string    // of the job's row; "" for a task without a job
 }
+
+// Locking is what a replica says of the locks of a candidate. The zero Locking is that of one without locks.
+type Locking struct {
+	State  LockState
+	Keys   []string      // as the lock service has them
+	Wait   time.Duration // how long it may wait for them; 0: no limit
+	Reason string        // with LocksBusy, what it waits for, and with LocksWrong, what is wrong
+}
+
+// LockState is how a replica and the locks of a candidate stand.
+type LockState int
+
+const (
+	LocksHeld   LockState = iota // the replica presents the leases, or there are no locks
+	LocksWanted                  // it has not tried yet: the task stays pending, and is in Claimed.Locked, or waits behind others that wait for one of the keys
+	LocksBusy                    // it has tried: the task waits
+	LocksWrong                   // the keys cannot be made of its payload: a claim ends it as failed
+)
 
 // Started is a task that became running.
 type Started struct {

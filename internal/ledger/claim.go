@@ -15,7 +15,10 @@ type Claim struct {
 	// there.
 	Guard bool
 	Scope Scope
-	Now   Judge
+	// Waiting are ids: the claim takes these tasks, which wait for locks, and no others. If the pool is full they wait for locks no
+	// more: they are pending as others are.
+	Waiting []string
+	Now     Judge
 }
 
 // Scope is which tasks of a pool a replica looks at: what it cannot run neither stands in front of the rest nor
@@ -56,6 +59,9 @@ type Claimed struct {
 	Now     time.Time
 	Tasks   []Started
 	Foreign []jobs.Task // candidates that Admit refused
+	Locked  []jobs.Task // candidates with locks that the replica is to try; in the order of claims
+	Waiting []jobs.Task // those that wait for their locks from now on
+	Failed  []jobs.Task // those that ended, as the keys of their locks cannot be made
 	More    bool        // there may be further pending tasks that are due
 	Paused  bool
 	Full    bool // max_running reached

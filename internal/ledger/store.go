@@ -16,6 +16,7 @@ type Store interface {
 	Configurations
 	Triggers
 	Tasks
+	Waits
 	Notifications
 
 	// Listen has enqueued called with the pools of what this Store has enqueued or retried for users, after each commit, until

@@ -93,6 +93,7 @@ var Contract = slices.Concat(
 	rowCases,
 	triggerCases,
 	claimCases,
+	waitCases,
 	endCases,
 	neighbourCases,
 	standingCases,

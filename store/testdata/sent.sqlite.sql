@@ -188,7 +188,7 @@ COMMIT;
 
 BEGIN IMMEDIATE;
 SELECT name FROM lockstep_jobs WHERE hash='' AND EXISTS
-		(SELECT 1 FROM lockstep_tasks INDEXED BY lockstep_tasks_job WHERE job=lockstep_jobs.name AND state+0<2) ORDER BY name LIMIT 2;
+		(SELECT 1 FROM lockstep_tasks INDEXED BY lockstep_tasks_job WHERE job=lockstep_jobs.name AND state+0<>2) ORDER BY name LIMIT 2;
 COMMIT;
 BEGIN IMMEDIATE;
 SELECT job, at, seq FROM lockstep_triggers WHERE at<1800000000000000 AND until_at<1800000000000000 AND decided_at<1800000000000000 AND finished_at<1800000000000000 AND outcome<>'' ORDER BY at LIMIT 2;

@@ -153,6 +153,36 @@ func (e *edge) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enque
 	return call(ctx, e, func(ctx context.Context) ([]jobs.Enqueued, error) { return e.st.Enqueue(ctx, tasks...) })
 }
 
+func (e *edge) FirstWaits(ctx context.Context, session string, skip []string, limit int) ([]ledger.Wait, time.Time, error) {
+	type waits struct {
+		first []ledger.Wait
+		ends  time.Time
+	}
+	got, err := call(ctx, e, func(ctx context.Context) (w waits, err error) {
+		w.first, w.ends, err = e.st.FirstWaits(ctx, session, skip, limit)
+		return w, err
+	})
+	return got.first, got.ends, err
+}
+
+func (e *edge) QueueWaits(ctx context.Context, session string, tasks []string) ([]jobs.Task, error) {
+	return call(ctx, e, func(ctx context.Context) ([]jobs.Task, error) { return e.st.QueueWaits(ctx, session, tasks) })
+}
+
+func (e *edge) LeaveWaits(ctx context.Context, session string, tasks []string) error {
+	_, err := call(ctx, e, func(ctx context.Context) (nothing, error) { return nothing{}, e.st.LeaveWaits(ctx, session, tasks) })
+	return err
+}
+
+func (e *edge) ExplainWaits(ctx context.Context, session string, reasons map[string]string) error {
+	_, err := call(ctx, e, func(ctx context.Context) (nothing, error) { return nothing{}, e.st.ExplainWaits(ctx, session, reasons) })
+	return err
+}
+
+func (e *edge) EndWaits(ctx context.Context, now ledger.Judge, limit int) ([]jobs.Task, error) {
+	return call(ctx, e, func(ctx context.Context) ([]jobs.Task, error) { return e.st.EndWaits(ctx, now, limit) })
+}
+
 // Namespace is known without a call.
 func (e *edge) Namespace(ctx context.Context) (string, error) { return e.st.Namespace(ctx) }
 

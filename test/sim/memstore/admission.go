@@ -13,6 +13,8 @@ type admission struct {
 	t     *tx
 	now   time.Time
 	taken map[string]int // by pool
+
+	locking ledger.Locking // what was said of the last candidate's locks
 }
 
 // room is how many tasks of a pool may still become running; full: as many as may run do.
@@ -36,6 +38,7 @@ func (a *admission) room(pool string) (room int, full bool) {
 
 // admit makes a task running if it may be. job is the row of its job; nil if it has none. Neither row is written.
 func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok, foreign bool) {
+	a.locking = ledger.Locking{}
 	if room, _ := a.room(r.Pool); room < 1 {
 		return r, started, false, false
 	}
@@ -50,6 +53,11 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 	until, may := a.Admit(a.now, c)
 	if !may || r.Job != "" && job == nil {
 		return r, started, false, true
+	}
+	if a.Locks != nil {
+		if a.locking = a.Locks(c); a.locking.State != ledger.LocksHeld {
+			return r, started, false, false
+		}
 	}
 	a.taken[r.Pool]++
 	r.Token++

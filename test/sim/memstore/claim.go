@@ -15,7 +15,7 @@ func (s *Store) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, erro
 		return ledger.Claimed{}, nil
 	}
 	out, err := s.claim(ctx, c, 0)
-	if err != nil || len(out.Tasks) > 0 || len(out.Foreign) == 0 || !out.More {
+	if err != nil || len(out.Tasks) > 0 || len(out.Foreign) == 0 || !out.More || len(out.Locked)+len(out.Waiting)+len(out.Failed) > 0 {
 		return out, err
 	}
 	beyond, err := s.claim(ctx, c, len(out.Foreign))
@@ -34,7 +34,17 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		out.Paused = pool.Paused != nil && *pool.Paused
 		var room int
 		room, out.Full = a.room(c.Pool)
+		if out.Full {
+			t.waitNoMore(c)
+		}
 		if room < 1 {
+			return nil
+		}
+		if len(c.Waiting) > 0 {
+			for _, r := range t.waiting(c) {
+				a.take(c, r, &out)
+			}
+			out.Locked, out.Waiting = nil, nil
 			return nil
 		}
 		candidates := t.candidates(c, now)
@@ -95,6 +105,12 @@ func (a *admission) take(c ledger.Claim, r Task, out *ledger.Claimed) {
 	}
 	is, started, ok, foreign := a.admit(r, job)
 	switch {
+	case a.locking.State == ledger.LocksWrong:
+		a.t.failLocks(a.now, r, a.locking, out)
+	case a.locking.State != ledger.LocksHeld:
+		if r.State == Ready {
+			a.t.lock(a.now, r, a.locking, out)
+		}
 	case foreign:
 		out.Foreign = append(out.Foreign, r.task())
 	case ok:
@@ -107,6 +123,7 @@ func (a *admission) take(c ledger.Claim, r Task, out *ledger.Claimed) {
 		}
 		is.ClaimID, is.Reason, is.ReasonCode, is.Error, is.ExitCode, is.Cancel = c.ID, "", "", "", nil, ""
 		put(a.t, &a.t.tasks, is)
+		a.t.forgetWaits(is.ID)
 		started.Task = is.task()
 		out.Tasks = append(out.Tasks, started)
 	}

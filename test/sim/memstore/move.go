@@ -70,6 +70,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 		ended := r.done(string(m.end))
 		ended.FinishedAt, ended.MayRunUntil = micros(now), m.until
 		remove(t, &t.tasks, r.ID)
+		t.forgetWaits(r.ID)
 		put(t, &t.done, ended)
 		return bare(ended.task()), ending(ended)
 	}
@@ -102,6 +103,9 @@ func (t *tx) endTrigger(now time.Time, m move) {
 		g.Outcome, g.Reason = string(jobs.Lost), m.reason
 	case m.end == jobs.StateCancelled && (m.row.Attempt == 0 || m.never && m.row.Attempt == 1):
 		g.Outcome, g.Reason = string(jobs.Skipped), "cancelled"
+		if m.code == reason.LockWait {
+			g.Reason = m.reason
+		}
 	default:
 		line, _, _ := strings.Cut(m.failure, "\n")
 		g.Outcome, g.Reason = string(jobs.Ran), cmp.Or(m.reason, strings.TrimSpace(line))

@@ -94,7 +94,30 @@ const (
 	Ready   = 0 // due, may be claimed
 	Waits   = 1 // for its run_at
 	Running = 2
+	Locked  = 3 // for its locks
 )
+
+// LockWait is a row of lock_waits.
+type LockWait struct {
+	Key      string `col:"lock_key"`
+	Rank     int    `col:"rank_order"`
+	RunAt    int64  `col:"run_at"`
+	TaskID   string `col:"task_id"`
+	KeyCount int    `col:"key_count"`
+	Pool     string `col:"pool"`
+	Work     string `col:"work"`
+	Since    int64  `col:"since"`
+	Until    int64  `col:"until_at"`
+	Session  string `col:"session_id"`
+}
+
+// waitKey is the primary key of lock_waits.
+type waitKey struct {
+	key   string
+	rank  int
+	runAt int64
+	task  string
+}
 
 // Task is a row of tasks.
 type Task struct {

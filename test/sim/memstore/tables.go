@@ -19,6 +19,7 @@ type tables struct {
 	events   table[string, event]
 	standing table[subject, standing]
 	kinds    table[kindsKey, Kinds]
+	waits    table[waitKey, LockWait]
 }
 
 func newTables() tables {
@@ -35,6 +36,7 @@ func newTables() tables {
 		events:   empty(func(r event) string { return r.ID }),
 		standing: empty(func(r standing) subject { return subject{r.Kind, r.Name} }),
 		kinds:    empty(func(r Kinds) kindsKey { return kindsKey{r.Pool, r.Config} }),
+		waits:    empty(func(r LockWait) waitKey { return waitKey{r.Key, r.Rank, r.RunAt, r.TaskID} }),
 	}
 }
 
@@ -112,6 +114,7 @@ func (d *tables) byName() map[string]rowset {
 	return map[string]rowset{
 		"sessions": &d.sessions, "pools": &d.pools, "jobs": &d.jobs, "triggers": &d.triggers, "tasks": &d.tasks, "done": &d.done,
 		"attempts": &d.attempts, "outputs": &d.outputs, "idempotency": &d.keys, "events": &d.events, "standings": &d.standing, "kinds": &d.kinds,
+		"lock_waits": &d.waits,
 	}
 }
 

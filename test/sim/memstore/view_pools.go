@@ -18,7 +18,7 @@ func (s *Store) Pools(ctx context.Context) (all []ledger.PoolStatus, err error) 
 			for _, task := range t.tasks.rows {
 				switch {
 				case task.Pool != r.Name:
-				case task.State == Ready:
+				case task.State == Ready, task.State == Locked:
 					p.Pending++
 				case task.State == Waits:
 					p.Scheduled++

@@ -1,0 +1,370 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+)
+
+var waitCases = []Case{
+	{"Waits/Tried", waitsTried},
+	{"Waits/First", waitsFirst},
+	{"Waits/Many", waitsMany},
+	{"Waits/Queued", waitsQueued},
+	{"Waits/Claimed", waitsClaimed},
+	{"Waits/Limit", waitsLimit},
+	{"Waits/Decided", waitsDecided},
+	{"Waits/Cancelled", waitsCancelled},
+	{"Waits/WrongKey", waitsWrongKey},
+}
+
+// locking claims tasks of a pool, of which the replica says this about their locks; the zero Locking for the others.
+func (s *scene) locking(pool string, of map[string]ledger.Locking) ledger.Claimed {
+	s.t.Helper()
+	return s.lockingWith(pool, of, nil)
+}
+
+func (s *scene) lockingWith(pool string, of map[string]ledger.Locking, change func(*ledger.Claim)) ledger.Claimed {
+	s.t.Helper()
+	c := s.claiming(pool, 10)
+	c.Locks = func(c ledger.Candidate) ledger.Locking { return of[c.Task.ID] }
+	if change != nil {
+		change(&c)
+	}
+	got, err := s.Store.Claim(s.ctx(), c)
+	must(s.t, err)
+	return got
+}
+
+func wants(keys ...string) ledger.Locking {
+	return ledger.Locking{State: ledger.LocksWanted, Keys: keys}
+}
+
+func busy(keys ...string) ledger.Locking {
+	return ledger.Locking{State: ledger.LocksBusy, Keys: keys, Reason: "waits for lock " + strings.Join(keys, " ") + ", held by x"}
+}
+
+func (s *scene) first(skip ...string) []ledger.Wait {
+	s.t.Helper()
+	first, _, err := s.Store.FirstWaits(s.ctx(), s.session, skip, 100)
+	must(s.t, err)
+	return first
+}
+
+func waiting(waits []ledger.Wait) (ids []string) {
+	for _, w := range waits {
+		ids = append(ids, w.TaskID)
+	}
+	return ids
+}
+
+func startedIDs(tasks []ledger.Started) (ids []string) {
+	for _, t := range tasks {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+// A task whose locks were not tried stays as it is, and those without locks are claimed past it. Once they were busy it waits: no claim
+// looks at it, and others that want one of its keys wait behind it.
+func waitsTried(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	made := s.enqueue("work", 4)
+	of := map[string]ledger.Locking{made[0]: wants("user/a"), made[2]: wants("user/b")}
+	got := s.locking("work", of)
+	if d := cmp.Diff([]string{made[1], made[3]}, startedIDs(got.Tasks)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{made[0], made[2]}, ids(got.Locked)); d != "" {
+		t.Error(d)
+	}
+	s.want("a task that was not tried", s.task(made[0]), "ready attempt 0 token 0 replica -: -")
+	later := s.enqueue("work", 2)
+	of = map[string]ledger.Locking{made[0]: busy("user/a"), made[2]: wants("user/b"), later[0]: wants("user/a", "user/c"), later[1]: wants("user/c")}
+	got = s.locking("work", of)
+	if d := cmp.Diff([]string{made[0], later[0], later[1]}, ids(got.Waiting)); d != "" || len(got.Tasks) > 0 {
+		t.Error(d, got.Tasks)
+	}
+	if d := cmp.Diff([]string{made[2]}, ids(got.Locked)); d != "" {
+		t.Error(d)
+	}
+	s.want("a task that waits", s.task(made[0]), "3 attempt 0 token 0 replica -: waits for lock user/a, held by x")
+	s.want("a task behind it", s.task(later[0]), "3 attempt 0 token 0 replica -: waits for lock a, c, behind tasks that wait for it")
+	shown, _, err := s.Store.Task(s.ctx(), made[0])
+	if err != nil || shown.State != jobs.StatePending || shown.ReasonCode != reason.WaitsForLock {
+		t.Errorf("shown as %+v, %v", shown, err)
+	}
+	if got = s.locking("work", nil); len(got.Tasks) != 1 || got.Tasks[0].ID != made[2] {
+		t.Errorf("claimed %v", startedIDs(got.Tasks))
+	}
+	pools, err := s.Store.Pools(s.ctx())
+	must(t, err)
+	if i := slices.IndexFunc(pools, func(p ledger.PoolStatus) bool { return p.Name == "work" }); pools[i].Pending != 3 || pools[i].Running != 3 {
+		t.Errorf("counted %+v", pools[i])
+	}
+	ready, _, err := s.Store.Ready(s.ctx(), asIs)
+	if err != nil || len(ready) > 0 {
+		t.Errorf("pools with work: %v, %v", ready, err)
+	}
+}
+
+// A wait is first if no other one is before it for any of its keys: by priority, due time and id. What is in a paused pool, or skipped, is
+// before nobody.
+func waitsFirst(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	work, other := s.enqueue("work", 4), s.enqueue("default", 1)
+	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=-5 WHERE id=?", work[2])
+	s.DB.Exec(t, "UPDATE {tasks} SET kind='k' WHERE id=?", work[3])
+	s.locking("work", map[string]ledger.Locking{work[0]: busy("user/a"), work[1]: busy("user/a", "user/b"), work[2]: busy("user/b"), work[3]: busy("user/c")})
+	s.locking("default", map[string]ledger.Locking{other[0]: busy("user/c")})
+	if d := cmp.Diff([]string{work[2], work[0], work[3]}, waiting(s.first())); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{work[2], work[0], other[0]}, waiting(s.first("kind/work/k", "job/none"))); d != "" {
+		t.Error("skipped:", d)
+	}
+	if got := s.first()[2].Task(); got.Pool != "work" || got.Kind != "k" || got.Job != "" {
+		t.Errorf("the work is %+v", got)
+	}
+	must(t, s.Store.PausePool(s.ctx(), "work", "", new(true)))
+	if d := cmp.Diff(other, waiting(s.first())); d != "" {
+		t.Error("paused:", d)
+	}
+	must(t, s.Store.PausePool(s.ctx(), "work", "", nil))
+	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name='work'")
+	if d := cmp.Diff(other, waiting(s.first())); d != "" {
+		t.Error("retired:", d)
+	}
+}
+
+// However many keys are waited for, all of them are looked at, and a task is first if it is for all of its keys. A limit ends also where
+// nothing is first.
+func waitsMany(t *testing.T, b *Bench) {
+	const many = 1100
+	s := newScene(t, b)
+	made := s.enqueue("work", many)
+	of := map[string]ledger.Locking{}
+	for i, id := range made {
+		of[id] = busy(fmt.Sprintf("user/k%05d", i))
+	}
+	of[made[1]] = busy("user/a", "user/z")
+	of[made[many-1]] = ledger.Locking{State: ledger.LocksBusy, Keys: []string{"user/z"}, Wait: time.Hour, Reason: "waits"}
+	s.lockingWith("work", of, func(c *ledger.Claim) { share(c, func(s *ledger.Share) { s.Room = many }) })
+	first, ends, err := s.Store.FirstWaits(s.ctx(), s.session, nil, 10_000)
+	if d := cmp.Diff(made[:many-1], waiting(first)); d != "" || err != nil || ends.IsZero() {
+		t.Errorf("the first limit ends at %v, %v, %s", ends, err, d)
+	}
+	if first, _, err = s.Store.FirstWaits(s.ctx(), s.session, nil, 1050); err != nil || len(first) != 1049 {
+		t.Errorf("of 1050 keys %d are first, %v", len(first), err)
+	}
+	if first, ends, err = s.Store.FirstWaits(s.ctx(), s.session, []string{"kind/work/"}, 10_000); err != nil || len(first) > 0 || ends.IsZero() {
+		t.Errorf("skipped: %d are first, the first limit ends at %v, %v", len(first), ends, err)
+	}
+}
+
+// One live session queues a task; when it is dead, another one does.
+func waitsQueued(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	two := s.second("two")
+	made := s.enqueue("work", 2)
+	s.locking("work", map[string]ledger.Locking{made[0]: busy("user/a", "user/c"), made[1]: busy("user/b")})
+	mine, err := s.Store.QueueWaits(s.ctx(), s.session, made[:1])
+	if err != nil || len(mine) != 1 || mine[0].ID != made[0] || string(mine[0].Payload) != `"`+made[0]+`"` {
+		t.Fatalf("queued %+v, %v", mine, err)
+	}
+	queued := func(s *scene, tasks ...string) []string {
+		t.Helper()
+		mine, err := s.Store.QueueWaits(s.ctx(), s.session, tasks)
+		must(t, err)
+		return ids(mine)
+	}
+	if d := cmp.Diff(made[1:], queued(two, made...)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]ledger.Wait{
+		{TaskID: made[0], Pool: "work", Work: "kind/work/", Mine: true}, {TaskID: made[1], Pool: "work", Work: "kind/work/", Queued: true},
+	}, s.first()); d != "" {
+		t.Error(d)
+	}
+	why := map[string]string{made[0]: "waits for y", made[1]: "waits for z"}
+	must(t, s.Store.ExplainWaits(s.ctx(), s.session, why))
+	must(t, s.Store.LeaveWaits(s.ctx(), s.session, made))
+	s.want("what it has queued", s.task(made[0]), "3 attempt 0 token 0 replica -: waits for y")
+	s.want("what another one has queued", s.task(made[1]), "3 attempt 0 token 0 replica -: waits for lock user/b, held by x")
+	if d := cmp.Diff(made[:1], queued(two, made[:1]...)); d != "" {
+		t.Error("left:", d)
+	}
+	two.die()
+	if d := cmp.Diff(made, queued(s, made...)); d != "" {
+		t.Error("of a dead session:", d)
+	}
+	if got := queued(s, newID()); len(got) > 0 {
+		t.Errorf("queued %v, which does not wait", got)
+	}
+	s.DB.Exec(t, "UPDATE {tasks} SET state=0 WHERE id=?", made[1])
+	if got := queued(s, made...); !slices.Equal(got, made[:1]) {
+		t.Errorf("queued %v", got)
+	}
+	if d := cmp.Diff(made[:1], waiting(s.first())); d != "" {
+		t.Error("behind a row whose task waits no more:", d)
+	}
+}
+
+// A task that waits is claimed by its id, once its leases are there: by the rules of all claims.
+func waitsClaimed(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	made := s.enqueue("work", 2)
+	s.locking("work", map[string]ledger.Locking{made[0]: busy("user/a"), made[1]: busy("user/a")})
+	claim := func(pool string, of map[string]ledger.Locking, ids ...string) ledger.Claimed {
+		return s.lockingWith(pool, of, func(c *ledger.Claim) { c.Waiting = ids })
+	}
+	if got := claim("work", map[string]ledger.Locking{made[0]: wants("user/a")}, made[0]); len(got.Tasks)+len(got.Locked)+len(got.Waiting) > 0 {
+		t.Errorf("claimed without its leases: %+v", got)
+	}
+	if got := claim("default", nil, made[0]); len(got.Tasks) > 0 {
+		t.Errorf("claimed in another pool: %+v", got)
+	}
+	s.limit("work", 1)
+	running := s.enqueue("work", 1)
+	if got := s.lockingWith("work", nil, func(c *ledger.Claim) { share(c, func(s *ledger.Share) { s.Limited = true }) }); len(got.Tasks) != 1 || got.Tasks[0].ID != running[0] {
+		t.Fatalf("the waits take room of the pool: %+v", got)
+	}
+	limited := func(c *ledger.Claim) {
+		share(c, func(s *ledger.Share) { s.Limited = true })
+		c.Waiting = made[:1]
+	}
+	if got := s.lockingWith("work", nil, limited); len(got.Tasks) > 0 || !got.Full {
+		t.Errorf("claimed beyond max_running: %+v", got)
+	}
+	s.want("what waits for room", s.task(made[0]), "ready attempt 0 token 0 replica -: -")
+	if d := cmp.Diff(made[1:], waiting(s.first())); d != "" {
+		t.Error("the next one is first for the lock:", d)
+	}
+	s.limit("work", 0)
+	if got := s.locking("work", map[string]ledger.Locking{made[0]: busy("user/a")}); len(got.Waiting) != 1 || got.Waiting[0].ID != made[0] {
+		t.Fatalf("waits again: %+v", got)
+	}
+	got := claim("work", nil, made[0])
+	if len(got.Tasks) != 1 || got.Tasks[0].ID != made[0] || got.Tasks[0].Token != 1 || got.Tasks[0].Reason != "" || got.Tasks[0].ReasonCode != "" {
+		t.Fatalf("claimed %+v", got)
+	}
+	s.want("row", s.task(made[0]), "running attempt 1 token 1 replica one: -")
+	if d := cmp.Diff(made[1:], waiting(s.first())); d != "" {
+		t.Error(d)
+	}
+	if again := claim("work", nil, made[0]); len(again.Tasks) > 0 {
+		t.Errorf("claimed twice: %+v", again)
+	}
+	s.wantInt(1, "SELECT COUNT(*) FROM {lock_waits}")
+	s.finish(result(got.Tasks[0].Task, ledger.HandBack, jobs.StatePending))
+	s.want("handed back", s.task(made[0]), "ready attempt 0 token 1 replica -: -")
+}
+
+// A wait with a limit ends by the time of the database, and with it a trigger is skipped.
+func waitsLimit(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	_, err := s.decide(run("a", due(1), false))
+	must(t, err)
+	job := s.DB.Text(t, "SELECT id FROM {tasks}")
+	made := s.enqueue("work", 3)
+	hour := func(l ledger.Locking) ledger.Locking { l.Wait = time.Hour; return l }
+	s.locking("default", map[string]ledger.Locking{job: hour(busy("user/a"))})
+	got := s.locking("work", map[string]ledger.Locking{made[0]: hour(busy("user/a", "user/b")), made[1]: busy("user/c"), made[2]: hour(wants("user/a", "user/c"))})
+	first, ends, err := s.Store.FirstWaits(s.ctx(), s.session, nil, 100)
+	if now := got.Now.Add(time.Hour); err != nil || len(first) != 2 || ends.Before(now.Add(-time.Minute)) || ends.After(now) {
+		t.Fatalf("%d waits, the first ends at %v, %v", len(first), ends, err)
+	}
+	end := func(at time.Duration, limit int) []jobs.Task {
+		t.Helper()
+		ended, err := s.Store.EndWaits(s.ctx(), func(now time.Time) (time.Time, error) { return now.Add(at), nil }, limit)
+		must(t, err)
+		return ended
+	}
+	if ended := end(0, 10); len(ended) > 0 {
+		t.Errorf("ended early: %v", ids(ended))
+	}
+	wrong := errors.New("wrong clock")
+	if _, err := s.Store.EndWaits(s.ctx(), func(time.Time) (time.Time, error) { return time.Time{}, wrong }, 1); !errors.Is(err, wrong) {
+		t.Errorf("with a wrong clock: %v", err)
+	}
+	if one := end(time.Hour, 1); len(one) != 1 {
+		t.Errorf("ended %v", ids(one))
+	}
+	end(time.Hour, 10)
+	s.want("behind another one", s.task(made[2]), "cancelled attempt 0 token 0 replica -: "+
+		"lock_wait is over; it waits for lock a, c, behind tasks that wait for it; the first of them waits for lock user/a user/b, held by x")
+	s.want("of a job", s.task(job), "cancelled attempt 0 token 0 replica -: lock_wait is over; it waits for lock user/a, held by x")
+	s.want("its trigger", s.trigger("a", due(1), 0), "skipped cancelled: lock_wait is over; it waits for lock user/a, held by x")
+	s.want("of a pool", s.task(made[0]), "cancelled attempt 0 token 0 replica -: lock_wait is over; it waits for lock user/a user/b, held by x")
+	s.want("without a limit", s.task(made[1])[:2], "3 ")
+	s.want("code", s.DB.Text(t, "SELECT reason_code FROM {triggers}"), string(reason.LockWait))
+	s.wantInt(1, "SELECT COUNT(*) FROM {lock_waits}")
+}
+
+// A decided task with locks is pending, and has its job's slot.
+func waitsDecided(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	request := s.deciding(func([]ledger.JobState) []ledger.Decision { return []ledger.Decision{run("a", due(1), true)} })
+	request.Locks = func(ledger.Candidate) ledger.Locking { return wants("user/a") }
+	got, err := s.Store.Decide(s.ctx(), request)
+	must(t, err)
+	if len(got.Started) > 0 || len(got.Opened) != 1 {
+		t.Fatalf("started %v, opened %v", got.Started, got.Opened)
+	}
+	id := got.Opened[0].ID
+	s.want("row", s.task(id), "ready attempt 0 token 0 replica -: -")
+	s.locking("default", map[string]ledger.Locking{id: busy("user/a")})
+	var open []jobs.Task
+	_, err = s.Store.Decide(s.ctx(), s.deciding(func(states []ledger.JobState) []ledger.Decision {
+		open = states[0].Open
+		return nil
+	}))
+	must(t, err)
+	if len(open) != 1 || open[0].ID != id || open[0].State != jobs.StatePending {
+		t.Errorf("the slot is held by %+v", open)
+	}
+}
+
+// What waits is cancelled by a user, and with its job, and leaves nothing behind.
+func waitsCancelled(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	_, err := s.decide(run("a", due(1), false))
+	must(t, err)
+	job := s.DB.Text(t, "SELECT id FROM {tasks}")
+	id := s.enqueue("work", 1)[0]
+	s.locking("default", map[string]ledger.Locking{job: busy("user/a")})
+	s.locking("work", map[string]ledger.Locking{id: busy("user/a")})
+	if task, err := s.Store.Cancel(s.ctx(), id, "me"); err != nil || task.State != jobs.StateCancelled {
+		t.Errorf("cancelled %+v, %v", task, err)
+	}
+	s.wantInt(1, "SELECT COUNT(*) FROM {lock_waits}")
+	d := definitions()
+	d.Jobs = d.Jobs[1:]
+	_, err = s.Store.Load(s.ctx(), s.session, d)
+	must(t, err)
+	_, err = s.Store.Sweep(s.ctx(), asIs, jobs.Retention{Triggers: time.Hour, Succeeded: time.Hour, Failed: time.Hour, Output: time.Hour}, 100)
+	must(t, err)
+	s.want("of a removed job", s.task(job), "cancelled attempt 0 token 0 replica -: "+ledger.ReasonRetired)
+	s.wantInt(0, "SELECT COUNT(*) FROM {lock_waits}")
+}
+
+// A task whose keys cannot be made ends as failed, whatever retries it has.
+func waitsWrongKey(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	made := s.enqueue("work", 2)
+	got := s.locking("work", map[string]ledger.Locking{made[0]: {State: ledger.LocksWrong, Reason: "the payload has no tenant"}})
+	if d := cmp.Diff(made[:1], ids(got.Failed)); d != "" || len(got.Tasks) != 1 {
+		t.Error(d, got.Tasks)
+	}
+	s.want("row", s.task(made[0]), "failed attempt 0 token 0 replica -: the payload has no tenant")
+	s.want("code", s.DB.Text(t, "SELECT reason_code FROM {done} WHERE id=?", made[0]), string(reason.LockKey))
+}

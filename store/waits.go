@@ -1,0 +1,373 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+)
+
+// A task that waits for locks is in a state of its own, and {lock_waits} has a row for each of its keys:
+//
+//	ready ──▶ locked   a replica has tried its locks in vain, or others wait for one of them
+//	locked ──▶ running  a replica has its leases, and claims it by its id
+//	       ──▶ ready    so, and its pool is full: it is claimed as all tasks are, once there is room
+//	       ──▶ {done}   its limit is over, a user has cancelled it, or its job was removed
+//
+// No statement of tasks without locks reads or writes {lock_waits}.
+
+// FirstWaits implements ledger.Waits.
+//
+// Index: primary key of lock_waits, for the keys and for the first of each; lock_waits_until for ends.
+//
+// Errors: jobs.ErrUnavailable.
+func (s replica) FirstWaits(ctx context.Context, session string, skip []string, limit int) (first []ledger.Wait, ends time.Time, err error) {
+	err = s.read(ctx, "first waits", func(t *tx) error {
+		first, ends = nil, time.Time{}
+		where, args := "", []any{}
+		if len(skip) > 0 {
+			var list string
+			list, args = sqlkit.List(skip)
+			where = " AND o.work NOT IN " + list
+		}
+		rows, err := t.firstRows(where, args, limit)
+		if err != nil {
+			return err
+		}
+		live, err := t.liveSessions(rows)
+		if err != nil {
+			return err
+		}
+		times := map[string]int{} // that a task is first
+		for _, m := range rows {
+			if times[m.TaskID]++; times[m.TaskID] == m.KeyCount {
+				first = append(first, ledger.Wait{
+					TaskID: m.TaskID, Pool: m.Pool, Work: m.Work, Mine: m.SessionID == session, Queued: m.SessionID != session && live[m.SessionID],
+				})
+			}
+		}
+		var at int64
+		_, err = t.One("SELECT until_at FROM {lock_waits} WHERE until_at>0 ORDER BY until_at LIMIT 1", nil, &at)
+		ends = fromMicros(at)
+		return err
+	})
+	return first, ends, err
+}
+
+// keysAtOnce is how many keys one statement looks at.
+const keysAtOnce = 1000
+
+// firstRows are the first rows of at most limit keys, in the order of claims.
+func (t *tx) firstRows(where string, args []any, limit int) (rows []lockWaitModel, err error) {
+	for after, left := "", limit; left > 0; {
+		page, n := min(left, keysAtOnce), 0
+		err := each(t.rows(`SELECT k.lock_key, COALESCE(w.rank_order, 0) AS rank_order, COALESCE(w.run_at, 0) AS run_at, COALESCE(w.task_id, '') AS task_id,
+				COALESCE(w.key_count, 0) AS key_count, COALESCE(w.pool, '') AS pool, COALESCE(w.work, '') AS work, COALESCE(w.session_id, '') AS session_id
+			FROM (SELECT DISTINCT lock_key FROM {lock_waits} WHERE lock_key>? ORDER BY lock_key LIMIT ?) k
+			LEFT JOIN {lock_waits} w ON w.lock_key=k.lock_key AND w.task_id=(SELECT o.task_id FROM {lock_waits} o
+				WHERE o.lock_key=k.lock_key AND o.pool IN (SELECT name FROM {pools} p WHERE p.hash<>'' AND COALESCE(p.paused, 0)=0)`+where+`
+				ORDER BY o.rank_order, o.run_at, o.task_id LIMIT 1)
+			ORDER BY k.lock_key`, slices.Concat([]any{after, page}, args)...), func(m *lockWaitModel) {
+			after, n = m.LockKey, n+1
+			if m.TaskID != "" {
+				rows = append(rows, *m)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if left -= n; n < page {
+			break
+		}
+	}
+	slices.SortFunc(rows, func(a, b lockWaitModel) int {
+		return cmp.Or(cmp.Compare(a.RankOrder, b.RankOrder), cmp.Compare(a.RunAt, b.RunAt), cmp.Compare(a.TaskID, b.TaskID))
+	})
+	return rows, nil
+}
+
+// liveSessions are those of the sessions of waits that are not dead.
+func (t *tx) liveSessions(rows []lockWaitModel) (map[string]bool, error) {
+	live := map[string]bool{}
+	var ids []string
+	for _, m := range rows {
+		if m.SessionID != "" {
+			ids = append(ids, m.SessionID)
+		}
+	}
+	if len(ids) == 0 {
+		return live, nil
+	}
+	found, err := column[string](t.rows("SELECT id FROM {sessions} WHERE dead=0 AND {in name id}", sqlkit.Keys(sqlkit.Distinct(ids))))
+	for _, id := range found {
+		live[id] = true
+	}
+	return live, err
+}
+
+// QueueWaits implements ledger.Waits.
+//
+// Index: lock_waits_task; primary key of tasks.
+//
+// Errors: jobs.ErrUnavailable.
+func (s replica) QueueWaits(ctx context.Context, session string, tasks []string) (mine []jobs.Task, err error) {
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	tasks = sqlkit.Distinct(tasks)
+	err = s.sure(ctx, "queue waits", func(t *tx) error {
+		_, err := t.Exec(`UPDATE {lock_waits} SET session_id=? WHERE {in name task_id}
+			AND NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=session_id AND s.dead=0)`, sqlkit.Keys(tasks), session)
+		if err != nil {
+			return err
+		}
+		rows, err := t.openTasks(taskColumns, " WHERE {in name id} AND state+0=3 AND EXISTS (SELECT 1 FROM {lock_waits} w WHERE w.task_id=id AND w.session_id=?) ORDER BY id",
+			sqlkit.Keys(tasks), session)
+		if mine = mapped(rows, func(r openTask) jobs.Task { return r.Task }); err != nil || len(mine) == len(tasks) {
+			return err
+		}
+		// Nobody is to wait behind a row whose task waits no more.
+		_, err = t.Exec(`{delete} {lock_waits} AS t WHERE {in name task_id} AND session_id=?
+			AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE id=task_id AND state+0=3)`, sqlkit.Keys(tasks), session)
+		return err
+	})
+	return mine, err
+}
+
+// LeaveWaits implements ledger.Waits.
+//
+// Index: lock_waits_task.
+//
+// Errors: jobs.ErrUnavailable.
+func (s replica) LeaveWaits(ctx context.Context, session string, tasks []string) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	return s.sure(ctx, "leave waits", func(t *tx) error {
+		_, err := t.Exec("UPDATE {lock_waits} SET session_id='' WHERE {in name task_id} AND session_id=?", sqlkit.Keys(sqlkit.Distinct(tasks)), session)
+		return err
+	})
+}
+
+// ExplainWaits implements ledger.Waits.
+//
+// Index: primary key of tasks; lock_waits_task.
+//
+// Errors: jobs.ErrUnavailable.
+func (s replica) ExplainWaits(ctx context.Context, session string, reasons map[string]string) error {
+	if len(reasons) == 0 {
+		return nil
+	}
+	return s.sure(ctx, "explain waits", func(t *tx) error {
+		_, err := t.Exec(`UPDATE {each}{tasks}{by_key} SET reason={text reason}
+			WHERE state+0=3 AND EXISTS (SELECT 1 FROM {lock_waits} w WHERE w.task_id=id AND w.session_id=?) AND {in name id}`,
+			sqlkit.Rows(slices.Sorted(maps.Keys(reasons)), func(id string) []any { return []any{clip.Text(reasons[id], 512), id} }), session)
+		return err
+	})
+}
+
+// EndWaits implements ledger.Waits.
+//
+// Index: lock_waits_until; primary key of tasks; for the first of a key the primary key of lock_waits.
+//
+// Errors: what judge returned, jobs.ErrUnavailable.
+func (s replica) EndWaits(ctx context.Context, judge ledger.Judge, limit int) (ended []jobs.Task, err error) {
+	err = s.settle(ctx, "end waits", func(t *tx) error {
+		ended = nil
+		now, err := t.judged(judge)
+		if err != nil {
+			return err
+		}
+		ids, err := column[string](t.rows("SELECT DISTINCT task_id FROM {lock_waits} WHERE until_at>0 AND until_at<=? ORDER BY task_id LIMIT ?", micros(now), limit))
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		rows, err := t.openTasks(taskFacts, " WHERE {in name id} AND state+0=3 ORDER BY id", sqlkit.Keys(ids))
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		first, err := t.firstBefore(ids)
+		if err != nil {
+			return err
+		}
+		moves := mapped(rows, func(r openTask) move {
+			return move{openTask: r, to: toDone, end: jobs.StateCancelled, reason: ledger.EndOfWait(r.Reason, first[r.ID]), code: reason.LockWait, failure: r.Error, exit: r.ExitCode}
+		})
+		ended = mapped(moves, func(m move) jobs.Task { return m.task(now) })
+		return t.endPending(now, moves)
+	}, nil)
+	return ended, err
+}
+
+// firstBefore has, for tasks that wait behind others, the reason of the one that is first for a key: it names the holder.
+func (t *tx) firstBefore(tasks []string) (map[string]string, error) {
+	type behind struct{ TaskID, Reason string }
+	first := map[string]string{}
+	err := each(t.rows(`SELECT w.task_id, f.reason FROM {lock_waits} w JOIN {tasks} f ON f.id=(SELECT o.task_id FROM {lock_waits} o
+			WHERE o.lock_key=w.lock_key ORDER BY o.rank_order, o.run_at, o.task_id LIMIT 1)
+		WHERE {in name task_id} AND f.id<>w.task_id ORDER BY w.lock_key DESC`, sqlkit.Keys(tasks)), func(b *behind) { first[b.TaskID] = b.Reason })
+	return first, err
+}
+
+// endPending writes the moves of pending tasks that end, and deletes what those waited for that waited for locks.
+func (t *tx) endPending(now time.Time, moves []move) error {
+	waiting := func(m move) bool { return m.row == rowLocked }
+	if others := slices.DeleteFunc(slices.Clone(moves), waiting); len(others) > 0 {
+		if err := t.move(now, isPending, others); err != nil {
+			return err
+		}
+	}
+	moves = slices.DeleteFunc(moves, func(m move) bool { return !waiting(m) })
+	if len(moves) == 0 {
+		return nil
+	}
+	if err := t.move(now, isLocked, moves); err != nil {
+		return err
+	}
+	return t.forgetWaits(mapped(moves, move.id))
+}
+
+// locked is a candidate whose locks are not held, or wrong.
+type locked struct {
+	openTask
+	ledger.Locking
+}
+
+// wait makes the candidates wait whose locks are busy, and those behind which others wait for a key. The rest is the replica's to try.
+//
+// Index: primary keys.
+func (w *claim) wait(t *tx) error {
+	if len(w.locked) == 0 {
+		return nil
+	}
+	var keys []string
+	for _, l := range w.locked {
+		keys = append(keys, l.Keys...)
+	}
+	waited, err := column[string](t.rows("SELECT DISTINCT lock_key FROM {lock_waits} WHERE {in name lock_key}", sqlkit.Keys(sqlkit.Distinct(keys))))
+	if err != nil {
+		return err
+	}
+	var waits []locked
+	for _, l := range w.locked {
+		behind := slices.ContainsFunc(l.Keys, func(key string) bool { return slices.Contains(waited, key) })
+		switch {
+		case l.State == ledger.LocksBusy:
+			waits = append(waits, l)
+		case behind:
+			waits = append(waits, locked{l.openTask, l.Behind()})
+		default:
+			w.out.Locked = append(w.out.Locked, l.Task)
+			continue
+		}
+		waited = append(waited, l.Keys...) // the next candidate is behind this one
+	}
+	return w.lockTasks(t, waits)
+}
+
+// lockTasks writes waits. A task that another replica has claimed meanwhile, or made wait, is left as it is.
+func (w *claim) lockTasks(t *tx, waits []locked) error {
+	if len(waits) == 0 {
+		return nil
+	}
+	slices.SortFunc(waits, func(a, b locked) int { return lockOrder(a.openTask, b.openTask) })
+	if err := t.lockTasks(waits); err != nil {
+		return err
+	}
+	is, err := column[string](t.rows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=3 ORDER BY id", sqlkit.Keys(mapped(waits, func(l locked) string { return l.ID }))))
+	if err != nil {
+		return err
+	}
+	var rows [][]any
+	for _, l := range waits {
+		if _, waiting := slices.BinarySearch(is, l.ID); !waiting {
+			continue
+		}
+		for _, key := range slices.Sorted(slices.Values(l.Keys)) {
+			rows = append(rows, []any{
+				key, -l.Priority, micros(l.RunAt), l.ID, len(l.Keys), l.Pool, ledger.WorkOf(l.Task), micros(w.now), micros(l.LimitOfWait(w.now)),
+			})
+		}
+		task := l.Task
+		task.Reason, task.ReasonCode = l.Reason, reason.WaitsForLock
+		w.out.Waiting = append(w.out.Waiting, task)
+	}
+	slices.SortFunc(rows, func(a, b []any) int { return cmp.Compare(a[0].(string), b[0].(string)) })
+	_, err = t.InsertNew("{lock_waits} (lock_key, rank_order, run_at, task_id, key_count, pool, work, since, until_at)", rows)
+	return err
+}
+
+// chooseWaiting is choose for tasks that wait for their locks.
+//
+// Index: primary key.
+func (w *claim) chooseWaiting(t *tx) error {
+	candidates, err := t.openTasks(taskColumns, " WHERE {in name id} AND state+0=3 AND pool=? ORDER BY rank_order, run_at, id", sqlkit.Keys(w.Waiting), w.Pool)
+	if err != nil || len(candidates) == 0 {
+		return err
+	}
+	busy, err := w.lock(t, candidates)
+	if err != nil {
+		return err
+	}
+	for _, r := range candidates {
+		if _, is := slices.BinarySearch(busy, r.Job); !is {
+			w.ask(r)
+		}
+	}
+	w.locked = nil // they wait already
+	w.out.More = len(busy) > 0
+	return nil
+}
+
+// waitNoMore makes tasks ready that wait for their locks: they wait for room in their pool now, and nobody behind them.
+//
+// Index: primary key of tasks; lock_waits_task.
+func (t *tx) waitNoMore(tasks []string) error {
+	if err := t.unlockTasks(tasks); err != nil {
+		return err
+	}
+	return t.forgetWaits(tasks)
+}
+
+// forgetWaits deletes what tasks wait for.
+//
+// Index: lock_waits_task.
+func (t *tx) forgetWaits(tasks []string) error {
+	_, err := t.Exec("{delete} {lock_waits} AS t WHERE {in name task_id}", sqlkit.Keys(sqlkit.Distinct(tasks)))
+	return err
+}
+
+// failLocks ends candidates whose keys cannot be made. Those that have another state or token by now are left as they are.
+func (s replica) failLocks(ctx context.Context, wrong []locked) (failed []jobs.Task, err error) {
+	err = s.settle(ctx, "fail tasks", func(t *tx) error {
+		failed = nil
+		now, err := t.Now()
+		if err != nil {
+			return err
+		}
+		rows, err := t.openTasks(taskFacts, " WHERE {in name id} AND state+0<>2 ORDER BY id", sqlkit.Keys(mapped(wrong, func(l locked) string { return l.ID })))
+		if err != nil {
+			return err
+		}
+		var moves []move
+		for _, r := range rows {
+			i := slices.IndexFunc(wrong, func(l locked) bool { return l.ID == r.ID && l.Token == r.Token })
+			if i >= 0 {
+				moves = append(moves, move{openTask: r, to: toDone, end: jobs.StateFailed, reason: wrong[i].Reason, code: reason.LockKey, failure: r.Error, exit: r.ExitCode})
+			}
+		}
+		if len(moves) == 0 {
+			return nil
+		}
+		failed = mapped(moves, func(m move) jobs.Task { return m.task(now) })
+		return t.endPending(now, moves)
+	}, nil)
+	return failed, err
+}
