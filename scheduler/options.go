@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // WhenDown says what happens while the lock service cannot be reached.
@@ -52,12 +55,44 @@ type Options struct {
 	// servers of one kind.
 	LockService string
 
+	// JobLocks is the lock service of the locks of jobs and pools. Default: the lock service that New is given, which must
+	// then be a *locks.Locker, or have its method Acquire, too. Without one, jobs and pools with locks are an error.
+	JobLocks JobLocks
+
 	Retention   jobs.Retention // default: triggers 30 days, succeeded 2, failed 14, output 7
 	OutputLimit int            // bytes kept of one attempt's output, half head, half tail; default 64 KiB, at most limits.Output
 	Version     string         // shown by the page, the API and the CLI
 	Address     string         // of the replica's API; shown by the page, the API and the CLI
 	Logger      *slog.Logger
 	Observer    Observer // is told what happens, for metrics; default, also for a nil pointer: nothing is
+}
+
+// JobLocks is what the locks of jobs and pools need of their lock service; *locks.Locker is one.
+type JobLocks interface {
+	Locks
+	Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error)
+}
+
+// jobLocks is the lock service of p's locks; nil if it has none.
+func jobLocks(p *plan.Plan, given JobLocks, lk Locks) (JobLocks, error) {
+	if !p.HasLocks() {
+		return nil, nil
+	}
+	service, is := lk.(JobLocks)
+	if !nilcheck.IsNil(given) {
+		service, is = given, true
+	}
+	if !is {
+		problem := "there is no lock service for them; give New a *locks.Locker, or set Options.JobLocks"
+		if lk != nil {
+			problem = fmt.Sprintf("the lock service that New was given, a %T, cannot wait for a lock; give it a method Acquire, as that of a *locks.Locker, or set Options.JobLocks", lk)
+		}
+		return nil, fmt.Errorf("scheduler: %w", &jobs.FieldError{Path: p.WithLocks() + ".locks", Problem: problem})
+	}
+	if wrong := p.CheckLocks(service.Caps()); len(wrong) > 0 {
+		return nil, fmt.Errorf("scheduler: %w", errors.Join(wrong...))
+	}
+	return service, nil
 }
 
 // StoreLocks is the LockService of replicas whose guards are rows of the store's own database.
@@ -83,12 +118,12 @@ func hostname() string {
 }
 
 // checkLocks refuses options that name a lock service which the replica would not use.
-func checkLocks(lk Locks, named string) error {
+func checkLocks(lk Locks, keys JobLocks, named string) error {
 	switch {
 	case lk != nil && nilcheck.IsNil(lk):
 		return fmt.Errorf("scheduler: New: the locks are a nil %T; look at the error of what made them, "+
 			"or give nil itself if the store's own database is to be the lock service", lk)
-	case lk == nil && named != "" && named != StoreLocks:
+	case lk == nil && named != "" && named != StoreLocks && keys == nil:
 		return fmt.Errorf("scheduler: %w", &jobs.FieldError{Path: "Options.LockService",
 			Problem: fmt.Sprintf("%.80q is named, and New was given no locks; give it those of that service, or leave the name empty: "+
 				"the store's own database is the lock service then", named)})

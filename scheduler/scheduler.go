@@ -69,10 +69,14 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLocks(lk, o.LockService); err != nil {
+	if err := checkLocks(lk, o.JobLocks, o.LockService); err != nil {
 		return nil, err
 	}
 	p, err := plan.New(set, o.Labels)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := jobLocks(p, o.JobLocks, lk)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +96,7 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	s.locks = s.members.LockService(lk, o.WhenDown == DownWait)
 	s.work = work.New(st, s.members, s.locks, p, work.Options{
 		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, StopGrace: o.StopGrace,
-		OutputLimit: o.OutputLimit, Logger: o.Logger, Observer: o.Observer,
+		OutputLimit: o.OutputLimit, JobLocks: keys, Logger: o.Logger, Observer: o.Observer,
 	}, work.Hooks{Recorded: s.recordedHere, Outdated: func() { wake.Send(s.wakeGovern) }})
 	s.triggers = triggers.New(st, s.members, s.locks, p, s.work, triggers.Options{ID: o.ID, Logger: o.Logger, Observer: o.Observer})
 	return s, nil

@@ -248,6 +248,9 @@ func (p *parts) ready(ctx context.Context, l config.Lock) error {
 // same way, and their versions keep locks alike there.
 func fingerprint(c *config.Config, namespace string) (string, error) {
 	if c.LockInStore() {
+		if c.Store.Driver == config.MySQL && c.Lock.MySQL.Mode != string(sqllock.Lease) { // of user keys: the modes do not exclude each other
+			return scheduler.StoreLocks + ", with user locks in mode " + c.Lock.MySQL.Mode, nil
+		}
 		return scheduler.StoreLocks, nil
 	}
 	var place string
@@ -342,6 +345,7 @@ func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*sc
 	}
 	o := c.Replica
 	o.WhenDown, o.LockService, o.Retention = scheduler.WhenDown(c.Lock.WhenDown), p.service, c.Store.Retention
+	o.JobLocks = p.users
 	o.Version, o.Address, o.Logger, o.Observer = version(), address, log, p.metrics
 	return scheduler.New(p.store, lk, c.Set, o)
 }

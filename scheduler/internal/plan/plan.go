@@ -17,6 +17,8 @@ type Plan struct {
 	Set   jobs.Set
 	Jobs  map[string]*Job
 	Pools map[string]*Pool
+
+	hasLocks bool
 }
 
 // Job is a compiled job.
@@ -29,7 +31,9 @@ type Job struct {
 	Times    *jobs.Schedule // nil: on demand only
 	Executes jobs.Handler   // its own, or its pool's for its kind; nil: this replica has none
 	here     bool           // this replica's labels match runs_on
-	notifier string         // kind of its notification tasks; "": it has none
+	locks    []jobs.Lock    // its own, and those of its pool if it runs the pool's handler
+	lockWait time.Duration
+	notifier string // kind of its notification tasks; "": it has none
 }
 
 // Pool is a compiled pool.
@@ -60,6 +64,7 @@ func New(set jobs.Set, labels map[string]string) (*Plan, error) {
 		if name == naming.NotificationsPool {
 			pool.Kinds = set.Notifiers()
 		}
+		p.hasLocks = p.hasLocks || len(pool.Locks) > 0
 		p.Pools[name] = &Pool{
 			Pool: pool, Name: name, Hash: pool.Hash(), KindNames: ledger.KindsOf(pool), KindHashes: pool.HandlerHashes(),
 			notifier: notifier(pool.Notify, "pool "+name),
@@ -84,6 +89,8 @@ func New(set jobs.Set, labels map[string]string) (*Plan, error) {
 		}
 		j.here = ledger.Matches(job.RunsOn, labels)
 		j.notifier = notifier(job.Notify, "job "+name)
+		j.locks, j.lockWait = set.LocksOf(name)
+		p.hasLocks = p.hasLocks || len(j.locks) > 0
 		p.Jobs[name] = j
 	}
 	return p, nil

@@ -12,7 +12,7 @@ import (
 
 // admission says which tasks a transaction may make running on this replica. It holds what the replica knows of these
 // pools at this moment: the transaction may be repeated, so it reads nothing that changes.
-func (e *Executor) admission(ses *membership.Session, pools map[string]plan.Governing, room map[string]int) ledger.Admission {
+func (e *Executor) admission(ses *membership.Session, pools map[string]plan.Governing, room map[string]int, tried tried) ledger.Admission {
 	shares := map[string]ledger.Share{}
 	for name, g := range pools {
 		shares[name] = ledger.Share{Hash: g.Hash, Limited: g.MaxRunning > 0, Room: room[name]}
@@ -22,18 +22,19 @@ func (e *Executor) admission(ses *membership.Session, pools map[string]plan.Gove
 		Admit: func(now time.Time, c ledger.Candidate) (time.Time, bool) {
 			return e.plan.Admit(pools[c.Task.Pool], now, c)
 		},
+		Locks: e.locking(tried),
 	}
 }
 
-// Reserve takes one free worker for a run of each of these jobs that this replica can run, while workers are free, for a
-// transaction that decides triggers. may says which tasks the transaction may make running on them. Call start with the
+// Reserve takes one free worker for a run of each of these jobs that this replica can run and that has no locks, while workers are
+// free, for a transaction that decides triggers. The tasks of the others are claimed from their pool, once their locks were tried. may says which tasks the transaction may make running on them. Call start with the
 // transaction's result, which is empty after an error: it starts what became running, and frees the other workers.
 func (e *Executor) Reserve(names []string) (may ledger.Admission, start func(ctx context.Context, decided ledger.Decided)) {
 	ses, ended := e.member.Session(), e.register.claim()
 	workers := map[string]int{} // by pool
 	for _, name := range names {
 		pool := e.plan.Jobs[name].Pool
-		if _, can := e.plan.Execution(jobs.Task{Job: name, Pool: pool}); can {
+		if _, can := e.plan.Execution(jobs.Task{Job: name, Pool: pool}); can && !e.plan.Jobs[name].HasLocks() {
 			workers[pool] += e.slots.take(pool, 1)
 		}
 	}
@@ -41,10 +42,10 @@ func (e *Executor) Reserve(names []string) (may ledger.Admission, start func(ctx
 	for name := range workers {
 		pools[name] = e.feeders[name].governed()
 	}
-	return e.admission(ses, pools, workers), func(ctx context.Context, decided ledger.Decided) {
+	return e.admission(ses, pools, workers, tried{}), func(ctx context.Context, decided ledger.Decided) {
 		for _, t := range decided.Started {
 			workers[t.Task.Pool]--
-			e.start(ctx, claimed{t.Task, ses.ID, t.Until, time.Now()})
+			e.start(ctx, claimed{task: t.Task, session: ses.ID, until: t.Until, since: time.Now()})
 		}
 		for pool, n := range workers {
 			e.slots.give(pool, n)

@@ -28,12 +28,14 @@ const (
 	stopCancelled
 	stopDrained
 	stopExpired // another replica may start the task from now on
+	stopLockLost
 )
 
 // code is the reason that the ledger records.
 func (s stopped) code() reason.Code {
 	return [...]reason.Code{
 		stopTimeout: reason.Timeout, stopCancelled: reason.Cancelled, stopDrained: reason.Drained, stopExpired: reason.SessionExpired,
+		stopLockLost: reason.LockLost,
 	}[s]
 }
 
@@ -45,11 +47,14 @@ type attempt struct {
 	task    jobs.Task
 	session string
 	work    plan.Execution
+	locks   []heldLock
 	bound   *bound.Bound // what the handler knows of its deadline
 
 	// Of logUnresponsive alone:
 	told  time.Time // when it was first found to be told to stop
 	logAt time.Time // when the log says that it goes on
+
+	toldLease time.Time // of expire alone: the end of the leases that the handler was told last
 
 	// Of its context, see begin:
 	cancel  context.CancelCauseFunc
@@ -165,7 +170,7 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack, Reason: err.Error(), Code: reason.NoRoom}
 	case errors.Is(err, abort.ErrNotStarted) && why != stopCancelled:
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack}
-	case errors.Is(err, abort.ErrLost) && why == notStopped:
+	case errors.Is(err, abort.ErrLost) && why == notStopped && !a.noteLocks(&r):
 		r.Verdict, r.State, r.Reason, r.Code = ledger.Died, jobs.StateLost, err.Error(), reason.OutcomeUnknown
 		return r
 	case why == stopDrained || why == stopExpired:

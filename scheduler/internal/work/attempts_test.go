@@ -270,7 +270,7 @@ func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 		if n := f.wanted(); n != 0 {
 			t.Errorf("%d are wanted", n)
 		}
-		f.push(t.Context(), s.work.member.Session(), ledger.Claimed{Tasks: []ledger.Started{{Task: claimOf("1").task}, {Task: claimOf("2").task}}})
+		f.push(t.Context(), s.work.member.Session(), ledger.Claimed{Tasks: []ledger.Started{{Task: claimOf("1").task}, {Task: claimOf("2").task}}}, nil)
 		got := results(s)
 		for _, id := range []string{"1", "2"} {
 			if r, is := got[id]; !is || r.Verdict != ledger.HandBack {

@@ -17,9 +17,10 @@ import (
 //	a cancellation   its row says so                                     is cancelled
 //	a drain          the drain timeout is over, or a second signal came  is lost, and on_lost decides
 //	its deadline     another replica may start in its place              is lost, and on_lost decides
+//	a lost lock      the lease is lost, or could not be renewed in time  has failed, and is retried by policy; see lease.go
 //
 // The deadline is the later one of two times: the end of the session's trust window, which each heartbeat moves ahead, and
-// may_run_until of the row, which extend moves ahead. An attempt is told to stop the last grace before its deadline, and to
+// may_run_until of the row, which extend moves ahead. With locks it is the deadline of the first lease, if that is earlier. An attempt is told to stop the last grace before its deadline, and to
 // end at once killMargin before it.
 //
 // What is decided in other files:
@@ -40,9 +41,9 @@ const (
 	killMargin = 100 * time.Millisecond
 )
 
-// deadline is when another replica may start the task: the latest of the attempt's bounds; zero if it has none.
+// deadline is when another replica may start the task: the latest of the attempt's bounds but for its locks; zero if it has none.
 func (a *attempt) deadline(ses *membership.Session, c *membership.Clock) (end boottime.Instant) {
-	for _, b := range a.bounds(ses, c) {
+	for _, b := range a.ownBounds(ses, c) {
 		if end.IsZero() || b.Until() > end.Until() {
 			end = b
 		}
@@ -50,9 +51,30 @@ func (a *attempt) deadline(ses *membership.Session, c *membership.Clock) (end bo
 	return end
 }
 
-// bounds are the end of the session's trust window, and may_run_until of the row. Which of them is later may change:
+// bounds are ownBounds, and none of them later than the deadline of a lease without which the attempt must not run.
+func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) []boottime.Instant {
+	bounds := a.ownBounds(ses, c)
+	if _, end := a.lockEnd(); !end.IsZero() {
+		for i, b := range bounds {
+			if end.Until() < b.Until() {
+				bounds[i] = end
+			}
+		}
+	}
+	return bounds
+}
+
+// startBy is when the attempt must have been started.
+func (a *attempt) startBy(ses *membership.Session) boottime.Instant {
+	if _, end := a.lockEnd(); !end.IsZero() && end.Until() < ses.Trust.Until() {
+		return end
+	}
+	return ses.Trust
+}
+
+// ownBounds are the end of the session's trust window, and may_run_until of the row. Which of them is later may change:
 // they are on different clocks where a sleep of the machine does not end a session.
-func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) (bounds []boottime.Instant) {
+func (a *attempt) ownBounds(ses *membership.Session, c *membership.Clock) (bounds []boottime.Instant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ses.ID == a.session && !a.orphaned {
@@ -143,6 +165,7 @@ func (e *Executor) expire(ctx context.Context) {
 		}
 		for _, a := range e.register.attempts() {
 			e.stopBefore(a, e.lastGrace())
+			e.stopForLocks(a)
 			e.logUnresponsive(a)
 		}
 	}

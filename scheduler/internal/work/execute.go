@@ -57,19 +57,21 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	t := c.task
 	t.Replica = e.opt.ID
 	t.IdempotencyKey = t.Key(e.plan.Set.Name)
-	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until}
-	if !ok || !e.mayStart(a, ses) {
+	t.Locks = forHandler(c.locks)
+	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until, locks: c.locks}
+	if !ok || !e.mayStart(a, ses) || !a.locksLast() {
 		e.handBack(c)
 		return
 	}
 	ctx, end := a.begin(ctx)
-	a.bound = bound.New(ses.Trust, e.lastGrace(), a.bounds(ses, e.clock)...)
+	a.bound = bound.New(a.startBy(ses), a.lockGrace(e.lastGrace()), a.bounds(ses, e.clock)...)
 	ctx = bound.With(ctx, a.bound)
 	e.register.run(a)
 	if e.member.Session() != ses {
 		e.tell([]*attempt{a}) // a deadline that a heartbeat has moved meanwhile
 	}
 	defer e.stopOnTime(a)()
+	defer e.watchLocks(a)()
 	out := newOutput(e.opt.OutputLimit)
 	e.metrics.Started(t, e.lag(t))
 	began := time.Now()

@@ -24,21 +24,23 @@ type Options struct {
 	DrainTimeout time.Duration
 	StopGrace    time.Duration
 	OutputLimit  int
+	JobLocks     JobLocks // nil: nothing has locks
 	Logger       *slog.Logger
 	Observer     Observer
 }
 
 // Executor is the work of a replica: it claims tasks, executes them and records their results.
 type Executor struct {
-	store   ledger.Tasks
-	opt     Options
-	on      Hooks
-	member  member
-	log     *slog.Logger
-	clock   *membership.Clock
-	locks   *membership.LockService
-	plan    *plan.Plan
-	metrics Observer
+	store    tasks
+	opt      Options
+	on       Hooks
+	member   member
+	log      *slog.Logger
+	clock    *membership.Clock
+	locks    *membership.LockService
+	jobLocks JobLocks
+	plan     *plan.Plan
+	metrics  Observer
 
 	slots     *slots
 	shortages shortages
@@ -46,6 +48,8 @@ type Executor struct {
 	register  *register
 	recorder  *recorder
 	attempts  inflight
+	releases  *releases
+	waits     *waits
 	halt      sync.Once
 	halted    chan struct{} // closed when everything must stop at once
 
@@ -56,7 +60,7 @@ type Executor struct {
 }
 
 // New makes the work of a replica. It starts no loop.
-func New(st ledger.Tasks, m member, lk *membership.LockService, p *plan.Plan, o Options, on Hooks) *Executor {
+func New(st tasks, m member, lk *membership.LockService, p *plan.Plan, o Options, on Hooks) *Executor {
 	e := &Executor{
 		store: st, opt: o, on: on, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Observer,
 		shortages: shortages{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
@@ -65,10 +69,17 @@ func New(st ledger.Tasks, m member, lk *membership.LockService, p *plan.Plan, o 
 	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
 	e.slots.closed = e.shortages.closed
 	e.recorder = newRecorder(e)
+	e.jobLocks, e.releases, e.waits = o.JobLocks, newReleases(o.JobLocks), newWaits(e)
 	for name, pool := range p.Pools {
 		e.feeders[name] = newFeeder(e, pool)
 	}
 	return e
+}
+
+// tasks is what an Executor needs of the store.
+type tasks interface {
+	ledger.Tasks
+	ledger.Waits
 }
 
 // member is what an Executor needs of the replica's membership; *membership.Member is one.
@@ -88,7 +99,7 @@ type Hooks struct {
 
 // Take claims tasks and starts them, until ctx is done. It logs those that no live replica can run.
 func (e *Executor) Take(ctx context.Context) {
-	loops := []func(context.Context){e.poll, e.unrunnable}
+	loops := []func(context.Context){e.poll, e.unrunnable, e.waits.run}
 	for _, f := range e.feeders {
 		loops = append(loops, f.run)
 	}
@@ -97,7 +108,9 @@ func (e *Executor) Take(ctx context.Context) {
 
 // Keep records the results of what was started, and stops what must stop, until ctx is done. It reaps the tasks of expired
 // sessions.
-func (e *Executor) Keep(ctx context.Context) { wake.Loops(ctx, e.tend, e.expire, e.recorder.run) }
+func (e *Executor) Keep(ctx context.Context) {
+	wake.Loops(ctx, e.tend, e.expire, e.recorder.run, e.releases.run)
+}
 
 // Halt stops everything that runs at once.
 func (e *Executor) Halt() { e.halt.Do(func() { close(e.halted) }) }
@@ -137,6 +150,7 @@ func (e *Executor) Wake(pools ...string) {
 	if len(pools) == 0 {
 		wake.Send(e.wakeTend)
 		wake.Send(e.wakePoll)
+		wake.Send(e.waits.wake)
 	}
 	for _, name := range pools {
 		e.wakeFeeder(name)

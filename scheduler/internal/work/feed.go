@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ const (
 //  1. start queued tasks on workers that became free
 //  2. if tasks are wanted and work may begin: find out which tasks to claim (look)
 //  3. try for the pool's lock, for at most busyLimit
-//  4. claim, and remember the tasks that this replica cannot run
+//  4. claim, and remember the tasks that this replica cannot run; try the locks of those that have some, and claim them, too
 //  5. queue the tasks in the register and start those that have a worker, then release the lock
 type feeder struct {
 	executor *Executor
@@ -88,25 +89,32 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	defer e.register.claim()()
 	began := time.Now()
-	tried := func(result string, tasks int) {
+	note := func(result string, tasks int) {
 		e.metrics.Claimed(jobs.ClaimTry{Pool: f.pool.Name, LockBackend: e.locks.Name(), Result: result, Tasks: tasks, Took: time.Since(began)})
 	}
 	unlock, err := f.lock(ctx)
 	if err != nil {
-		tried(claimFailed, 0)
+		note(claimFailed, 0)
 		return false
 	}
 	inTurn := !e.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
 	// A drain does not cancel it: the tasks of a claim with no answer would stay running.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	name := f.pool.Name
-	got, err := e.store.Claim(cctx, ledger.Claim{
-		Admission: e.admission(ses, map[string]plan.Governing{name: under}, map[string]int{name: want}),
-		Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: e.clock.Check,
-	})
+	claim := func(room int, tried tried) (ledger.Claimed, error) {
+		return e.store.Claim(cctx, ledger.Claim{
+			Admission: e.admission(ses, map[string]plan.Governing{name: under}, map[string]int{name: room}, tried),
+			Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: e.clock.Check,
+		})
+	}
+	got, err := claim(want, tried{})
+	var held map[string][]heldLock
+	if err == nil && len(got.Locked) > 0 && want > len(got.Tasks) {
+		held = f.claimLocked(ctx, &got, want-len(got.Tasks), claim)
+	}
 	cancel()
 	f.last = time.Since(began)
-	tried(claimResult(got, err), len(got.Tasks))
+	note(claimResult(got, err), len(got.Tasks))
 	if err != nil {
 		unlock()
 		outdated := errors.Is(err, ledger.ErrOutdated)
@@ -119,13 +127,50 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	learned := f.skip(asked, got.Foreign)
 	f.backOff(asked, !learned && len(got.Tasks) == 0 && len(got.Foreign) > 0)
-	f.push(ctx, ses, got) // before the lock is released: its service may hang
+	f.push(ctx, ses, got, held) // before the lock is released: its service may hang
 	unlock()
-	if again := got.More && (learned || len(got.Tasks) > 0); again || scope.Within == nil {
+	if len(got.Waiting) > 0 {
+		wake.Send(e.waits.wake)
+	}
+	f.sayFailed(got.Failed)
+	moved := len(got.Tasks)+len(got.Waiting)+len(got.Failed) > 0
+	if again := got.More && (learned || moved); again || scope.Within == nil {
 		return again
 	}
 	f.lookOn()
-	return len(got.Tasks) > 0
+	return moved
+}
+
+// claimLocked tries the locks of tasks that a claim left, and claims those whose leases it gets; the others wait from then on. It
+// adds what it claims to got. A claim without an answer has claimed nothing that starts: its leases are given back.
+func (f *feeder) claimLocked(ctx context.Context, got *ledger.Claimed, room int, claim func(int, tried) (ledger.Claimed, error)) map[string][]heldLock {
+	e := f.executor
+	tctx, cancel := context.WithTimeout(ctx, tryCall)
+	tried := e.try(tctx, got.Locked[:min(room, len(got.Locked))])
+	cancel()
+	if len(tried.held)+len(tried.busy) == 0 {
+		return nil
+	}
+	more, err := claim(room, tried)
+	if err != nil {
+		e.giveBack(tried, nil)
+		e.member.StoreFailed(err)
+		return nil
+	}
+	got.Tasks, got.Waiting, got.Failed = append(got.Tasks, more.Tasks...), append(got.Waiting, more.Waiting...), append(got.Failed, more.Failed...)
+	got.Foreign, got.More = append(got.Foreign, more.Foreign...), got.More || more.More
+	held := maps.Clone(tried.held)
+	e.giveBack(tried, more.Tasks)
+	return held
+}
+
+// sayFailed logs tasks that ended since the keys of their locks cannot be made.
+func (f *feeder) sayFailed(failed []jobs.Task) {
+	e := f.executor
+	for _, t := range failed {
+		e.log.Warn("a task has failed: the key of a lock cannot be made of its payload", "task", t.ID, "job", t.Job, "pool", t.Pool, "reason", t.Reason)
+		e.on.Recorded(t.Job, t.State)
+	}
 }
 
 // wanted is how many tasks to claim: one for each free worker, and some ahead. It is 0 while the pool's work
@@ -182,13 +227,14 @@ func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
 	_ = f.executor.locks.Release(ctx, lease) // a lost lease ends by itself, and correctness does not depend on it
 }
 
-// push queues what was claimed and starts as many tasks of it as there are workers.
-func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.Claimed) {
+// push queues what was claimed and starts as many tasks of it as there are workers. held are the leases, by task.
+func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.Claimed, held map[string][]heldLock) {
 	f.mu.Lock()
 	f.more = got.More && len(got.Tasks) > 0
 	f.mu.Unlock()
 	for _, t := range got.Tasks {
-		f.executor.register.queue(claimed{t.Task, ses.ID, t.Until, time.Now()})
+		f.executor.releases.keep(t.Task, held[t.ID])
+		f.executor.register.queue(claimed{task: t.Task, session: ses.ID, until: t.Until, since: time.Now(), locks: held[t.ID]})
 	}
 	f.startQueued(ctx)
 }
@@ -217,6 +263,13 @@ func (f *feeder) ahead() int {
 		return 0
 	}
 	return min(f.pool.Workers*int(aheadFor/f.took), claimBatch)
+}
+
+// crowded reports whether more tasks are queued than the feeder claims ahead, and one for each worker.
+func (f *feeder) crowded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.executor.register.queued(f.pool.Name) >= f.ahead()+f.pool.Workers
 }
 
 // ended adds the duration of an attempt to the average.

@@ -439,7 +439,7 @@ func TestWhatIsQueued(t *testing.T) {
 			want bool
 		}{{took(1, true), true}, {took(1, false), false}, {took(0, true), false}} {
 			f.executor.slots.take("p", 4)
-			if f.push(t.Context(), &membership.Session{ID: "mine"}, c.got); f.more != c.want {
+			if f.push(t.Context(), &membership.Session{ID: "mine"}, c.got, nil); f.more != c.want {
 				t.Errorf("%+v leaves more behind: %t", c.got, f.more)
 			}
 			for _, got := range f.executor.register.unqueue("p", 0) {

@@ -130,6 +130,13 @@ func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 	return learned
 }
 
+// skips reports whether tasks of a job are left out, as this replica cannot run them.
+func (f *feeder) skips(job string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return job != "" && slices.Contains(f.skipJobs, job)
+}
+
 // askForAll makes the feeder of a pool in which nothing waits ask for tasks of all kinds again, and reports whether it
 // asks only for those that this replica knows.
 func (f *feeder) askForAll(idle bool) (byKind bool) {

@@ -132,6 +132,7 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 		if err == nil {
 			for i, f := range finished {
 				r.executor.register.recorded(batch[i].task)
+				r.executor.releases.recorded(batch[i].task)
 				r.executor.recorded(batch[i], f)
 			}
 			return nil

@@ -42,6 +42,7 @@ type claimed struct {
 	session string    // under which it was claimed
 	until   time.Time // may_run_until; zero: as long as the session is trusted
 	since   time.Time // when it was claimed, on this machine's clock
+	locks   []heldLock
 }
 
 // taskState is the state of a claimed task.

@@ -1,0 +1,205 @@
+package work
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+)
+
+// JobLocks is the lock service of jobs and pools with locks; *locks.Locker is one.
+type JobLocks interface {
+	TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error)
+	Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error)
+	Release(ctx context.Context, leases ...*locks.Lease) error
+	State() locks.State
+}
+
+// tryCall bounds one try: a claim waits for it.
+const tryCall = 2 * time.Second
+
+// tryRounds is how many calls one try makes at most: tasks that share a key are tried one after the other.
+const tryRounds = 16
+
+// tried is what came of trying the locks of tasks, by their ids. Those that are in neither were not tried.
+type tried struct {
+	held map[string][]heldLock
+	busy map[string]string // why
+}
+
+// locking says how this replica and the locks of a candidate stand; nil: nothing here has locks.
+func (e *Executor) locking(tried tried) func(ledger.Candidate) ledger.Locking {
+	if !e.plan.HasLocks() {
+		return nil
+	}
+	return func(c ledger.Candidate) ledger.Locking {
+		all, wait, err := e.plan.Locks(c.Task)
+		if err != nil {
+			return ledger.Locking{State: ledger.LocksWrong, Reason: err.Error()}
+		}
+		if _, holds := tried.held[c.Task.ID]; holds || len(all) == 0 {
+			return ledger.Locking{}
+		}
+		l := ledger.Locking{State: ledger.LocksWanted, Wait: wait}
+		for _, lock := range all {
+			l.Keys = append(l.Keys, lock.Request.Key)
+		}
+		if why, is := tried.busy[c.Task.ID]; is {
+			l.State, l.Reason = ledger.LocksBusy, why
+		}
+		return l
+	}
+}
+
+// wanted are the locks of a task that are to be tried.
+type wanted struct {
+	task  jobs.Task
+	locks []plan.Lock
+}
+
+// try tries the locks of tasks, in their order and without waiting. A task has all of its locks or none. What has a key that was busy
+// for a task before it is busy.
+//
+//  1. ask for the keys of tasks that have no key in common, in one call
+//  2. sort out what is held, and what is busy
+//  3. go on with the others
+//
+// When the lock service does not answer, all locks are busy.
+func (e *Executor) try(ctx context.Context, tasks []jobs.Task) tried {
+	out := tried{held: map[string][]heldLock{}, busy: map[string]string{}}
+	busy := map[string]string{} // keys
+	var rest []wanted
+	for _, t := range tasks {
+		if all, _, err := e.plan.Locks(t); err == nil {
+			rest = append(rest, wanted{t, all})
+		}
+	}
+	for range tryRounds {
+		batch := out.next(&rest, busy)
+		if len(batch) == 0 || ctx.Err() != nil {
+			return out
+		}
+		var requests []locks.Request
+		for _, w := range batch {
+			requests = append(requests, e.requests(w.task, w.locks)...)
+		}
+		attempts, err := e.jobLocks.TryAcquire(ctx, requests...)
+		for _, w := range batch {
+			if err != nil {
+				out.busy[w.task.ID] = waitsFor(w.locks[0].Name, "the lock service does not answer: "+err.Error())
+				continue
+			}
+			e.sortOut(out, busy, w, attempts[:len(w.locks)])
+			attempts = attempts[len(w.locks):]
+		}
+		if err != nil {
+			for _, w := range rest {
+				out.busy[w.task.ID] = out.busy[batch[0].task.ID]
+			}
+			return out
+		}
+	}
+	return out
+}
+
+// next takes the tasks of the next call out of rest.
+func (out tried) next(rest *[]wanted, busy map[string]string) (batch []wanted) {
+	var left []wanted
+	asked := map[string]bool{}
+	for _, w := range *rest {
+		var why string
+		shares := false
+		for _, l := range w.locks {
+			why = cmp.Or(why, busy[l.Request.Key])
+			shares = shares || asked[l.Request.Key]
+		}
+		for _, l := range w.locks { // also of what is left for later: what comes behind it waits
+			asked[l.Request.Key] = true
+		}
+		switch {
+		case why != "":
+			out.busy[w.task.ID] = why
+		case shares:
+			left = append(left, w)
+		default:
+			batch = append(batch, w)
+		}
+	}
+	*rest = left
+	return batch
+}
+
+// sortOut notes what came of the try of one task.
+func (e *Executor) sortOut(out tried, busy map[string]string, w wanted, attempts []locks.Attempt) {
+	var held []heldLock
+	why, elsewhere := "", false
+	for i, a := range attempts {
+		switch {
+		case a.Lease != nil:
+			held = append(held, e.hold(w.locks[i:i+1], []*locks.Lease{a.Lease})...)
+			continue
+		case a.Holder != nil:
+			elsewhere = elsewhere || strings.HasPrefix(a.Holder.Meta, metaOf(w.task))
+			busy[w.locks[i].Request.Key] = waitsFor(w.locks[i].Name, "held by "+nameOf(a.Holder))
+		default:
+			busy[w.locks[i].Request.Key] = waitsFor(w.locks[i].Name, "the lock service does not answer: "+a.Err.Error())
+		}
+		why = cmp.Or(why, busy[w.locks[i].Request.Key])
+	}
+	if why == "" {
+		out.held[w.task.ID] = held
+		return
+	}
+	e.releases.add(held)
+	if !elsewhere { // else another replica has the leases, and is about to claim it
+		out.busy[w.task.ID] = why
+	}
+}
+
+func waitsFor(lock, why string) string { return fmt.Sprintf("waits for lock %s, %s", lock, why) }
+
+// nameOf names a holder for people.
+func nameOf(h *locks.Info) string {
+	switch {
+	case h.Meta != "" && h.Owner != "" && !strings.HasSuffix(h.Meta, h.Owner):
+		return h.Meta + " (" + h.Owner + ")"
+	case h.Meta != "" || h.Owner != "":
+		return cmp.Or(h.Meta, h.Owner)
+	}
+	return "session " + h.Session
+}
+
+// metaOf is how the Meta of the leases of a task's next attempt begins.
+func metaOf(t jobs.Task) string { return fmt.Sprintf("task %s, attempt %d", t.ID, t.Attempt+1) }
+
+// requests are those of the locks of a task.
+func (e *Executor) requests(t jobs.Task, all []plan.Lock) []locks.Request {
+	meta := metaOf(t)
+	if t.Job != "" {
+		meta += " of job " + t.Job
+	} else {
+		meta += " of pool " + t.Pool
+	}
+	requests := make([]locks.Request, len(all))
+	for i, l := range all {
+		requests[i] = l.Request
+		requests[i].Meta = meta + " on " + e.opt.ID
+	}
+	return requests
+}
+
+// giveBack gives back the leases that no task has taken.
+func (e *Executor) giveBack(t tried, taken []ledger.Started) {
+	for _, s := range taken {
+		delete(t.held, s.ID)
+	}
+	for _, held := range t.held {
+		e.releases.add(held)
+	}
+}

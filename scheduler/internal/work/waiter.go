@@ -1,0 +1,179 @@
+package work
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+const (
+	// awayFor is how long the lock service may be away before its waits are left to others, which may reach it.
+	awayFor = 2 * time.Second
+	// explainEvery is how often the holder that a task waits for is read. It costs no call.
+	explainEvery = time.Second
+)
+
+// waiter waits for the leases of one task.
+//
+//	queued ──▶ granted ──▶ claimed, on a free worker or for the next one
+//	   │          └──▶ left: not claimed, its leases are given back
+//	   └──▶ left: not first any more, no work may begin, or the lock service is away
+//
+// What is left any replica may queue.
+type waiter struct {
+	pool    string
+	began   time.Time
+	session string
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when it has ended
+}
+
+// start starts the waiter of a task that this replica has queued.
+func (w *waits) start(ctx context.Context, ses *membership.Session, t jobs.Task) {
+	ctx, cancel := context.WithCancel(ctx)
+	one := &waiter{pool: t.Pool, began: time.Now(), session: ses.ID, cancel: cancel, done: make(chan struct{})}
+	w.waiting[t.ID] = one
+	go func() {
+		defer wake.Send(w.wake) // the next one may be first now
+		defer close(one.done)
+		defer cancel()
+		if !w.await(ctx, ses, t) {
+			w.mu.Lock()
+			w.notUntil[t.ID] = time.Now().Add(waitsAgain)
+			w.mu.Unlock()
+			lctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitsCall)
+			defer cancel()
+			if err := w.executor.store.LeaveWaits(lctx, ses.ID, []string{t.ID}); err != nil {
+				w.executor.member.StoreFailed(err) // it stays queued until this replica asks again, or its session ends
+			}
+		}
+	}()
+}
+
+// await waits for the leases of a task and claims it; false if it did not become running here.
+func (w *waits) await(ctx context.Context, ses *membership.Session, t jobs.Task) bool {
+	e := w.executor
+	all, _, err := e.plan.Locks(t)
+	if err != nil || len(all) == 0 { // the definition is another one by now
+		return w.claim(ctx, ses, t, nil)
+	}
+	requests := e.requests(t, all)
+	explaining, stop := context.WithCancel(ctx)
+	var explainer sync.WaitGroup
+	explainer.Go(func() { w.explain(explaining, ses, t, requests, stop) })
+	leases, err := e.jobLocks.Acquire(explaining, requests...)
+	stop()
+	explainer.Wait()
+	if err != nil {
+		return false
+	}
+	return w.claim(ctx, ses, t, e.hold(all, leases))
+}
+
+// claim claims a task whose leases are there, and starts it. Without a free worker the task is queued for the next one,
+// behind what the feeder has claimed ahead. The leases of one that was not claimed are given back.
+func (w *waits) claim(ctx context.Context, ses *membership.Session, t jobs.Task, held []heldLock) bool {
+	e, f := w.executor, w.executor.feeders[t.Pool]
+	if ctx.Err() != nil || !e.MayBegin() {
+		e.releases.add(held)
+		return false
+	}
+	worker := e.slots.take(t.Pool, 1)
+	if worker == 0 && (e.shortages.closed(t.Pool) || f.crowded()) {
+		e.releases.add(held)
+		return false
+	}
+	defer e.register.claim()()
+	got, err := w.claimNow(ctx, ses, t, held)
+	if err != nil {
+		e.member.StoreFailed(err)
+	}
+	f.sayFailed(got.Failed)
+	if len(got.Tasks) == 0 {
+		e.releases.add(held)
+		e.slots.give(t.Pool, worker)
+		return len(got.Failed) > 0
+	}
+	mine := claimed{task: got.Tasks[0].Task, session: ses.ID, until: got.Tasks[0].Until, since: time.Now(), locks: held}
+	e.releases.keep(mine.task, held)
+	if worker == 1 {
+		e.start(ctx, mine)
+		return true
+	}
+	e.register.queue(mine)
+	f.startQueued(ctx)
+	return true
+}
+
+// claimNow is the claim of one task that waits.
+func (w *waits) claimNow(ctx context.Context, ses *membership.Session, t jobs.Task, held []heldLock) (ledger.Claimed, error) {
+	e, f := w.executor, w.executor.feeders[t.Pool]
+	f.mu.Lock()
+	under, asked := f.governs, f.forgets
+	f.mu.Unlock()
+	var mine tried
+	if held != nil {
+		mine.held = map[string][]heldLock{t.ID: held}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitsCall)
+	defer cancel()
+	began := time.Now()
+	got, err := e.store.Claim(ctx, ledger.Claim{
+		Admission: e.admission(ses, map[string]plan.Governing{t.Pool: under}, map[string]int{t.Pool: 1}, mine),
+		Pool:      t.Pool, ID: uuid.NewString(), Waiting: []string{t.ID}, Now: e.clock.Check,
+	})
+	e.metrics.Claimed(jobs.ClaimTry{Pool: t.Pool, LockBackend: e.locks.Name(), Result: claimResult(got, err), Tasks: len(got.Tasks), Took: time.Since(began)})
+	f.skip(asked, got.Foreign)
+	return got, err
+}
+
+// explain keeps in the task's reason what it waits for, until ctx is done. It ends the wait while the lock service is away: another
+// replica may reach it.
+func (w *waits) explain(ctx context.Context, ses *membership.Session, t jobs.Task, requests []locks.Request, leave func()) {
+	e := w.executor
+	said := t.Reason
+	for wake.Wait(ctx, explainEvery, nil) {
+		if st := e.jobLocks.State(); !st.Up && time.Since(st.Since) > awayFor {
+			leave()
+			return
+		}
+		why := w.obstacle(ctx, requests)
+		if why == "" || why == said {
+			continue
+		}
+		cctx, cancel := context.WithTimeout(ctx, waitsCall)
+		if e.store.ExplainWaits(cctx, ses.ID, map[string]string{t.ID: why}) == nil {
+			said = why
+		}
+		cancel()
+	}
+}
+
+// obstacle says who holds the key that is waited for; empty if that is not known. A try of a key that this Locker waits for makes no
+// call: it tells what the wait heard last. A key that is free is given back: the wait has gone on meanwhile.
+func (w *waits) obstacle(ctx context.Context, requests []locks.Request) string {
+	for _, r := range requests {
+		attempts, err := w.executor.jobLocks.TryAcquire(ctx, r)
+		switch {
+		case err != nil:
+			return ""
+		case attempts[0].Lease != nil:
+			w.executor.releases.add([]heldLock{{lease: attempts[0].Lease}})
+			return ""
+		case attempts[0].Holder != nil && attempts[0].Holder.Token > 0 && attempts[0].Holder.Meta != r.Meta:
+			return waitsFor(strings.TrimPrefix(r.Key, syskeys.User), "held by "+nameOf(attempts[0].Holder))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,228 @@
+package work
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+const (
+	keysMost  = 50_000          // that one look reads
+	waitsMost = 1000            // waiters of this replica
+	waitsCall = 5 * time.Second // one call of the store
+	// waitsAgain is how long a task is left to others that this replica had the leases for and could not start.
+	waitsAgain = time.Second
+	// skipFor is how long the work of tasks is skipped that this replica cannot run.
+	skipFor = maxBackoff
+	// freshFor is how long a waiter counts as one whose leases may come at once, and that needs a worker then.
+	freshFor = time.Second
+	// unqueuedFor is how long what nobody has queued is left to replicas with a free worker.
+	unqueuedFor = 2 * time.Second
+)
+
+// waits waits at the lock service for the leases of tasks, until ctx is done. Only what is first for its keys is waited for, by one
+// replica: so tasks start in the order of the store, and each is one place in the queue of the lock service.
+//
+//  1. wait pollSlow, or until woken
+//  2. while no work may begin, leave all waits to others
+//  3. ask the store which waits are first, and end those whose limit is over
+//  4. leave those that are not first any more
+//  5. queue those that nobody has queued and that can run here: as many as have a free worker, and more once the leases of those have
+//     not come at once. What no replica with a free worker has queued is queued, too: so it gets a worker before later tasks
+//  6. wait for their leases, each in a goroutine of its own (waiter)
+type waits struct {
+	executor *Executor
+	wake     chan struct{}
+
+	// Of run alone:
+	waiting map[string]*waiter   // by task
+	skipped map[string]time.Time // work that cannot run here, and until when it is skipped
+	seen    map[string]time.Time // tasks that are first and that nobody has queued, and since when
+
+	mu       sync.Mutex
+	notUntil map[string]time.Time // by task
+}
+
+func newWaits(e *Executor) *waits {
+	return &waits{executor: e, wake: wake.Signal(), waiting: map[string]*waiter{}, skipped: map[string]time.Time{}, seen: map[string]time.Time{}, notUntil: map[string]time.Time{}}
+}
+
+func (w *waits) run(ctx context.Context) {
+	e := w.executor
+	if !e.plan.HasLocks() {
+		return
+	}
+	for wake.Wait(ctx, pollSlow, w.wake) {
+		w.tidy()
+		if !e.MayBegin() || e.locks.Blocks() {
+			w.leave(func(string, *waiter) bool { return true })
+			continue
+		}
+		ses := e.member.Session()
+		first, err := w.look(ctx, ses)
+		if err != nil {
+			e.member.StoreFailed(err)
+			continue
+		}
+		w.leave(func(task string, one *waiter) bool { return one.session != ses.ID || !first[task] })
+	}
+	w.leave(func(string, *waiter) bool { return true })
+	for _, one := range w.waiting {
+		<-one.done
+	}
+}
+
+// tidy forgets what has ended.
+func (w *waits) tidy() {
+	now := time.Now()
+	for task, one := range w.waiting {
+		select {
+		case <-one.done:
+			delete(w.waiting, task)
+		default:
+		}
+	}
+	for work, until := range w.skipped {
+		if now.After(until) {
+			delete(w.skipped, work)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for task, until := range w.notUntil {
+		if now.After(until) {
+			delete(w.notUntil, task)
+		}
+	}
+}
+
+// leave ends waiters.
+func (w *waits) leave(which func(task string, one *waiter) bool) {
+	for task, one := range w.waiting {
+		if which(task, one) {
+			one.cancel()
+		}
+	}
+}
+
+// look asks which waits are first, and queues some of them.
+func (w *waits) look(ctx context.Context, ses *membership.Session) (first map[string]bool, err error) {
+	e := w.executor
+	cctx, cancel := context.WithTimeout(ctx, waitsCall)
+	defer cancel()
+	var queue []string
+	for again := true; again; {
+		var skip []string
+		for work := range w.skipped {
+			skip = append(skip, work)
+		}
+		all, ends, err := e.store.FirstWaits(cctx, ses.ID, skip, keysMost)
+		if err != nil {
+			return nil, err
+		}
+		if !ends.IsZero() && !ends.After(e.clock.Now()) {
+			if err := w.end(cctx); err != nil {
+				return nil, err
+			}
+		}
+		first, queue, again = map[string]bool{}, nil, false
+		unqueued, free := map[string]time.Time{}, map[string]*capacity{}
+		for _, one := range all {
+			first[one.TaskID] = true
+			if w.waiting[one.TaskID] != nil || one.Queued || w.later(one.TaskID) {
+				continue
+			}
+			if !w.runs(one) {
+				if len(w.skipped) < skipMost {
+					w.skipped[one.Work] = time.Now().Add(skipFor)
+					again = true
+				}
+				continue
+			}
+			since, known := w.seen[one.TaskID]
+			if !known {
+				since = time.Now()
+			}
+			unqueued[one.TaskID] = since
+			if free[one.Pool] == nil {
+				free[one.Pool] = w.capacity(one.Pool)
+			}
+			if free[one.Pool].take(time.Since(since) >= unqueuedFor) && len(w.waiting)+len(queue) < waitsMost {
+				queue = append(queue, one.TaskID)
+			}
+		}
+		w.seen = unqueued
+	}
+	mine, err := e.store.QueueWaits(cctx, ses.ID, queue)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range mine {
+		w.start(ctx, ses, t)
+	}
+	return first, nil
+}
+
+// capacity is how many tasks of a pool may be queued now.
+type capacity struct {
+	free int // with a free worker each
+	any  int // with or without one
+}
+
+func (w *waits) capacity(pool string) *capacity {
+	e := w.executor
+	if e.shortages.closed(pool) {
+		return &capacity{}
+	}
+	fresh := 0
+	for _, one := range w.waiting {
+		if one.pool == pool && time.Since(one.began) < freshFor {
+			fresh++
+		}
+	}
+	return &capacity{e.slots.room(pool) - fresh, e.feeders[pool].pool.Workers - fresh}
+}
+
+// take counts one that is queued; late: no replica with a free worker has queued it.
+func (c *capacity) take(late bool) bool {
+	if c.any < 1 || c.free < 1 && !late {
+		return false
+	}
+	c.free--
+	c.any--
+	return true
+}
+
+// later reports whether a task is left to others for now.
+func (w *waits) later(task string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Before(w.notUntil[task])
+}
+
+// runs reports whether this replica can run a task, as far as it knows.
+func (w *waits) runs(one ledger.Wait) bool {
+	e := w.executor
+	t := one.Task()
+	f, known := e.feeders[t.Pool]
+	if !known || f.governed().Hash == "" || f.skips(t.Job) {
+		return false
+	}
+	_, can := e.plan.Execution(t)
+	return can
+}
+
+// end ends the tasks that have waited for as long as they may.
+func (w *waits) end(ctx context.Context) error {
+	e := w.executor
+	ended, err := e.store.EndWaits(ctx, e.clock.Check, claimBatch)
+	for _, t := range ended {
+		e.log.Warn("a task has waited for its locks as long as it may", "task", t.ID, "job", t.Job, "pool", t.Pool, "state", t.State, "reason", t.Reason)
+		e.on.Recorded(t.Job, t.State)
+	}
+	return err
+}

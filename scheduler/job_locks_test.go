@@ -1,0 +1,460 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// keyed is a handler that notes which tasks hold a key at once. It is one for all replicas of a test.
+type keyed struct {
+	takes time.Duration
+
+	mu     sync.Mutex
+	inside map[string]int // by key
+	most   map[string]int
+	order  []string // tasks, as they began
+	tokens map[string][]int64
+	late   int // attempts whose context ended after their lock was lost
+}
+
+// anyKey counts all tasks.
+const anyKey = "*"
+
+func newKeyed(takes time.Duration) *keyed {
+	return &keyed{takes: takes, inside: map[string]int{}, most: map[string]int{}, tokens: map[string][]int64{}}
+}
+
+func (k *keyed) Run(ctx context.Context, t jobs.Task, _ io.Writer) error {
+	k.count(t, 1)
+	defer k.count(t, -1)
+	select {
+	case <-time.After(k.takes):
+		return nil
+	case <-ctx.Done():
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		select {
+		case <-t.Locks[0].Done:
+			k.late++
+		default:
+		}
+		return context.Cause(ctx)
+	}
+}
+
+// Identity is the same for all of them.
+func (k *keyed) Identity() string { return "keyed" }
+
+func (k *keyed) count(t jobs.Task, n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, l := range append(t.Locks[:len(t.Locks):len(t.Locks)], jobs.HeldLock{Key: anyKey}) {
+		k.inside[l.Key] += n
+		k.most[l.Key] = max(k.most[l.Key], k.inside[l.Key])
+		if n > 0 {
+			k.tokens[l.Key] = append(k.tokens[l.Key], l.Token)
+		}
+	}
+	if n > 0 {
+		k.order = append(k.order, t.ID)
+	}
+}
+
+func (k *keyed) mostOf(key string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.most[key]
+}
+
+// locked is a set of replicas on one store and one lock service.
+type locked struct {
+	t       *testing.T
+	db      *memstore.Database
+	service *memlock.Service
+	outside *locks.Locker
+	lockers []*locks.Locker
+	stops   []func()
+}
+
+func newLocked(t *testing.T) *locked {
+	s := &locked{t: t, db: memstore.New(), service: memlock.New()}
+	s.outside = replicatest.LockerOf(t, s.service)
+	return s
+}
+
+func (s *locked) start(n int, set jobs.Set) {
+	s.t.Helper()
+	for range n {
+		id := string(rune('a' + len(s.stops)))
+		lk := replicatest.LockerOf(s.t, s.service)
+		r, err := newOn(&memstore.Store{Database: s.db}, lk, set, Options{ID: id, DrainTimeout: time.Second, StopGrace: time.Second})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(s.t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := r.Run(ctx); err != nil {
+				s.t.Errorf("replica %s: %v", id, err)
+			}
+		}()
+		s.lockers = append(s.lockers, lk)
+		s.stops = append(s.stops, func() { cancel(); <-done })
+	}
+	time.Sleep(2 * time.Second) // they have joined
+}
+
+func (s *locked) stop() {
+	for _, stop := range s.stops {
+		stop()
+	}
+}
+
+func (s *locked) st() *memstore.Store { return &memstore.Store{Database: s.db} }
+
+func (s *locked) enqueue(payloads ...any) (ids []string) {
+	s.t.Helper()
+	for _, p := range payloads {
+		added, err := s.st().Enqueue(s.t.Context(), jobs.NewTask{Pool: "p", Payload: p})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		ids = append(ids, added[0].Task.ID)
+	}
+	return ids
+}
+
+func (s *locked) task(id string) jobs.Task {
+	s.t.Helper()
+	t, _, err := s.st().Task(s.t.Context(), id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return t
+}
+
+// rows are those of a job in a table, by column.
+func (s *locked) rows(table, job string) (all []map[string]any) {
+	columns := memstore.Tables()[table]
+	rows, _ := s.db.Dump(table)
+	for _, values := range rows {
+		row := map[string]any{}
+		for i, v := range values {
+			row[columns[i]] = v
+		}
+		if row["job"] == job {
+			all = append(all, row)
+		}
+	}
+	return all
+}
+
+// ended waits until the tasks have ended.
+func (s *locked) ended(most time.Duration, ids ...string) (all []jobs.Task) {
+	s.t.Helper()
+	for _, id := range ids {
+		began := time.Now()
+		for !s.task(id).State.Ended() {
+			if time.Since(began) > most {
+				s.t.Fatalf("after %v task %s is %s: %s", most, id, s.task(id).State, s.task(id).Reason)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		all = append(all, s.task(id))
+	}
+	return all
+}
+
+func lockedPool(h jobs.Handler, wait time.Duration, all ...jobs.Lock) jobs.Set {
+	return jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h, Workers: 4, Locks: all, LockWait: wait, Retries: jobs.Retries{Limit: jobs.NoRetries}}}}
+}
+
+// Tasks with an exclusive lock run one after the other on all replicas, in the order of the store. Their tokens grow.
+func TestExclusiveLocksOfTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(300*time.Millisecond)
+		s.start(3, lockedPool(h, 0, jobs.Lock{Key: "a"}))
+		ids := s.enqueue(make([]any, 20)...)
+		for _, task := range s.ended(time.Minute, ids...) {
+			if task.State != jobs.StateSucceeded || task.Attempt != 1 {
+				t.Errorf("task %s: %s after %d attempts: %s %s", task.ID, task.State, task.Attempt, task.Reason, task.Error)
+			}
+		}
+		if h.mostOf("a") != 1 {
+			t.Errorf("%d held the lock at once", h.mostOf("a"))
+		}
+		for i, id := range h.order {
+			if id != ids[i] {
+				t.Fatalf("started in the order\n%v, enqueued as\n%v", h.order, ids)
+			}
+		}
+		tokens := h.tokens["a"]
+		if len(tokens) != len(ids) || !slices.IsSorted(tokens) || len(slices.Compact(slices.Clone(tokens))) != len(ids) {
+			t.Errorf("tokens %v", tokens)
+		}
+		s.stop()
+		if _, err := s.outside.Acquire(t.Context(), locks.Request{Key: "a"}); err != nil {
+			t.Errorf("afterwards the lock is not free: %v", err)
+		}
+	})
+}
+
+// At most so many tasks hold a lock with a limit, and as many do; shared ones hold it together. None of them takes a worker that
+// waits.
+func TestLimitedAndSharedLocksOfTasks(t *testing.T) {
+	for name, c := range map[string]struct {
+		lock jobs.Lock
+		most int
+	}{
+		"limit":  {jobs.Lock{Key: "a", Limit: 3}, 3},
+		"shared": {jobs.Lock{Key: "a", Mode: jobs.LockShared}, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, h := newLocked(t), newKeyed(2*time.Second)
+				s.start(2, lockedPool(h, 0, c.lock))
+				s.ended(time.Minute, s.enqueue(make([]any, 16)...)...)
+				if got := h.mostOf("a"); got != c.most {
+					t.Errorf("%d held the lock at once, want %d", got, c.most)
+				}
+				s.stop()
+			})
+		})
+	}
+}
+
+// A key with a field of the payload is one lock for each value. A task without the field fails, and says so.
+func TestKeysOfThePayload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(time.Second)
+		s.start(2, lockedPool(h, 0, jobs.Lock{Key: "tenant-{{.payload.tenant}}"}))
+		wrong := s.enqueue(map[string]any{"other": 1}, nil)
+		var all []any
+		for i := range 12 {
+			all = append(all, map[string]any{"tenant": i % 3})
+		}
+		began := time.Now()
+		s.ended(time.Minute, s.enqueue(all...)...)
+		if took := time.Since(began); took < 4*time.Second || took > 7*time.Second {
+			t.Errorf("four tasks of each of three tenants took %v", took)
+		}
+		for i := range 3 {
+			if got := h.mostOf(fmt.Sprintf("tenant-%d", i)); got != 1 {
+				t.Errorf("%d tasks of a tenant at once", got)
+			}
+		}
+		for _, task := range s.ended(time.Minute, wrong...) {
+			if task.State != jobs.StateFailed || task.ReasonCode != reason.LockKey || !strings.Contains(task.Reason, "the payload has no tenant") || task.Attempt != 0 {
+				t.Errorf("%s: %s, %s after %d attempts", task.State, task.ReasonCode, task.Reason, task.Attempt)
+			}
+		}
+		s.stop()
+	})
+}
+
+// A job waits for its lock, says who holds it, and has its slot meanwhile; other tasks of its pool pass it. After lock_wait its trigger is skipped.
+func TestAJobWaitsForItsLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(100*time.Millisecond)
+		set := lockedPool(h, 0)
+		set.Jobs = map[string]jobs.Job{
+			"j":     {Schedule: "@every 10s", Handler: h, Pool: "p", Locks: []jobs.Lock{{Key: "orders-db"}}, LockWait: 25 * time.Second},
+			"other": {Schedule: "@every 10s", Handler: h, Pool: "p"},
+		}
+		set.Pools["p"] = jobs.Pool{Handler: h, Workers: 1}
+		leases, err := s.outside.Acquire(t.Context(), locks.Request{Key: "orders-db", Meta: "the backup"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.start(2, set)
+		time.Sleep(15 * time.Second)
+		rows := s.rows("tasks", "j")
+		if len(rows) != 1 {
+			t.Fatalf("open are %v", rows)
+		}
+		waits := s.task(rows[0]["id"].(string))
+		if waits.State != jobs.StatePending || waits.ReasonCode != reason.WaitsForLock || waits.Reason != "waits for lock orders-db, held by the backup" {
+			t.Fatalf("%+v", waits)
+		}
+		time.Sleep(30 * time.Second)
+		waited := s.task(waits.ID)
+		if waited.State != jobs.StateCancelled || waited.ReasonCode != reason.LockWait || !strings.Contains(waited.Reason, "held by the backup") {
+			t.Errorf("%+v", waited)
+		}
+		if err := leases[0].Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(15 * time.Second)
+		outcomes := map[string]int{}
+		for _, r := range s.rows("triggers", "j") {
+			outcomes[fmt.Sprint(r["outcome"], " ", r["reason_code"])]++
+		}
+		if outcomes["skipped lock_wait"] != 1 || outcomes["skipped slot_taken"] < 2 || outcomes["ran "] < 1 {
+			t.Errorf("the triggers: %v", outcomes)
+		}
+		others := s.rows("triggers", "other")
+		if len(others) < 5 {
+			t.Errorf("%d triggers of the other job", len(others))
+		}
+		for _, r := range others {
+			if r["outcome"] != string(jobs.Ran) {
+				t.Errorf("the other job: %v", r)
+			}
+		}
+		s.stop()
+	})
+}
+
+// An attempt whose lock is released by force has failed at once, and is retried; with on_lost continue it is told, and goes on.
+func TestALostLockEndsTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(20*time.Second)
+		told := make(chan struct{})
+		set := lockedPool(h, 0, jobs.Lock{Key: "a"})
+		p := set.Pools["p"]
+		p.Retries = jobs.Retries{Limit: 1, Backoff: time.Second}
+		set.Pools["p"] = p
+		set.Jobs = map[string]jobs.Job{"j": {
+			Locks: []jobs.Lock{{Key: "b", OnLost: jobs.LockContinues}},
+			Handler: replicatest.Function(func(ctx context.Context, task jobs.Task, _ io.Writer) error {
+				select {
+				case <-task.Locks[0].Done:
+					close(told)
+				case <-ctx.Done():
+					return errors.New("stopped")
+				}
+				time.Sleep(time.Second)
+				return ctx.Err()
+			}),
+			Schedule: "@every 1h",
+		}}
+		s.start(1, set)
+		id := s.enqueue(nil)[0]
+		time.Sleep(5 * time.Second)
+		if task := s.task(id); task.State != jobs.StateRunning {
+			t.Fatalf("%s %s", task.State, task.Reason)
+		}
+		for info, err := range s.outside.Inspect(t.Context(), "user/") {
+			if err != nil || !strings.HasPrefix(info.Meta, "task "+id+", attempt 1 of pool p on a") {
+				t.Errorf("the holder is %q, %v", info.Meta, err)
+			}
+			if _, err := s.outside.ForceRelease(t.Context(), info.Key, info.Token); err != nil {
+				t.Fatal(err)
+			}
+		}
+		task := s.ended(time.Minute, id)[0]
+		_, attempts, err := s.st().Task(t.Context(), id)
+		if err != nil || task.State != jobs.StateSucceeded || task.Attempt != 2 || attempts[0].ReasonCode != reason.LockLost || attempts[0].State != jobs.StateFailed {
+			t.Errorf("%+v after %+v, %v", task, attempts, err)
+		}
+		if took := attempts[0].FinishedAt.Sub(attempts[0].StartedAt); took > 10*time.Second {
+			t.Errorf("its first attempt took %v", took)
+		}
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 2*time.Second)))
+		for info := range s.outside.Inspect(t.Context(), "user/b") {
+			if _, err := s.outside.ForceRelease(t.Context(), info.Key, info.Token); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		select {
+		case <-told:
+		default:
+			t.Error("the handler was not told")
+		}
+		if rows := s.rows("triggers", "j"); len(rows) != 1 || rows[0]["result"] != string(jobs.StateSucceeded) {
+			t.Errorf("%v", rows)
+		}
+		s.stop()
+	})
+}
+
+// While the lock service is away nothing with locks starts, whatever when_down says, and what runs is ended before another one may have its
+// lock. Other tasks go on.
+func TestLockServiceAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(time.Minute)
+		set := lockedPool(h, 0, jobs.Lock{Key: "a"})
+		quick := newKeyed(0)
+		set.Jobs = map[string]jobs.Job{"free": {Schedule: "@every 5s", Handler: quick}}
+		s.start(2, set)
+		running := s.enqueue(nil)[0]
+		time.Sleep(3 * time.Second)
+		s.service.Stop()
+		stopped := time.Now()
+		lost := s.ended(30*time.Second, running)[0]
+		if lost.State != jobs.StateFailed || lost.ReasonCode != reason.LockLost || time.Since(stopped) > 10*time.Second {
+			t.Errorf("after %v: %s %s %s", time.Since(stopped), lost.State, lost.ReasonCode, lost.Reason)
+		}
+		h.takes = time.Second
+		waits := s.enqueue(nil, nil)
+		before := len(quick.order)
+		time.Sleep(time.Minute)
+		for _, id := range waits {
+			if task := s.task(id); task.State != jobs.StatePending || task.ReasonCode != reason.WaitsForLock {
+				t.Errorf("%s: %s", task.State, task.Reason)
+			}
+		}
+		if len(quick.order) < before+10 {
+			t.Errorf("%d runs without locks", len(quick.order)-before)
+		}
+		s.service.Start()
+		for _, task := range s.ended(30*time.Second, waits...) {
+			if task.State != jobs.StateSucceeded {
+				t.Errorf("%s: %s", task.State, task.Reason)
+			}
+		}
+		if h.mostOf("a") != 1 || h.late > 0 {
+			t.Errorf("%d held the lock at once, %d were told after its loss", h.mostOf("a"), h.late)
+		}
+		s.stop()
+	})
+}
+
+// Where locks are, there is a lock service that can hold them.
+func TestJobLocksNeedALockService(t *testing.T) {
+	set := lockedPool(replicatest.Nothing{}, 0, jobs.Lock{Key: "a", Mode: jobs.LockShared}, jobs.Lock{Key: "b", Limit: 2})
+	st := &memstore.Store{Database: memstore.New()}
+	for name, c := range map[string]struct {
+		lk   Locks
+		o    Options
+		says string
+	}{
+		"none":        {nil, Options{}, "pools.p.locks: there is no lock service"},
+		"cannot wait": {replicatest.Mute{}, Options{}, "pools.p.locks: the lock service that New was given"},
+		"weak":        {nil, Options{JobLocks: weak{}}, "pools.p.locks[0].mode: the lock service, weak, has no shared locks"},
+		"no limit":    {nil, Options{JobLocks: weak{}}, "pools.p.locks[1].limit: the lock service, weak, has no limits"},
+	} {
+		if _, err := newOn(st, c.lk, set, c.o); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := newOn(st, nil, lockedPool(replicatest.Nothing{}, 0), Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// weak is a lock service with exclusive locks alone.
+type weak struct{ replicatest.Mute }
+
+func (weak) Caps() locks.Caps { return locks.Caps{Name: "weak"} }
+
+func (weak) Acquire(context.Context, ...locks.Request) ([]*locks.Lease, error) {
+	return nil, locks.ErrUnavailable
+}

@@ -1,0 +1,183 @@
+package scheduler
+
+import (
+	"context"
+	"io"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
+)
+
+// byKey is a pool of one worker whose tasks lock what their payload says.
+func byKey(h jobs.Handler) jobs.Set {
+	set := lockedPool(h, 0, jobs.Lock{Key: "{{.payload.k}}"})
+	p := set.Pools["p"]
+	p.Workers = 1
+	set.Pools["p"] = p
+	return set
+}
+
+func of(keys ...string) (payloads []any) {
+	for _, k := range keys {
+		payloads = append(payloads, map[string]any{"k": k})
+	}
+	return payloads
+}
+
+// hold holds keys from outside.
+func (s *locked) hold(keys ...string) (leases []*locks.Lease) {
+	s.t.Helper()
+	for _, k := range keys {
+		got, err := s.outside.Acquire(s.t.Context(), locks.Request{Key: k})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		leases = append(leases, got...)
+	}
+	return leases
+}
+
+func (s *locked) release(leases ...*locks.Lease) {
+	s.t.Helper()
+	if err := s.outside.Release(s.t.Context(), leases...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Tasks that wait for locks take no worker, and no place from another one: its lock becomes free, and it runs.
+func TestWhatWaitsTakesNoWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(100*time.Millisecond)
+		held := s.hold("a", "b", "c", "d")
+		s.start(1, byKey(h))
+		ids := s.enqueue(of("a", "b", "c", "d")...)
+		time.Sleep(10 * time.Second)
+		for _, id := range ids {
+			if task := s.task(id); task.ReasonCode != reason.WaitsForLock {
+				t.Errorf("%+v", task)
+			}
+		}
+		s.release(held[3])
+		s.ended(2*time.Second, ids[3])
+		s.release(held[:3]...)
+		s.ended(10*time.Second, ids...)
+		s.stop()
+	})
+}
+
+// What waits for a lock starts before later tasks do, also while they keep all workers busy.
+func TestWhatWaitsIsNotOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(20*time.Millisecond)
+		held := s.hold("a")
+		s.start(2, byKey(h))
+		all := []jobs.NewTask{{Pool: "p", Payload: of("a")[0]}}
+		for i := range 1000 {
+			all = append(all, jobs.NewTask{Pool: "p", Payload: map[string]any{"k": i}})
+		}
+		added, err := s.st().Enqueue(t.Context(), all...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last := added[0].Task.ID, added[1000].Task.ID
+		time.Sleep(2 * time.Second)
+		s.release(held...)
+		s.ended(4*time.Second, first)
+		if task := s.task(last); task.State != jobs.StatePending {
+			t.Errorf("the last one of the others is %s", task.State)
+		}
+		s.stop()
+	})
+}
+
+// A task that is first for a lock and whose pool is full holds nobody up: it waits for room, and the lock goes to the next.
+func TestAFullPoolKeepsNoLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(100*time.Millisecond)
+		set := byKey(h)
+		p := set.Pools["p"]
+		p.MaxRunning, p.Workers = 1, 4
+		set.Pools["p"] = p
+		wait := make(chan struct{})
+		set.Jobs = map[string]jobs.Job{
+			"long": {Schedule: "@every 1h", Pool: "p", Handler: replicatest.Function(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+				select {
+				case <-wait:
+				case <-ctx.Done():
+				}
+				return nil
+			})},
+			"next": {Schedule: "@every 1h", Handler: h, Locks: []jobs.Lock{{Key: "a"}}, LockWait: time.Minute},
+		}
+		held := s.hold("a")
+		s.start(1, set)
+		first := s.enqueue(of("a")...)[0]
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 2*time.Second)))
+		s.release(held...)
+		time.Sleep(20 * time.Second)
+		if rows := s.rows("triggers", "next"); len(rows) != 1 || rows[0]["outcome"] != string(jobs.Ran) {
+			t.Errorf("the other one that wants the lock: %v", rows)
+		}
+		if task := s.task(first); task.State != jobs.StatePending || task.ReasonCode != "" {
+			t.Errorf("%+v", task)
+		}
+		close(wait)
+		s.ended(5*time.Second, first)
+		s.stop()
+	})
+}
+
+// The loss of a lock ends its attempt as soon as it is known.
+func TestALossIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLocked(t)
+		took := make(chan time.Duration, 1)
+		set := lockedPool(replicatest.Function(func(ctx context.Context, task jobs.Task, _ io.Writer) error {
+			<-task.Locks[0].Done
+			lost := time.Now()
+			<-ctx.Done()
+			took <- time.Since(lost)
+			return ctx.Err()
+		}), 0, jobs.Lock{Key: "a"})
+		s.start(1, set)
+		id := s.enqueue(nil)[0]
+		time.Sleep(time.Second)
+		for info := range s.outside.Inspect(t.Context(), "user/a") {
+			if _, err := s.outside.ForceRelease(t.Context(), info.Key, info.Token); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := <-took; d > 0 {
+			t.Errorf("told after %v", d)
+		}
+		if task := s.ended(5*time.Second, id)[0]; task.ReasonCode != reason.LockLost {
+			t.Errorf("%+v", task)
+		}
+		s.stop()
+	})
+}
+
+// A job that runs its pool's handler holds the pool's locks beside its own.
+func TestAJobHoldsTheLocksOfItsPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(time.Second)
+		set := lockedPool(h, 0, jobs.Lock{Key: "a"})
+		set.Jobs = map[string]jobs.Job{"j": {Schedule: "@every 1s", Pool: "p", Locks: []jobs.Lock{{Key: "b"}}}}
+		s.start(2, set)
+		ids := s.enqueue(make([]any, 5)...)
+		s.ended(30*time.Second, ids...)
+		if h.mostOf(anyKey) != 1 || h.mostOf("a") != 1 || h.mostOf("b") != 1 {
+			t.Errorf("held at once: %v", h.most)
+		}
+		if !slices.ContainsFunc(h.order, func(id string) bool { return !slices.Contains(ids, id) }) {
+			t.Error("the job has not run")
+		}
+		s.stop()
+	})
+}
