@@ -20,6 +20,7 @@ func TestAStoreWithABugIsFound(t *testing.T) {
 		"gives the same tasks twice":      func(s ledger.Store) ledger.Store { return &generous{Store: s} },
 		"invents tokens":                  func(s ledger.Store) ledger.Store { return inventive{s} },
 		"ends what goes back":             func(s ledger.Store) ledger.Store { return final{s} },
+		"admits what has no leases":       func(s ledger.Store) ledger.Store { return lockless{s} },
 		"takes the first beat alone":      func(s ledger.Store) ledger.Store { return ignores{s} },
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -146,6 +147,13 @@ func (s final) Finish(ctx context.Context, session string, results []ledger.Resu
 		}
 	}
 	return s.Store.Finish(ctx, session, results)
+}
+
+type lockless struct{ ledger.Store }
+
+func (s lockless) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	c.Locks = nil
+	return s.Store.Claim(ctx, c)
 }
 
 type ignores struct{ ledger.Store }

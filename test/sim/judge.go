@@ -219,7 +219,7 @@ func (w *world) lockFaults(r *replica, since time.Time) bool {
 // the last heartbeat, if no other attempt may start in its place sooner, or until its timeout. With w.mu held.
 func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
 	specs, beat := w.specs[row.Job], me.beat
-	if len(specs) == 0 || w.plan.Edited != nil || specs[0].Concurrency == jobs.Allow || specs[0].OnLost == jobs.LostRetries ||
+	if len(specs) == 0 || len(specs[0].Locks) > 0 || w.plan.Edited != nil || specs[0].Concurrency == jobs.Allow || specs[0].OnLost == jobs.LostRetries ||
 		!beat.After(me.from) || me.to.Before(beat.Add(w.plan.TTL/2)) || r.frozenSince(me.from) || w.weather.bad(-1, time.Time{}, dbSteps) {
 		return
 	}

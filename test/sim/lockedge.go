@@ -23,7 +23,9 @@ type lockEdge struct {
 }
 
 // Caps are those of a service that all machines share.
-func (l *lockEdge) Caps() driver.Caps { return driver.Caps{Name: "simulated", Volatile: true} }
+func (l *lockEdge) Caps() driver.Caps {
+	return driver.Caps{Name: "simulated", FIFO: true, Shared: true, Limit: true, Volatile: true}
+}
 
 func (l *lockEdge) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
 	return lockCall(ctx, l, func(ctx context.Context) (driver.Session, error) {
@@ -112,6 +114,29 @@ func (s *lockSession) TryAcquire(ctx context.Context, acquisition string, wants 
 	return lockCall(ctx, s.l, func(ctx context.Context) ([]driver.Result, error) {
 		return s.Session.TryAcquire(ctx, acquisition, wants)
 	})
+}
+
+func (s *lockSession) Queue() driver.Queue { return lockQueue{s.Session.Queue(), s.l} }
+
+// lockQueue is the side of a session that waits.
+type lockQueue struct {
+	driver.Queue
+	l *lockEdge
+}
+
+func (q lockQueue) Acquire(ctx context.Context, acquisition string, release []driver.Held, wants []driver.Want) ([]driver.Result, error) {
+	return lockCall(ctx, q.l, func(ctx context.Context) ([]driver.Result, error) {
+		return q.Queue.Acquire(ctx, acquisition, release, wants)
+	})
+}
+
+func (q lockQueue) Look(ctx context.Context, places []driver.Place) ([]driver.Result, error) {
+	return lockCall(ctx, q.l, func(ctx context.Context) ([]driver.Result, error) { return q.Queue.Look(ctx, places) })
+}
+
+func (q lockQueue) Abandon(ctx context.Context, acquisition string, keys []string) error {
+	_, err := lockCall(ctx, q.l, func(ctx context.Context) (nothing, error) { return nothing{}, q.Queue.Abandon(ctx, acquisition, keys) })
+	return err
 }
 
 func (s *lockSession) Release(ctx context.Context, held []driver.Held) error {

@@ -66,6 +66,7 @@ func newPlan(seed uint64) *plan {
 	}
 	p.drawFaults(d)
 	p.drawWork(d)
+	p.drawKeys(newDraw(seed, "keys"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }

@@ -40,21 +40,26 @@ func newReplica(n *node) *replica {
 	e := &edge{index: n.index, w: w, process: r.process}
 	e.st = &memstore.Store{Database: w.db, Name: r.id, NewID: e.newID, Stall: e.stall, Repeat: e.repeat}
 	var lk scheduler.Locks
+	var keys scheduler.JobLocks // of jobs, where the guards are rows
 	service := scheduler.StoreLocks
-	if !p.NoLocks {
+	if !p.NoLocks || p.hasKeys() {
 		r.lock = &lockEdge{Service: w.locks, w: w, index: n.index, process: r.process}
 		locker, err := locks.New(r.lock, locks.Options{TTL: p.TTL, Owner: r.id})
 		if err != nil {
 			panic(err)
 		}
-		r.locks, lk, service = locker, locker, "simulated"
+		if r.locks = locker; p.NoLocks {
+			keys = locker
+		} else {
+			lk, service = locker, "simulated"
+		}
 	}
 	var st ledger.Store = e
 	if w.between != nil {
 		st = w.between(e)
 	}
 	s, err := scheduler.New(ledger.Sides{Replica: st}, lk, p.configuration(n.version, &handler{w, r}), scheduler.Options{
-		ID: r.id, SessionTTL: p.TTL, DrainTimeout: p.Drain, StopGrace: 2 * time.Second, WhenDown: p.WhenDown, LockService: service,
+		ID: r.id, SessionTTL: p.TTL, DrainTimeout: p.Drain, StopGrace: 2 * time.Second, WhenDown: p.WhenDown, LockService: service, JobLocks: keys,
 		Workers: 16, Labels: zone(n.index), Logger: w.logger(r.id),
 	})
 	if err != nil {

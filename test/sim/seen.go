@@ -27,8 +27,10 @@ type seen struct {
 	beats     map[string]time.Time              // the last ones that the store took, by session
 	expired   map[string]bool                   // sessions that other replicas expired
 	committed map[memstore.TriggerKey]time.Time // when rows of the ledger were
-	offset    time.Duration                     // of the database's clock
-	high      time.Time                         // the highest time that it showed before its last step
+	waits     map[waitKey]memstore.LockWait
+	abandoned map[string]time.Time // tasks that sessions had queued for their locks, by when those were declared dead
+	offset    time.Duration        // of the database's clock
+	high      time.Time            // the highest time that it showed before its last step
 
 	// The attempts, by the independent ledger.
 	runs   map[claimKey]*run // all
@@ -59,6 +61,7 @@ func newSeen() *seen {
 		owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
 		busy: map[string]map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{},
 		sessions: map[string]*replica{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
+		waits: map[waitKey]memstore.LockWait{}, abandoned: map[string]time.Time{},
 
 		runs: map[claimKey]*run{}, active: map[string][]*run{}, starts: map[string]int{}, fence: map[string]int64{},
 

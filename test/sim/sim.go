@@ -18,7 +18,7 @@
 //	seen.go, history.go, tape.go       the history, and the logs of replicas
 //	watch.go, ledger.go                checks of each row, and of each attempt
 //	oracle.go, judge.go                due times by arithmetic on periods, and the checks at the end
-//	forgotten.go                       and of locks that are held too long
+//	forgotten.go, keys.go              and of locks that are held too long, and those of jobs
 //
 // While a process is frozen its calls, answers, and the starts and ends of handlers wait. The wall clock of a
 // process is simulated where the product reads it: in the ids that it mints.
@@ -106,7 +106,7 @@ func (y *tally) missing() (missing []string) {
 	}
 	for _, what := range []string{
 		"triggers", "tasks", "starts", "outcome ran", "outcome skipped", "outcome missed", "outcome lost", "task succeeded", "task failed",
-		"task lost", "task cancelled", "late", "finish fenced", "manual runs", "manual retries", "cancels", "overlaps", "stale effects refused",
+		"task lost", "task cancelled", "late", "finish fenced", "starts with a lock", "waits for a lock", "waits abandoned", "manual runs", "manual retries", "cancels", "overlaps", "stale effects refused",
 	} {
 		if y.counted[what] == 0 {
 			missing = append(missing, what)

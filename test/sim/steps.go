@@ -51,6 +51,7 @@ func (w *world) do(s step) {
 	case lockExpire:
 		if r != nil && r.lock != nil {
 			w.weather.note(s.Kind)
+			w.spell(s, -1, w.plan.TTL)
 			w.locks.Expire(r.lock.lastSession())
 		}
 	case wallSteps:
@@ -231,7 +232,7 @@ func (w *world) some(ended bool) (id string) {
 func (w *world) enqueue(s step) {
 	for i := range s.N {
 		d := keyed(w.plan.Seed, fmt.Sprint(s.At), i)
-		task := jobs.NewTask{Pool: s.Name, Payload: i, Priority: d.IntN(3)}
+		task := jobs.NewTask{Pool: s.Name, Payload: map[string]int{"i": i}, Priority: d.IntN(3)}
 		if d.chance(0.2) {
 			task.RunAt = w.clock().Add(d.between(0, 5*time.Second))
 		}

@@ -37,6 +37,9 @@ func (w *world) watch(c memstore.Change) {
 	case memstore.Pool:
 		note()
 		w.paused[r.Name] = r.Paused != nil && *r.Paused
+	case memstore.LockWait:
+		note()
+		w.watchWait(r)
 	case memstore.Session:
 		note()
 		before, existed := c.Before.(memstore.Session)
@@ -46,6 +49,11 @@ func (w *world) watch(c memstore.Change) {
 
 // watchGone gets a deleted row. Rows that leave tasks matter here; the row of done comes next.
 func (w *world) watchGone(c memstore.Change) {
+	if r, is := c.Before.(memstore.LockWait); is {
+		delete(w.waits, waitKey{r.Key, r.TaskID})
+		delete(w.abandoned, r.TaskID)
+		return
+	}
 	r, is := c.Before.(memstore.Task)
 	if !is {
 		return
@@ -87,7 +95,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		if limit := w.plan.Pools[r.Pool].MaxRunning; limit > 0 && w.inPool[r.Pool] > limit {
 			w.violate(r.ID, "%d tasks run in pool %s, %d are allowed", w.inPool[r.Pool], r.Pool, limit)
 		}
-		if existed && before.State != memstore.Ready {
+		if existed && before.State != memstore.Ready && before.State != memstore.Locked {
 			w.violate(r.ID, "task %s was claimed while it waited", r.ID)
 		}
 		if r.Attempt != before.Attempt+1 || r.Token <= before.Token {
@@ -209,6 +217,10 @@ func (w *world) watchSession(c memstore.Change, before memstore.Session, existed
 	}
 	if r.Beat > before.Beat {
 		w.beats[r.ID] = time.Now()
+		w.judgeAbandoned()
+	}
+	if r.Dead && !before.Dead {
+		w.abandon(r.ID)
 	}
 	if c.Op == "expire" {
 		w.expired[r.ID] = true

@@ -34,7 +34,7 @@ var columns = map[string][][2]string{
 		{"FinishedAt", "{r}.finished_at"},
 	},
 	"tasks": append([][2]string{
-		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' ELSE 'running' END"}, {"Until", "{r}.may_run_until"},
+		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' WHEN 3 THEN 'locked' ELSE 'running' END"}, {"Until", "{r}.may_run_until"},
 	}, task...),
 	"done": append([][2]string{
 		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"},

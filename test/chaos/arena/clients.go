@@ -102,11 +102,14 @@ func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 func newBatch(client, n int, r *rand.Rand) batch {
 	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow"}
 	p := batch{pool: pools[r.IntN(len(pools))]}
+	if p.pool == "command" && r.IntN(4) == 0 {
+		p.pool = "turn" // few: one runs at a time
+	}
 	size := 1
 	if r.IntN(4) == 0 {
 		size = 2 + r.IntN(7)
 	}
-	if p.pool == "command" || p.pool == "narrow" {
+	if p.pool == "command" || p.pool == "narrow" || p.pool == "turn" {
 		size = min(size, 3) // a process each
 	}
 	for i := range size {

@@ -44,6 +44,8 @@ func jobsOfRun() []job {
 		{Job: history.Job{Name: "flaky", Due: every(5*s, 2*s), Retries: 2}, does: "-fails 1"},
 		{Job: history.Job{Name: "ignores-term", Due: every(6*s, 3*s), Takes: 3 * s, Timeout: 2 * s}, does: "-takes 3s -ignore-term"},
 		{Job: history.Job{Name: "astray", Due: every(6*s, 0), OnLost: "retry", Takes: 15 * s}, does: "-takes 15s -astray"}, // too long for a drain
+		{Job: history.Job{Name: "locked-a", Due: every(5*s, s), Takes: s, Lock: lockOfRun}, does: "-takes 500ms"},
+		{Job: history.Job{Name: "locked-b", Due: every(7*s, 0), OnLost: "retry", Takes: s, Lock: lockOfRun}, does: "-takes 500ms"},
 	}
 	for i := range all {
 		j := &all[i].Job
@@ -57,12 +59,16 @@ func jobsOfRun() []job {
 	return all
 }
 
+// lockOfRun is what attempts of two jobs and a pool hold: no two run at once.
+const lockOfRun = "ledger"
+
 func poolsOfRun() []pool {
 	return []pool{
 		{history.Pool{Name: "web", OnLost: "retry", Retries: 3, Lane: "http"}, 8},
 		{history.Pool{Name: "command", OnLost: "retry", Retries: 2, Lane: "exec"}, 3},
 		{history.Pool{Name: "narrow", OnLost: "retry", Retries: 2, MaxRunning: 2, Lane: "exec"}, 2},
 		{history.Pool{Name: "once", OnLost: "fail", Lane: "http"}, 4},
+		{history.Pool{Name: "turn", OnLost: "retry", Retries: 2, Lane: "exec", Lock: lockOfRun}, 2},
 	}
 }
 
@@ -94,6 +100,7 @@ pools:
 	for _, p := range poolsOfRun() {
 		fmt.Fprintf(&b, "  %s: {workers: %d, on_lost: %s, max_running: %d, timeout: 20s, retries: {limit: %d, backoff: 300ms, max_backoff: 1s}, ",
 			p.Name, p.workers, p.OnLost, p.MaxRunning, p.Retries)
+		b.WriteString(locks(p.Lock))
 		if p.Lane == "http" {
 			fmt.Fprintf(&b, "http: {url: %q}}\n", a.ledger.url+"/open")
 		} else {
@@ -108,6 +115,7 @@ pools:
 		}
 		fmt.Fprintf(&b, "  %s: {schedules: [%s], concurrency: %s, on_lost: %s, timeout: %v, retries: {limit: %d, backoff: 300ms}, catch_up: {policy: %s, grace: %v, window: %v, limit: %d}, ",
 			j.Name, strings.Join(schedules, ", "), j.Concurrency, j.OnLost, j.Timeout, j.Retries, j.CatchUp, j.Grace, j.Window, j.Limit)
+		b.WriteString(locks(j.Lock))
 		if j.Lane == "http" {
 			fmt.Fprintf(&b, "http: {url: %q}}\n", a.ledger.url+"/fenced?"+j.does)
 		} else {
@@ -116,6 +124,13 @@ pools:
 		}
 	}
 	return b.String()
+}
+
+func locks(key string) string {
+	if key == "" {
+		return ""
+	}
+	return fmt.Sprintf("locks: [%s], ", key)
 }
 
 func quoted(words []string) string {

@@ -15,7 +15,7 @@ type Row struct {
 	Reason     string
 	Result     string
 	TaskID     string // triggers, attempts, outputs, idempotency
-	State      string // tasks: ready | waits | running; done, attempts: the terminal state
+	State      string // tasks: ready | waits | locked | running; done, attempts: the terminal state
 	Attempt    int64
 	Token      int64
 	Session    string // tasks, done: session_id

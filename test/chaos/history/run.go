@@ -61,6 +61,7 @@ type Job struct {
 	Grace       time.Duration // a due time decided within it always runs
 	Window      time.Duration // older due times are missed
 	Limit       int           // of catch-up with "all"; 0: what jobs have that name none
+	Lock        string        // that its attempts hold, no two at once; empty: none, as in old runs
 }
 
 // Every is due at Offset, Offset + Period, … counted from the Unix epoch.
@@ -76,4 +77,5 @@ type Pool struct {
 	Retries    int
 	MaxRunning int // over all replicas; 0 = no limit
 	Lane       string
+	Lock       string // as a job's
 }

@@ -66,7 +66,7 @@ func (t *trial) taskMove(c history.Change, ended map[string]int) string {
 		return fmt.Sprintf("token from %d back to %d", b.Token, a.Token)
 	}
 	switch move := b.State + " → " + a.State; move {
-	case "ready → running":
+	case "ready → running", "locked → running":
 		if a.Token <= b.Token || a.Attempt != b.Attempt+1 || a.Session == "" {
 			return fmt.Sprintf("%s with token %d after %d, attempt %d after %d, session %q", move, a.Token, b.Token, a.Attempt, b.Attempt, a.Session)
 		}
@@ -77,7 +77,8 @@ func (t *trial) taskMove(c history.Change, ended map[string]int) string {
 		if a.Until < b.Until {
 			return fmt.Sprintf("may run %v less than before", time.Duration(b.Until-a.Until)*time.Microsecond)
 		}
-	case "running → ready", "running → waits", "ready → waits", "waits → ready", "ready → ready", "waits → waits":
+	case "running → ready", "running → waits", "ready → waits", "waits → ready", "ready → ready", "waits → waits",
+		"ready → locked", "locked → ready", "locked → locked":
 		if a.Token != b.Token || a.Session != "" {
 			return fmt.Sprintf("%s with token %d after %d, session %q", move, a.Token, b.Token, a.Session)
 		}

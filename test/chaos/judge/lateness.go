@@ -38,7 +38,7 @@ const (
 type punctual struct {
 	row          history.Row
 	due, decided time.Time     // due: the first of those it stands for
-	started      time.Time     // its first attempt, by its handler; zero: it did not start, or had to wait for room in its pool
+	started      time.Time     // its first attempt, by its handler; zero: it did not start, or had to wait for room in its pool or for a lock
 	claimant     string        // the replica that started it
 	late         time.Duration // of the start, or the decision
 	waited       bool          // for its slot, by catch-up "all"
@@ -121,7 +121,7 @@ func (t *trial) punctuals() []punctual {
 		}
 		p.waited = job.CatchUp == "all" && !late[r.Job].Before(p.due) // itself, or behind one that did
 		p.late = p.decided.Sub(dbTime(cmp.Or(r.Until, r.At)))
-		if e, ran := started[r.TaskID]; ran && r.TaskID != "" {
+		if e, ran := started[r.TaskID]; ran && r.TaskID != "" && job.Lock == "" {
 			p.late = e.At.Sub(p.due)
 			if e.Attempt == 1 && t.pools[e.Pool].MaxRunning == 0 {
 				p.started, p.claimant = e.At, e.Replica

@@ -120,6 +120,12 @@ func TestBrokenPromises(t *testing.T) {
 			e.What, e.Attempt, e.Token = history.Beat, e.Attempt+1, e.Token+1
 			h.Effects = append(h.Effects, e)
 		}},
+		{"commands with one lock that overlap", NoOverlap, nil, func(h *history.History) {
+			h.Run.Jobs[0].Lock, h.Run.Jobs[1].Lock = "ledger", "ledger"
+		}},
+		{"a task and a job with one lock that overlap", NoOverlap, nil, func(h *history.History) {
+			h.Run.Jobs[1].Lock, h.Run.Pools[1].Lock = "ledger", "ledger"
+		}},
 		{"an orphan beside a killed replica", NoOverlap, nil, func(h *history.History) {
 			w := h.Windows[0]
 			for _, e := range h.Effects {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -15,12 +16,12 @@ import (
 const frozenMargin = 500 * time.Millisecond
 
 // overlaps is I3b: the commands of a job with concurrency forbid never run at the same time, nor do those of
-// any one task, by their output, from start to last beat.
+// any one task, nor those that hold one lock, by their output, from start to last beat.
 //
 // There are two excuses. helper-frozen: if the warden that ends an attempt in time is frozen itself, with the
 // attempt's replica, the attempt cannot be ended until the freeze is over and 0.5 s more. helper-down: if it
 // was killed with the replica, descendants of a command go on. Both are counted. A killed, disconnected or
-// frozen replica alone excuses nothing.
+// frozen replica alone excuses nothing. Of commands with a lock so does what its driver declares, as in I14.
 func (t *trial) overlaps() {
 	t.orphans()
 	type key struct {
@@ -28,15 +29,8 @@ func (t *trial) overlaps() {
 		attempt int
 		token   int64
 	}
-	outputs := map[string]map[key]*output{} // job, or task →
-	for _, e := range t.h.Effects {
-		who := e.Job
-		if e.Job == "" || t.jobs[e.Job].Concurrency != "forbid" {
-			who = "task " + e.TaskID
-		}
-		if e.What != history.Start && e.What != history.Beat && e.What != history.End {
-			continue
-		}
+	outputs := map[string]map[key]*output{} // job, task, or lock →
+	note := func(who string, e history.Effect) {
 		if outputs[who] == nil {
 			outputs[who] = map[key]*output{}
 		}
@@ -53,6 +47,19 @@ func (t *trial) overlaps() {
 			l.last = e
 		}
 	}
+	for _, e := range t.h.Effects {
+		if e.What != history.Start && e.What != history.Beat && e.What != history.End {
+			continue
+		}
+		if e.Job == "" || t.jobs[e.Job].Concurrency != "forbid" {
+			note("task "+e.TaskID, e)
+		} else {
+			note(e.Job, e)
+		}
+		if key := t.lockOf(e); key != "" {
+			note(locked+key, e)
+		}
+	}
 	for who, all := range outputs {
 		sorted := slices.SortedFunc(maps.Values(all), func(a, b *output) int {
 			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.last.Token, b.last.Token))
@@ -66,12 +73,32 @@ func (t *trial) overlaps() {
 	}
 }
 
+// locked is how the subject of commands begins that hold one lock.
+const locked = "lock "
+
+// lockOf is the lock that a command holds; empty: none.
+func (t *trial) lockOf(e history.Effect) string {
+	if e.Job != "" {
+		return t.jobs[e.Job].Lock
+	}
+	return t.pools[e.Pool].Lock
+}
+
+// taken reports whether the lock service may have given the lock of older to another one before its replica could know.
+func (t *trial) taken(older *output, at time.Time, length time.Duration) bool {
+	if t.outOfReach(older.last.Replica, at, length) {
+		return true
+	}
+	store, lock, _ := strings.Cut(t.run.Cell, "+")
+	return store == lock && t.excused(at, at, "", history.StoreClock) // its clock decides when leases end
+}
+
 func (t *trial) overlap(who string, older, newer *output, length time.Duration) {
 	frozen := slices.ContainsFunc(t.h.Windows, func(w history.Window) bool {
 		return w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.last.Replica) && w.Began.Before(newer.first) &&
 			!older.last.At.After(w.Healed.Add(frozenMargin+t.run.Slack))
 	})
-	if frozen || t.abandoned(older.last, newer.first) {
+	if frozen || t.abandoned(older.last, newer.first) || strings.HasPrefix(who, locked) && t.taken(older, newer.first, length) {
 		t.report.Overlaps++
 		t.report.Longest = max(t.report.Longest, length)
 		return

@@ -130,6 +130,13 @@ func All() []Bug {
 			Directly: "-run TestConformance/together/shared ./locks/redislock",
 		},
 		{
+			Name:    "first-needs-no-lock",
+			Mistake: "All that want the key ask the store, and each has its place there: what is first has its turn.",
+			Breaks:  "The one before it left the queue when it started, and still runs. So do both now, and what holds the key without the store, a command or a program, is not asked at all.",
+			Cell:    "mariadb+redis", Nemeses: []string{"kill-parent"}, Caught: []string{"I3b"},
+			Directly: "-run TestExclusiveLocksOfTasks ./scheduler",
+		},
+		{
 			Name:    "disconnected-is-held",
 			Mistake: "Disconnected is nothing: the library connects again by itself, and that a session is over is said by Expired.",
 			Breaks: "Expired is said by a server, and there is none in reach. Cut off from the ensemble, the replica holds its locks for ever, while the ensemble has ended the session " +
