@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -179,5 +180,42 @@ pools:
 	time.Sleep(500 * time.Millisecond)
 	if again := len(attempts(t, beats)); again != n {
 		t.Errorf("the command goes on: %d beats, then %d", n, again)
+	}
+}
+
+// A job's lock and that of a command are one key: a task waits while "locks exec" holds it.
+func TestTasksWaitForACommand(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config, log, release := filepath.Join(dir, "lockstep.yaml"), filepath.Join(dir, "log"), filepath.Join(dir, "release")
+	text := fmt.Sprintf(`version: 1
+store: {driver: sqlite, dsn: lockstep.db}
+pools:
+  orders: {locks: [orders-db], shell: 'echo $LOCKSTEP_LOCK_TOKENS >>%s'}
+`, log)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startReplica(t, config, "r1")
+	cmd := exec.Command(program.Build(t, scheduler), "locks", "exec", "-c", config, "orders-db", "--",
+		"sh", "-c", fmt.Sprintf(`echo "{\"orders-db\":$LOCKSTEP_FENCING_TOKEN}" >>%s; while [ -d %s ] && [ ! -e %s ]; do sleep 0.05; done`, log, dir, release))
+	cmd.Dir = dir
+	command := program.Start(t, cmd)
+	program.Within(t, 20*time.Second, "the command holds the lock", func() bool { return len(attempts(t, log)) == 1 })
+	ids := r.enqueue(t, "orders", 1)
+	program.Within(t, 20*time.Second, "the task waits for it", func() bool {
+		return waitsFor(t, r, ids[0], "waits for lock orders-db, held by")
+	})
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := command.Exit(t, 20*time.Second); code != 0 {
+		t.Errorf("the command ended with %d\n%s", code, command.Log())
+	}
+	program.Within(t, 20*time.Second, "the task has run", func() bool { return len(r.tasks(t, "orders", "succeeded")) == 1 })
+	var first, then int64
+	said, err := os.ReadFile(log)
+	if _, scan := fmt.Sscanf(string(said), "{\"orders-db\":%d}\n{\"orders-db\":%d}\n", &first, &then); err != nil || scan != nil || then <= first {
+		t.Errorf("%v, %v: the task should have a larger token than the command:\n%s", err, scan, said)
 	}
 }
