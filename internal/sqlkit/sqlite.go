@@ -16,6 +16,9 @@ import (
 // SQLite is the dialect of SQLite, with any driver whose errors have SQLite's codes: [SQLiteError].
 type SQLite struct {
 	Turns Turns // nil: the writers of a file take none
+	// Eager makes BEGIN ask for the write lock every millisecond, whatever the handle's busy_timeout: with that SQLite itself
+	// asks less and less often, and may lose for seconds against later writers.
+	Eager bool
 }
 
 // Turns lets in one writer after the other; leave must be called, and soon.
@@ -123,6 +126,13 @@ func (d SQLite) Begin(ctx context.Context, conn *sql.Conn) error {
 		}
 		defer leave()
 	}
+	if d.Eager {
+		patient, err := eager(ctx, conn)
+		if err != nil {
+			return err
+		}
+		defer patient()
+	}
 	for n := 0; ; n++ {
 		asked := time.Now()
 		_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
@@ -139,6 +149,24 @@ func (d SQLite) Begin(ctx context.Context, conn *sql.Conn) error {
 			return fmt.Errorf("%w, after %w: %s", over, err, heldElsewhere)
 		}
 	}
+}
+
+// eager sets the busy_timeout of a connection to 0, and returns what sets it back.
+func eager(ctx context.Context, conn *sql.Conn) (patient func(), err error) {
+	var timeout int
+	if err := conn.QueryRowContext(ctx, `PRAGMA busy_timeout`).Scan(&timeout); err != nil || timeout == 0 {
+		return func() {}, err
+	}
+	patient = func() {
+		if _, err := conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf(`PRAGMA busy_timeout = %d`, timeout)); err != nil {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // not back to the pool like this
+		}
+	}
+	_, err = conn.ExecContext(ctx, `PRAGMA busy_timeout = 0`)
+	if err != nil {
+		patient()
+	}
+	return patient, err
 }
 
 // begun undoes a BEGIN that was answered with an error.
