@@ -114,7 +114,7 @@ func TestANamespaceReapsItsOwnSessions(t *testing.T) {
 		}
 		session(t, d, time.Minute)
 		left := 0
-		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM lockstep_lock_leases`).Scan(&left); err != nil || left > 0 {
+		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM lockstep_lock_leases2`).Scan(&left); err != nil || left > 0 {
 			t.Errorf("%d keys of the expired session are left, %v", left, err)
 		}
 	})
@@ -132,7 +132,8 @@ func TestAFrozenNamespaceStopsNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer other.Close(t.Context())
-		begin(t, db, `UPDATE lockstep_lock_marks SET token = token + 1 WHERE namespace = 'other'`)
+		frozen := begin(t, db, `UPDATE lockstep_lock_marks SET token = token + 1 WHERE namespace = 'other'`)
+		defer frozen.Rollback()
 		ctx, cancel := contextFor(t, 15*time.Second)
 		defer cancel()
 		if got, err := s.TryAcquire(ctx, "1", []driver.Want{{Key: "k"}}); err != nil || got[0].Token == 0 {
@@ -149,9 +150,9 @@ func TestAnExpiredSessionHoldsNothing(t *testing.T) {
 			return // no clock and no mark decides expiry
 		}
 		for what, over := range map[string]string{
-			"expired": "UPDATE lockstep_lock_sessions SET expires_at = 1 WHERE id = ?",
-			"dead":    "UPDATE lockstep_lock_sessions SET dead = 1 WHERE id = ?",
-			"gone":    "DELETE FROM lockstep_lock_sessions WHERE id = ?",
+			"expired": "UPDATE lockstep_lock_sessions2 SET expires_at = 1 WHERE id = ?",
+			"dead":    "UPDATE lockstep_lock_sessions2 SET dead = 1 WHERE id = ?",
+			"gone":    "DELETE FROM lockstep_lock_sessions2 WHERE id = ?",
 		} {
 			a, b := session(t, d, time.Minute), session(t, d, time.Minute)
 			held := take(t, a, "of "+what)

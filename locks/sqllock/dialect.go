@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	_ "embed"
+	"slices"
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
@@ -26,7 +27,9 @@ type dialect struct {
 	mint func(t *sqlkit.Tx, namespace string, n int) (last int64, err error)
 	// write runs a single write of a session.
 	write func(ctx context.Context, db *sqlkit.DB, once func(t *sqlkit.Tx) error) error
-	rows  bool // it locks rows: mode row
+	// settle prepares a session for what its handle is.
+	settle func(ctx context.Context, s *leaseSession) error
+	rows   bool // it locks rows: mode row
 }
 
 var dialects = map[Dialect]dialect{
@@ -35,22 +38,25 @@ var dialects = map[Dialect]dialect{
 		words: []string{
 			"{now}", "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)",
 			"{key}", "VARBINARY(200)", "{text}", "VARBINARY(512)", "{int}", "BIGINT", "{engine}", "ENGINE=InnoDB",
+			"{of_session}", ", KEY of_session (session_id)",
 		},
-		mint: mintMySQL, write: writeMySQL, rows: true,
+		mint: mintMySQL, write: writeMySQL, settle: settleMySQL, rows: true,
 	},
 	SQLite: {
-		kit: sqlkit.SQLite{},
+		kit: sqlkit.SQLite{Eager: true},
 		words: []string{
 			"{now}", "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
-			"{key}", "TEXT", "{text}", "TEXT", "{int}", "INTEGER", "{engine}", "WITHOUT ROWID",
+			"{key}", "TEXT", "{text}", "TEXT", "{int}", "INTEGER", "{engine}", "WITHOUT ROWID", "{of_session}", "",
 		},
-		mint: mintSQLite, write: writeSQLite,
+		mint: mintSQLite, write: writeSQLite, settle: settleSQLite,
 	},
 }
 
 // open is the database as sqlkit has it.
 func (d dialect) open(pool *sql.DB, prefix string) *sqlkit.DB {
-	db := sqlkit.New(pool, d.kit, prefix+"lock_", []string{"sessions", "leases", "marks", "rows", "holds", "anchors"}, d.words...)
+	// Tables of the first edition have the names without the 2.
+	words := append(slices.Clone(d.words), "{sessions}", prefix+"lock_sessions2", "{leases}", prefix+"lock_leases2")
+	db := sqlkit.New(pool, d.kit, prefix+"lock_", []string{"places", "marks", "rows", "holds", "anchors"}, words...)
 	db.Refused = func(ctx context.Context, err error) error { return full(ctx, pool, err) }
 	return db
 }
@@ -61,12 +67,15 @@ var tables string
 //go:embed tables_row.sql
 var rowTables string
 
+//go:embed tables_sqlite.sql
+var sqliteTables string
+
 // tables are the statements that make what is missing.
 func (d dialect) tables() []string {
 	if d.rows {
 		return append(statements(tables), statements(rowTables)...)
 	}
-	return statements(tables)
+	return append(statements(tables), statements(sqliteTables)...)
 }
 
 func statements(script string) []string {

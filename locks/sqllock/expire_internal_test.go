@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -39,14 +40,22 @@ func TestASessionRenewedInTimeIsNotExpired(t *testing.T) {
 				t.Fatal(got, err)
 			}
 			expiry := func() (at int64) {
-				if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions WHERE id = ?`, a.ID()).Scan(&at); err != nil {
+				if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions2 WHERE id = ?`, a.ID()).Scan(&at); err != nil {
 					t.Fatal(err)
 				}
 				return at
 			}
 			before := expiry()
 			for what, seen := range map[string]time.Duration{"expired": 0, "too long": time.Hour} {
-				if _, err := b.judge(t.Context(), map[string]time.Duration{a.ID(): seen}); err != nil {
+				saw := &part{info: driver.Info{Session: a.ID(), Remaining: seen}, ttl: a.TTL()}
+				err := b.change(t.Context(), 1, func(c *change) error {
+					_, err := b.pullIn(c.t, []*part{saw})
+					return errors.Join(err, c.end([]*part{saw}))
+				})
+				if err != nil || !saw.live() {
+					t.Fatal(saw, err)
+				}
+				if err := b.wipe(t.Context(), a.ID()); err != nil {
 					t.Fatal(err)
 				}
 				if after := expiry(); after != before {

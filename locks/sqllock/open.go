@@ -12,6 +12,9 @@ import (
 // frozen or was cut off: 1 s on MariaDB, and 5 s on MySQL.
 const sessionSettings = "SET SESSION wait_timeout = 5, SESSION innodb_lock_wait_timeout = 2 " + mysqlconn.IdleTransaction
 
+// readCommitted is what transactions of mode lease ask for otherwise, each with a round trip.
+const readCommitted = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
 // idleConns is how many connections wait for work.
 const idleConns = 16
 
@@ -27,7 +30,7 @@ func Open(dsn string, settings *tls.Config) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqllock: %w", err)
 	}
-	db, err := mysqlconn.Open(c, settings, idleConns, openLimit, sessionSettings)
+	db, err := mysqlconn.Open(c, settings, idleConns, openLimit, sessionSettings, readCommitted)
 	if err != nil {
 		return nil, fmt.Errorf("sqllock: %w", err)
 	}

@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -82,4 +83,35 @@ func opened(t *testing.T, dsn string) *sql.DB {
 	}
 	t.Cleanup(func() { db.Close() })
 	return db
+}
+
+// A database that has the tables of the first edition gets those of this one beside them, and tokens grow on.
+func TestTablesOfTheFirstEdition(t *testing.T) {
+	t.Parallel()
+	for dialect, db := range map[sqllock.Dialect]*sql.DB{
+		sqllock.SQLite: open(t, "sqlite", sqliteFile(t)), sqllock.MySQL: open(t, "mysql", servers.MySQL(t)),
+	} {
+		high := time.Now().Add(time.Hour).UnixMicro()
+		for _, statement := range []string{
+			`CREATE TABLE lockstep_lock_marks (namespace VARBINARY(200) NOT NULL PRIMARY KEY, token BIGINT NOT NULL)`,
+			`CREATE TABLE lockstep_lock_sessions (id VARBINARY(200) NOT NULL PRIMARY KEY, namespace VARBINARY(200) NOT NULL, expires_at BIGINT NOT NULL, dead BIGINT NOT NULL)`,
+			`CREATE TABLE lockstep_lock_leases (namespace VARBINARY(200) NOT NULL, name VARBINARY(200) NOT NULL, token BIGINT NOT NULL, session_id VARBINARY(200) NOT NULL,
+				acquisition VARBINARY(200) NOT NULL, owner VARBINARY(512) NOT NULL, meta VARBINARY(512) NOT NULL, since BIGINT NOT NULL, PRIMARY KEY (namespace, name))`,
+			fmt.Sprintf(`INSERT INTO lockstep_lock_marks VALUES ('n', %d)`, high),
+			fmt.Sprintf(`INSERT INTO lockstep_lock_sessions VALUES ('s', 'n', %d, 0)`, high),
+			`INSERT INTO lockstep_lock_leases VALUES ('n', 'k', 1, 's', 'a', '', '', 1)`,
+		} {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		held := take(t, session(t, sqllock.New(db, dialect, sqllock.Options{}), time.Minute), "k")
+		if int64(held[0].Token) <= high {
+			t.Errorf("%s: token %d after %d", dialect, held[0].Token, high)
+		}
+		old := 0
+		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM lockstep_lock_leases`).Scan(&old); err != nil || old != 1 {
+			t.Errorf("%s: %d rows of the first edition, %v", dialect, old, err)
+		}
+	}
 }

@@ -2,109 +2,109 @@ package sqllock
 
 import (
 	"context"
-	"maps"
-	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// withTTL is a session's id with its ttl in it, for ttlOf: sessions differ in their ttls. The tables have no migrations, and an
-// account may have no right to alter them, so there is no column for it.
-func withTTL(id string, ttl time.Duration) string { return id + "/" + ttl.String() }
-
-// ttlOf is the ttl of a session; the longest possible one if its id has none.
-func ttlOf(id string) time.Duration {
-	_, text, _ := strings.Cut(id, "/")
-	if ttl, err := time.ParseDuration(text); err == nil {
-		return ttl
-	}
-	return math.MaxInt64
-}
-
-// reap frees the keys of those holders whose session has expired, and reports whether there were any. Every
-// session that finds one expired from now on frees its keys too; so if this session is live after its rows were
-// inserted, they stay for as long as it may be trusted.
-func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool, error) {
-	left := map[string]time.Duration{}
-	for _, row := range rows {
-		left[row.info.Session] = row.left
-	}
-	expired, err := s.judge(ctx, left)
-	switch {
-	case err != nil:
-		return false, err
-	case slices.Contains(expired, s.id):
-		return false, driver.ErrSessionEnded
-	}
-	return len(expired) > 0, nil
-}
-
-// sweep reaps the expired sessions of the namespace.
+// sweep ends the expired sessions of the namespace, and pulls in those that have too much time left.
 func (s *leaseSession) sweep(ctx context.Context) error {
-	left := map[string]time.Duration{} // of each session
+	var over []string
+	var all []*part
 	err := s.Autocommit(ctx, func(t *sqlkit.Tx) error {
-		return t.Query(`SELECT id, expires_at - {now} FROM {sessions} WHERE namespace = ?`, []any{s.namespace}, func(scan func(...any) error) error {
-			var id string
-			var micros int64
-			err := scan(&id, &micros)
-			left[id] = time.Duration(micros) * time.Microsecond
+		over, all = nil, nil
+		err := t.Query(`SELECT id, dead, ttl, expires_at - {now} FROM {sessions} WHERE namespace = ?`, []any{s.namespace}, func(scan func(...any) error) error {
+			p := &part{}
+			var dead bool
+			var ttl, left int64
+			err := scan(&p.info.Session, &dead, &ttl, &left)
+			p.ttl, p.info.Remaining = time.Duration(ttl)*time.Microsecond, time.Duration(left)*time.Microsecond
+			if dead || left <= 0 {
+				over = append(over, p.info.Session)
+			}
+			all = append(all, p)
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		_, err = s.pullIn(t, all)
+		return err
 	})
-	if err == nil {
-		_, err = s.judge(ctx, left)
+	for _, id := range sqlkit.Distinct(over) {
+		if err == nil {
+			err = s.wipe(ctx, id)
+		}
 	}
 	return err
 }
 
-// judge expires the sessions that have no time left, and returns which. One that has more than its ttl
-// was renewed before the database's clock was set back: it gets its ttl from now on, so that it does not
-// outlive its process by as much.
-func (s *leaseSession) judge(ctx context.Context, left map[string]time.Duration) (expired []string, err error) {
-	for _, id := range slices.Sorted(maps.Keys(left)) {
-		ttl := ttlOf(id)
-		switch {
-		case left[id] <= 0:
-			expired = append(expired, id)
-			err = s.expire(ctx, id)
-		case left[id] > ttl:
-			_, err = s.exec(ctx, `UPDATE {sessions} SET expires_at = {now} + ? WHERE id = ? AND expires_at > {now} + ?`,
-				ttl.Microseconds(), id, ttl.Microseconds())
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return expired, nil
+// pullIn gives sessions that have more than their ttl left, since the database's clock was set back after a renewal, their
+// ttl from now on: so they do not outlive their processes by as much. It returns how many there were.
+func (s *leaseSession) pullIn(t *sqlkit.Tx, all []*part) (int64, error) {
+	far := sessionsOf(all, func(p *part) bool { return p.ttl > 0 && p.info.Remaining > p.ttl })
+	return t.Exec(`UPDATE {sessions} SET expires_at = {now} + ttl WHERE {in name id} AND expires_at > {now} + ttl`, sqlkit.Keys(far))
 }
 
-// expire marks a session without time left as ended, which is final, and deletes its leases and its row.
-func (s *leaseSession) expire(ctx context.Context, id string) error {
-	if _, err := s.exec(ctx, `UPDATE {sessions} SET dead = 1 WHERE id = ? AND expires_at <= {now}`, id); err != nil {
-		return err
-	}
-	if live, err := s.names(ctx, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0`, id); err != nil || live[id] {
-		return err // it renewed in time
-	}
-	return s.wipe(ctx, id)
-}
+// wiped is how many keys one transaction frees.
+const wiped = 300
 
-// wipe deletes the leases of a session that is over, by primary key and in its order, and then the
-// session itself.
+// wipe ends a session that has expired or was marked as dead, which is final: it frees what it holds, gives up its places,
+// in the order of the keys, grants that on, and deletes its row. Every session that finds an expired one does so.
 func (s *leaseSession) wipe(ctx context.Context, id string) error {
-	held, err := s.names(ctx, `SELECT name FROM {leases} WHERE namespace = ? AND session_id = ?`, s.namespace, id)
-	if err != nil {
-		return err
-	}
-	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(held)), 500) {
-		if err := s.execRows(ctx, `DELETE FROM {leases} WHERE `+among+` AND session_id = ?`, sqlkit.Keys(chunk), s.namespace, id); err != nil {
+	for all := false; !all; {
+		err := s.change(ctx, wiped, func(c *change) error {
+			c.wiping = id
+			all = true
+			if _, err := c.t.Exec(`UPDATE {sessions} SET dead = 1 WHERE id = ? AND dead = 0 AND expires_at <= {now}`, id); err != nil {
+				return err
+			}
+			if live, err := names(c.t, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0`, id); err != nil || live[id] {
+				return err // it renewed in time
+			}
+			keys, err := c.some(`{leases}`, id)
+			if err != nil {
+				return err
+			}
+			waits, err := c.some(`{places}`, id)
+			if err != nil {
+				return err
+			}
+			all = len(keys) < wiped && len(waits) < wiped
+			if _, err := c.t.Exec(`DELETE FROM {places} WHERE namespace = ? AND {in name name} AND session_id = ?`, sqlkit.Keys(waits), c.namespace, id); err != nil {
+				return err
+			}
+			if keys = append(keys, waits...); len(keys) > 0 {
+				if err := c.load(keys); err != nil {
+					return err
+				}
+			}
+			for _, k := range c.keys {
+				if err := c.advance(k); err != nil {
+					return err
+				}
+			}
+			if all {
+				_, err = c.t.Exec(`DELETE FROM {sessions} WHERE id = ? AND dead = 1`, id)
+			}
+			c.wrote = true
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
-	_, err = s.exec(ctx, `DELETE FROM {sessions} WHERE id = ? AND dead = 1`, id)
-	return err
+	return nil
+}
+
+// some are the first keys of a session in a table, by the index of sessions.
+func (c *change) some(table, id string) (keys []string, err error) {
+	err = c.t.Query(`SELECT DISTINCT name FROM `+table+` WHERE namespace = ? AND session_id = ? ORDER BY name LIMIT ?`, []any{c.namespace, id, wiped},
+		func(scan func(...any) error) error {
+			var name string
+			err := scan(&name)
+			keys = append(keys, name)
+			return err
+		})
+	return keys, err
 }

@@ -19,14 +19,14 @@ func TestOneSessionIsEndedAtATime(t *testing.T) {
 		}
 		set := func(s driver.Session, column string, to int64) {
 			t.Helper()
-			if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions SET `+column+` = ? WHERE id = ?`, to, s.ID()); err != nil {
+			if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions2 SET `+column+` = ? WHERE id = ?`, to, s.ID()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		rows := func(of driver.Session) (n int) {
 			t.Helper()
-			if err := db.QueryRowContext(t.Context(), `SELECT (SELECT COUNT(*) FROM lockstep_lock_sessions WHERE id = ?) +
-				(SELECT COUNT(*) FROM lockstep_lock_leases WHERE session_id = ?)`, of.ID(), of.ID()).Scan(&n); err != nil {
+			if err := db.QueryRowContext(t.Context(), `SELECT (SELECT COUNT(*) FROM lockstep_lock_sessions2 WHERE id = ?) +
+				(SELECT COUNT(*) FROM lockstep_lock_leases2 WHERE session_id = ?)`, of.ID(), of.ID()).Scan(&n); err != nil {
 				t.Fatal(err)
 			}
 			return n
@@ -68,7 +68,7 @@ func TestASessionHasItsTTLLeft(t *testing.T) {
 		take(t, ahead, "k")
 		set := func(s driver.Session, left time.Duration) {
 			t.Helper()
-			if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions SET expires_at = ? WHERE id = ?`,
+			if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions2 SET expires_at = ? WHERE id = ?`,
 				time.Now().Add(left).UnixMicro(), s.ID()); err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestASessionHasItsTTLLeft(t *testing.T) {
 		has := func(when string, s driver.Session, want time.Duration) {
 			t.Helper()
 			var at int64
-			if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions WHERE id = ?`, s.ID()).Scan(&at); err != nil {
+			if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions2 WHERE id = ?`, s.ID()).Scan(&at); err != nil {
 				t.Fatal(err)
 			}
 			if left := time.Until(time.UnixMicro(at)); left > want+time.Second || left < want-15*time.Second {
@@ -111,7 +111,7 @@ func TestClockStepsBack(t *testing.T) {
 		dead := session(t, d, 5*time.Second) // its time begins now
 		take(t, dead, "k")
 		expiry := func(s driver.Session) (at int64) {
-			if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions WHERE id = ?`, s.ID()).Scan(&at); err != nil {
+			if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions2 WHERE id = ?`, s.ID()).Scan(&at); err != nil {
 				t.Fatal(err)
 			}
 			return at
@@ -127,7 +127,7 @@ func TestClockStepsBack(t *testing.T) {
 			t.Error("a session was shortened that has a longer ttl than the one that asked")
 		}
 		const hour = int64(time.Hour / time.Microsecond)
-		if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions SET expires_at = expires_at + ?`, hour); err != nil {
+		if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions2 SET expires_at = expires_at + ?`, hour); err != nil {
 			t.Fatal(err)
 		}
 		await.Until(t, "the key of the ended session is free", func() bool { return ask("k") })

@@ -21,13 +21,13 @@ func scanHold(scan func(dest ...any) error) (i driver.Info, err error) {
 }
 
 // holders returns who holds keys.
-func (s *rowSession) holders(t *sqlkit.Tx, keys []string) (map[string]holding, error) {
-	found := map[string]holding{}
+func (s *rowSession) holders(t *sqlkit.Tx, keys []string) (map[string]driver.Info, error) {
+	found := map[string]driver.Info{}
 	for part := range slices.Chunk(keys, 500) {
 		list, args := sqlkit.List(part)
 		err := t.Query(heldBy+`namespace = ? AND name IN `+list, append([]any{s.namespace}, args...), func(scan func(...any) error) error {
 			info, err := scanHold(scan)
-			found[info.Key] = holding{info: info}
+			found[info.Key] = info
 			return err
 		})
 		if err != nil {
@@ -91,14 +91,14 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 	for i, h := range held {
 		keys[i] = h.Key
 	}
-	var rows map[string]holding
+	var rows map[string]driver.Info
 	err := s.view(ctx, func(t *sqlkit.Tx) (err error) {
 		rows, err = s.holders(t, keys)
 		return err
 	})
 	still := make([]bool, len(held))
 	for i, h := range held {
-		row := rows[h.Key].info
+		row := rows[h.Key]
 		still[i] = s.has(h) && (err != nil || row.Token == h.Token && row.Session == s.id)
 	}
 	if err == nil && slices.Contains(still, false) { // perhaps since all is over

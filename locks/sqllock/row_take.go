@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
@@ -165,3 +166,11 @@ func (s *rowSession) lock(ctx context.Context, conn pinned, c *claim, statement 
 	}
 	return s.minted(ctx, result)
 }
+
+const (
+	// rounds is how often TryAcquire looks at keys that others take and free at the same time: for half
+	// a second, or so.
+	rounds = 40
+	// nap is the longest pause between two of them.
+	nap = 30 * time.Millisecond
+)

@@ -187,7 +187,7 @@ func (s *rowSession) Look(ctx context.Context, places []driver.Place) ([]driver.
 			results[i].Err = fmt.Errorf("%s: %w", p.Key, driver.ErrNotQueued)
 		}
 	}
-	var holders map[string]holding
+	var holders map[string]driver.Info
 	err := s.view(ctx, func(t *sqlkit.Tx) (err error) {
 		var id string
 		there, err := t.One(`SELECT id FROM {anchors} WHERE id = ?`, []any{s.id}, &id)
@@ -207,7 +207,7 @@ func (s *rowSession) Look(ctx context.Context, places []driver.Place) ([]driver.
 	}
 	for i, p := range places {
 		if h, there := holders[p.Key]; there && results[i].Queued {
-			results[i].Holder = &h.info
+			results[i].Holder = &h
 		}
 	}
 	return results, nil

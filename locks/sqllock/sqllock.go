@@ -3,11 +3,13 @@
 //
 // # Modes
 //
-// Lease: a row in lock_leases is a held lock. It belongs to a session, whose row in lock_sessions is renewed by
-// one statement, however many locks it holds. The clock of the database decides expiry. A session that finds a
-// key busy reads the session of its holder; if that has expired it is reaped: marked as ended, which is final,
-// and its rows deleted; then the key is tried once more. If the clock is set back, a session whose process has
-// ended keeps its keys for one TTL more.
+// Lease: a row in lock_leases2 is a held lock, alone, shared or up to a limit, and one in lock_places waits for it. Both belong
+// to a session, whose row in lock_sessions2 is renewed by one statement, however many locks it holds. The clock of the database
+// decides expiry. What grants, frees or queues is one transaction, which locks the row of the namespace in lock_marks, so that
+// one follows the other: who frees a key makes the first of its places, if its session lives, the next holder. Sessions of the
+// same process are told; others look, with one query for all their places and the more often the sooner their turn may come; on
+// SQLite they look when its files were written. A session that has expired and is in the way is reaped: marked as ended, which
+// is final, and its rows deleted. If the clock is set back, a session whose process has ended keeps its keys for one TTL more.
 //
 // Row (MySQL and MariaDB): an open transaction holds SELECT … FOR UPDATE on the row of the key, so a lock is
 // free as soon as its connection is closed, or was silent for the TTL (wait_timeout). The holder inserts its
@@ -27,7 +29,7 @@
 // # Tokens
 //
 // In mode lease, a token is the larger of the database's clock in µs and the namespace's highest token, plus one, by one
-// UPDATE in the transaction that inserts the row. In mode row it is the AUTO_INCREMENT number of the holder's row, which is
+// UPDATE in the transaction that grants. The numbers of places are of the same row. In mode row it is the AUTO_INCREMENT number of the holder's row, which is
 // inserted while the row of the key is locked; a session begins where the namespace's committed mark is, and raises that before
 // a token comes near it. So tokens grow although free keys have no state, and although the clock may be set back.
 package sqllock
@@ -70,6 +72,7 @@ type Driver struct {
 	dialect dialect
 	mode    Mode
 	err     error // of the options
+	apart   bool  // for tests: its sessions are told nothing in the process
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -116,13 +119,13 @@ func (d *Driver) Caps() driver.Caps {
 	switch {
 	case d.dialect.kit != nil && d.dialect.kit.Local():
 		return driver.Caps{
-			Name: "sqlite", EarlyLoss: true, SingleHost: true,
+			Name: "sqlite", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, SingleHost: true,
 			Note: "Excludes processes of one machine, which share one file on a local disk.",
 		}
 	case d.mode == Row:
 		return driver.Caps{Name: "mysql-row", Note: "A killed connection frees its lock before the holder knows it. Each lock that is held or waited for needs a connection of its own. Waiters have no order."}
 	}
-	return driver.Caps{Name: "mysql-lease", EarlyLoss: true, Note: "A step of the database's clock forward ends sessions early."}
+	return driver.Caps{Name: "mysql-lease", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, Note: "A step of the database's clock forward ends sessions early."}
 }
 
 // Close does nothing: the caller owns the handle.
@@ -140,7 +143,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	}
 	c := &session{
 		DB: d.db, dialect: d.dialect,
-		namespace: o.Namespace, id: uuid.NewString(), owner: o.Owner, ttl: o.TTL, turn: make(chan struct{}, 1),
+		namespace: o.Namespace, id: uuid.NewString(), owner: o.Owner, ttl: o.TTL,
 	}
 	err := d.db.Autocommit(ctx, func(t *sqlkit.Tx) error {
 		for _, table := range d.dialect.tables() {
@@ -159,7 +162,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	if d.mode == Row {
 		return openRow(ctx, c)
 	}
-	return openLease(ctx, c)
+	return d.openLease(ctx, c)
 }
 
 // cause is err, or the cause of ctx if err is the end of ctx.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/test/await"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -76,39 +78,34 @@ func TestNoTokenWithoutAMark(t *testing.T) {
 	})
 }
 
-// While one batch has its tokens and waits for a row, no session gets a larger token for one of its keys:
+// While one batch has its tokens and is not written, no session gets a larger token for one of its keys:
 // else the key would go to the smaller one afterwards.
 func TestLeaseTokensAreMintedWhereTheyAreUsed(t *testing.T) {
 	t.Parallel()
-	db := open(t, "mysql", servers.MySQL(t))
-	d := sqllock.New(db, sqllock.MySQL, sqllock.Options{})
-	slow, quick := session(t, d, time.Minute), session(t, d, time.Minute)
-
-	blocker := begin(t, db, `INSERT INTO lockstep_lock_leases VALUES ('n', 'k', 1, 's', 'a', '', '', 0)`)
-	var late []driver.Result
-	var all sync.WaitGroup
-	all.Go(func() {
-		var err error
-		if late, err = slow.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}, {Key: "z"}}); err != nil {
-			t.Error(err)
-		}
-	})
-	running(t, db, "INSERT IGNORE INTO lockstep_lock_leases%")
+	dsn := servers.MySQL(t)
+	p, through := edge(t, dsn)
+	slow := session(t, sqllock.New(open(t, "mysql", through), sqllock.MySQL, sqllock.Options{}), time.Minute)
+	quick := session(t, sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{}), time.Minute)
 	var between driver.Token
-	ctx, cancel := contextFor(t, 500*time.Millisecond)
-	defer cancel()
-	if got, err := quick.TryAcquire(ctx, "2", []driver.Want{{Key: "z"}}); err == nil && got[0].Token > 0 {
-		between = got[0].Token
-		if err := quick.Release(t.Context(), []driver.Held{{Key: "z", Token: between}}); err != nil {
-			t.Fatal(err)
+	var once sync.Once
+	p.Judge(func(c proxy.Command) proxy.Verdict {
+		if strings.HasPrefix(c.Query, "INSERT INTO lockstep_lock_leases2") {
+			once.Do(func() {
+				ctx, cancel := contextFor(t, 500*time.Millisecond)
+				defer cancel()
+				if got, err := quick.TryAcquire(ctx, "2", []driver.Want{{Key: "z"}}); err == nil && got[0].Token > 0 {
+					between = got[0].Token
+					if err := quick.Release(t.Context(), []driver.Held{{Key: "z", Token: between}}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
 		}
-	}
-	if err := blocker.Rollback(); err != nil {
+		return proxy.Pass
+	})
+	late, err := slow.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}, {Key: "z"}})
+	if err != nil {
 		t.Fatal(err)
-	}
-	all.Wait()
-	if t.Failed() {
-		return
 	}
 	if z := late[1].Token; z <= between {
 		t.Errorf("token %d was granted after %d", z, between)
@@ -148,7 +145,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			}
 			return n
 		}
-		tables := []string{"leases", "sessions"}
+		tables := []string{"places", "leases2", "sessions2"}
 		if d.Caps().Name == "mysql-row" {
 			tables = append(tables, "rows", "anchors")
 			kill(t, db, a.ID())

@@ -1,0 +1,258 @@
+package sqllock
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+const (
+	// A session that waits for a key looks again after a pause, which grows by half each time. If it is the next one, the pause
+	// begins at firstPause and ends at nextPause; else it begins at nextPause and ends at laterPause, since others come before.
+	// Where the holders are sessions of this process, these tell it, and it looks each laterPause. Where the database shows
+	// that it was written, the pause begins anew with each write, and ends at quietPause.
+	firstPause = time.Millisecond
+	nextPause  = 12 * time.Millisecond
+	laterPause = 100 * time.Millisecond
+	quietPause = 250 * time.Millisecond
+	// watchPause is between two looks whether the database was written.
+	watchPause = 2 * time.Millisecond
+
+	pollLimit = 2 * time.Second // of one query
+)
+
+// waiting is what a session knows of one of its places.
+type waiting struct {
+	number int64
+	next   bool         // no place is before it
+	near   bool         // the holder is a session of this process
+	after  driver.Token // of the last holder
+}
+
+// here are the sessions of this process, by their ids: what grants a key to one of them tells it.
+var here sync.Map
+
+func (s *leaseSession) enter() {
+	if !s.apart {
+		here.Store(s.id, s)
+	}
+}
+
+func (s *leaseSession) leave() { here.Delete(s.id) }
+
+func isHere(session string) bool {
+	_, is := here.Load(session)
+	return is
+}
+
+// tell notifies the sessions of this process of grants to them, and tells those that wait for the same keys who holds these now.
+func (c *change) tell() {
+	moved := map[string]waiting{}
+	for _, p := range c.granted {
+		moved[p.info.Key] = waiting{near: !slices.ContainsFunc(c.keys[p.info.Key].holders, func(h *part) bool { return !isHere(h.info.Session) })}
+	}
+	if len(moved) > 0 {
+		here.Range(func(_, to any) bool {
+			if to := to.(*leaseSession); to.namespace == c.namespace {
+				to.hear(moved)
+			}
+			return true
+		})
+	}
+	for _, p := range c.granted {
+		if to, is := here.Load(p.info.Session); is {
+			to.(*leaseSession).notify(driver.Grant{Place: driver.Place{Acquisition: p.acquisition, Key: p.info.Key}, Token: p.info.Token})
+		}
+	}
+}
+
+// hear notes who holds keys now.
+func (s *leaseSession) hear(moved map[string]waiting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, w := range s.waiting {
+		if now, is := moved[p.Key]; is && now.near != w.near {
+			w.near = now.near
+			s.waiting[p] = w
+			select {
+			case s.stirred <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// notify is told of a grant, perhaps before the answer that the place was taken, or of one that it knows.
+func (s *leaseSession) notify(g driver.Grant) {
+	s.forget(g.Place)
+	select {
+	case s.granted <- g:
+	default:
+	}
+}
+
+func (s *leaseSession) forget(p driver.Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, p)
+}
+
+// await looks for the grant of a place from now on.
+func (s *leaseSession) await(ctx context.Context, p driver.Place, number int64, holder *driver.Info) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[p] = waiting{number: number, next: true, near: !s.apart && isHere(holder.Session), after: holder.Token}
+	if s.polling || s.over {
+		return
+	}
+	s.polling = true
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.work.Go(func() { s.poll(ctx) })
+}
+
+// poll looks for grants while the session has places, with one query for all of them:
+//
+//  1. wait: shorter the sooner a turn may come, and until something was written where the database shows that;
+//  2. ask which places were granted, and who is next.
+func (s *leaseSession) poll(ctx context.Context) {
+	pause := time.Duration(0)
+	for {
+		first, longest, watch := s.patience()
+		if longest == 0 || ctx.Err() != nil {
+			return
+		}
+		pause = min(max(pause*3/2, first), longest)
+		if s.rest(ctx, pause/2+rand.N(pause/2), watch) {
+			pause = 0
+		}
+		if moved, err := s.grants(ctx); err == nil && moved {
+			pause = 0
+		}
+	}
+}
+
+// patience is the first and the longest pause, and what shows that the database was written. If no place is left the longest is
+// 0, and the polling ends.
+func (s *leaseSession) patience() (first, longest time.Duration, watch func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 || s.over {
+		s.polling = false
+		s.stop()
+		return 0, 0, nil
+	}
+	first, longest = laterPause, laterPause
+	for _, w := range s.waiting {
+		switch {
+		case w.near:
+		case s.watch != nil:
+			return firstPause, quietPause, s.watch
+		case w.next:
+			return firstPause, nextPause, nil
+		default:
+			first = nextPause
+		}
+	}
+	return first, longest, nil
+}
+
+// rest waits, and reports whether it was cut short, by a write or by what it was told.
+func (s *leaseSession) rest(ctx context.Context, pause time.Duration, watch func() bool) bool {
+	step := pause
+	if watch != nil {
+		step = min(watchPause, pause)
+	}
+	for end := time.Now().Add(pause); time.Now().Before(end); {
+		if watch != nil && watch() {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-s.stirred:
+			return true
+		case <-time.After(step):
+		}
+	}
+	return false
+}
+
+// grants notifies of the places that were granted, and notes of the others who is before them. moved: a queue has. Each
+// part reads by primary key.
+func (s *leaseSession) grants(ctx context.Context) (moved bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pollLimit)
+	defer cancel()
+	var keys []string
+	s.mu.Lock()
+	for p := range s.waiting {
+		keys = append(keys, p.Key)
+	}
+	s.mu.Unlock()
+	if len(keys) == 0 {
+		return false, nil
+	}
+	list, names := sqlkit.List(sqlkit.Distinct(keys))
+	var args []any
+	for _, more := range [][]any{{s.namespace}, names, {s.id, s.namespace}, names, {s.namespace}, names} {
+		args = append(args, more...)
+	}
+	type row struct {
+		kind        int
+		name        string
+		acquisition string
+		number      int64
+		session     string
+	}
+	var rows []row
+	err = s.Autocommit(ctx, func(t *sqlkit.Tx) error {
+		rows = nil
+		return t.Query(`SELECT 1, name, acquisition, token, '' FROM {leases}{by_key} WHERE namespace = ? AND name IN `+list+` AND session_id = ?
+			UNION ALL SELECT 2, name, MIN(session_id), MAX(token), MAX(session_id) FROM {leases}{by_key} WHERE namespace = ? AND name IN `+list+` GROUP BY name
+			UNION ALL SELECT 3, name, '', MIN(number), '' FROM {places}{by_key} WHERE namespace = ? AND name IN `+list+` GROUP BY name`,
+			args, func(scan func(...any) error) error {
+				var r row
+				err := scan(&r.kind, &r.name, &r.acquisition, &r.number, &r.session)
+				rows = append(rows, r)
+				return err
+			})
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, r := range rows {
+		g := driver.Grant{Place: driver.Place{Acquisition: r.acquisition, Key: r.name}, Token: driver.Token(r.number)}
+		if r.kind == 1 && s.awaits(g.Place) {
+			s.notify(g)
+			moved = true
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, w := range s.waiting {
+		was := w
+		for _, r := range rows {
+			switch {
+			case r.name != p.Key:
+			case r.kind == 2:
+				w.near, w.after = !s.apart && isHere(r.acquisition) && isHere(r.session), driver.Token(r.number)
+			case r.kind == 3:
+				w.next = w.number <= r.number
+			}
+		}
+		s.waiting[p] = w
+		moved = moved || w != was
+	}
+	return moved, nil
+}
+
+func (s *leaseSession) awaits(p driver.Place) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, is := s.waiting[p]
+	return is
+}

@@ -1,0 +1,141 @@
+package sqllock_test
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/test/await"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// polling begins the statement that looks for grants.
+const polling = "SELECT 1, name"
+
+// A session with many places sends one query after the other, with pauses; where the holder is in its own process, hardly any.
+func TestPollsAreFew(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		apart bool
+		polls int64
+		least time.Duration
+	}{
+		"the holder is elsewhere":      {true, 30, 100 * time.Millisecond},
+		"the holder is in the process": {false, 5, 200 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := servers.MySQL(t)
+			p, through := edge(t, dsn)
+			here, there := sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{}), sqllock.New(open(t, "mysql", through), sqllock.MySQL, sqllock.Options{})
+			if c.apart {
+				here.Apart()
+				there.Apart()
+			}
+			a, b := session(t, here, time.Minute), session(t, there, time.Minute)
+			take(t, a, "k", "l")
+			var polls atomic.Int64
+			p.Judge(func(c proxy.Command) proxy.Verdict {
+				if strings.HasPrefix(c.Query, polling) {
+					polls.Add(1)
+				}
+				return proxy.Pass
+			})
+			for _, key := range []string{"k", "l", "k", "l", "k"} {
+				if r, err := b.Queue().Acquire(t.Context(), rand.Text(), nil, []driver.Want{{Key: key}}); err != nil || !r[0].Queued {
+					t.Fatal(r, err)
+				}
+			}
+			began, first := time.Now(), polls.Load()
+			await.Until(t, "polls", func() bool { return polls.Load() >= first+c.polls })
+			if took := time.Since(began); took < c.least {
+				t.Errorf("%d polls in %v", c.polls, took)
+			}
+		})
+	}
+}
+
+// The key is released, which takes one statement, while another session is about to take the first place: that is granted, and
+// does not wait behind nobody.
+func TestAPlaceBehindARelease(t *testing.T) {
+	t.Parallel()
+	dsn := servers.MySQL(t)
+	p, through := edge(t, dsn)
+	a := session(t, sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{}), time.Minute)
+	b := session(t, sqllock.New(open(t, "mysql", through), sqllock.MySQL, sqllock.Options{}), time.Minute)
+	held := take(t, a, "k")
+	released := false
+	p.Judge(func(c proxy.Command) proxy.Verdict {
+		if !released && strings.HasPrefix(c.Query, "UPDATE lockstep_lock_leases2 SET waits = 1") {
+			released = true
+			if err := a.Release(t.Context(), held); err != nil {
+				t.Error(err)
+			}
+		}
+		return proxy.Pass
+	})
+	r, err := b.Queue().Acquire(t.Context(), rand.Text(), nil, []driver.Want{{Key: "k"}})
+	if err != nil || !released || r[0].Token <= held[0].Token {
+		t.Errorf("%+v, %v: released %t; want a grant after %d", r, err, released, held[0].Token)
+	}
+}
+
+// A dead writer that waits before a reader, behind readers that stay, is ended by a look of the reader.
+func TestALookEndsADeadFirstPlace(t *testing.T) {
+	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
+		if !d.Caps().Shared {
+			return
+		}
+		a, dead, b := session(t, d, time.Minute), session(t, d, time.Minute), session(t, d, time.Minute)
+		queue := func(s driver.Session, shared bool) (driver.Place, driver.Result) {
+			t.Helper()
+			place := driver.Place{Acquisition: rand.Text(), Key: "k"}
+			r, err := s.Queue().Acquire(t.Context(), place.Acquisition, nil, []driver.Want{{Key: "k", Shared: shared}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return place, r[0]
+		}
+		_, held := queue(a, true)
+		_, waits := queue(dead, false)
+		place, behind := queue(b, true)
+		if held.Token == 0 || !waits.Queued || !behind.Queued {
+			t.Fatal(held, waits, behind)
+		}
+		look := func() driver.Result {
+			t.Helper()
+			r, err := b.Queue().Look(t.Context(), []driver.Place{place})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r[0]
+		}
+		if r := look(); !r.Queued {
+			t.Fatalf("%+v behind a live writer", r)
+		}
+		// The clock was set back by an hour. No dead session outlives that by more than its ttl.
+		if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions2 SET expires_at = ? WHERE id = ?`, time.Now().Add(time.Hour).UnixMicro(), dead.ID()); err != nil {
+			t.Fatal(err)
+		}
+		var expires int64
+		if r := look(); !r.Queued {
+			t.Fatalf("%+v behind a writer with too much time", r)
+		}
+		if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions2 WHERE id = ?`, dead.ID()).Scan(&expires); err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(time.UnixMicro(expires)); left > time.Minute+time.Second {
+			t.Errorf("the writer has %v left", left)
+		}
+		expire(db)(t, dead)
+		if r := look(); r.Token == 0 {
+			t.Errorf("%+v behind a dead writer", r)
+		}
+	})
+}
