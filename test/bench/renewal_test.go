@@ -80,6 +80,10 @@ type renewing struct{ n atomic.Int64 }
 func (o *renewing) Asked(string, locks.Asked)            {}
 func (o *renewing) Renewed(string, time.Duration, error) { o.n.Add(1) }
 func (o *renewing) Lost(string, int, error)              {}
+func (o *renewing) Waiting(string)                       {}
+func (o *renewing) Waited(string, time.Duration, bool)   {}
+func (o *renewing) Held(string)                          {}
+func (o *renewing) Freed(string, time.Duration)          {}
 
 // cost is what was used in some time.
 type cost struct{ renewals, calls, own, redis float64 }
