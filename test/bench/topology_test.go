@@ -12,6 +12,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockstep-scheduler/lockstep/locks/quorumlock"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -63,13 +64,17 @@ func onCluster(tb testing.TB) []contestant {
 	}
 }
 
-// onFive has redsync alone. Lockstep's contestant is one more line: ours(tb, "**quorumlock**, Lockstep", name, quorumlock.New(clients, …)).
 func onFive(tb testing.TB) []contestant {
 	tb.Helper()
 	var pools []redsyncredis.Pool
+	var clients []redis.UniversalClient
 	for range 5 {
-		pools = append(pools, goredis.NewPool(redisClient(tb, servers.NewRedis(tb).Addr)))
+		addr := servers.NewRedis(tb).Addr
+		pools, clients = append(pools, goredis.NewPool(redisClient(tb, addr))), append(clients, redisClient(tb, addr))
 	}
-	const name = "redsync"
-	return []contestant{mutexes(redsync.New(pools...), name, "")}
+	const rival = "redsync"
+	return []contestant{
+		mutexes(redsync.New(pools...), rival, ""),
+		ours(tb, "**quorumlock**, Lockstep", rival, quorumlock.New(clients, quorumlock.Options{NoGracePeriod: true})),
+	}
 }
