@@ -11,7 +11,7 @@ import (
 // MariaDB; a byte of a BLOB may take two).
 const (
 	MaxArgs  = 30_000
-	MaxBytes = 4 << 20
+	MaxBytes = 1 << 20
 	MaxRows  = 500 // where statements with many rows stop getting cheaper
 )
 

@@ -153,7 +153,7 @@ pools:
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec("DELETE FROM lockstep_lock_leases WHERE name LIKE '%orders-db'"); err != nil {
+	if _, err := db.Exec("DELETE FROM lockstep_lock_leases2 WHERE name LIKE '%orders-db'"); err != nil {
 		t.Fatal(err)
 	}
 	var got []struct {
