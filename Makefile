@@ -21,7 +21,7 @@ RACED = CGO_ENABLED=1 LOCKSTEP_TEST_ALL=1 $(GO) test $(RACE) -exec 'env CGO_ENAB
 # Tests wait more than they work: one package for each processor leaves a third of the time idle. Many hold that something
 # happens in time, so three for two processors are enough, and those that take longest begin first.
 AT_ONCE ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
-LONGEST = ./test/cluster ./test/scenarios ./store ./scheduler ./locks/sqllock ./cmd/scheduler ./test/chaos ./api ./test/sim ./test/mutants ./locks/zklock ./locks/redislock
+LONGEST = ./test/cluster ./store ./scheduler ./locks/sqllock ./cmd/scheduler ./test/chaos ./locks/zklock ./test/scenarios ./api ./test/sim ./test/mutants ./locks/redislock ./locks/quorumlock
 
 # The packages with tests that start neither a server nor the program. Those of the simulation run by themselves, and the
 # mistakes that test/mutants makes take long.
