@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strconv"
@@ -53,12 +54,13 @@ ssl.clientAuth=%s
 `, port, files.both, files.ca, clients), nil
 	})
 	secureAddr := func() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-	plain := s.ready
-	s.ready = func(ctx context.Context, s *instance) error { // it opens one port after the other
+	plain, shake := s.ready, secure.Authority.TLS(secure.Authority.Client("ready"))
+	shake.InsecureSkipVerify = true // clients check its certificate in tests
+	s.ready = func(ctx context.Context, s *instance) error { // it opens one port after the other, and its first handshake takes seconds
 		if err := plain(ctx, s); err != nil {
 			return err
 		}
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", secureAddr())
+		conn, err := (&tls.Dialer{Config: shake}).DialContext(ctx, "tcp", secureAddr())
 		if err != nil {
 			return err
 		}
