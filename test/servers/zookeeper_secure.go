@@ -55,7 +55,7 @@ ssl.clientAuth=%s
 	})
 	secureAddr := func() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 	plain, shake := s.ready, secure.Authority.TLS(secure.Authority.Client("ready"))
-	shake.InsecureSkipVerify = true // clients check its certificate in tests
+	shake.InsecureSkipVerify = true                          // clients check its certificate in tests
 	s.ready = func(ctx context.Context, s *instance) error { // it opens one port after the other, and its first handshake takes seconds
 		if err := plain(ctx, s); err != nil {
 			return err
