@@ -16,8 +16,9 @@ var (
 	ErrUnknown = errors.New("lock outcome unknown")
 	// ErrLost: it is no longer held: its session expired, or could not be renewed in time.
 	ErrLost = errors.New("lock lost")
-	// ErrForced: this key alone is no longer held: [Locker.ForceRelease] evicted it, or it was
-	// deleted at the service; or, in mode row of sqllock, the connection that held it was closed.
+	// ErrForced: this key alone is no longer held: [Locker.ForceRelease] evicted it, which the next renewal says; or it was
+	// deleted at the service by hand, which is said once a renewal has looked at it, 16 keys each; or, in mode row of sqllock,
+	// the connection that held it was closed.
 	ErrForced = errors.New("lock released by force")
 	// ErrReleased: its holder released it.
 	ErrReleased = errors.New("lock released")

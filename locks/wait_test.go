@@ -431,10 +431,10 @@ func TestAcquireWithoutNotification(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
 		f.deaf = true
-		for range 3 {
+		for _, after := range []time.Duration{100 * time.Millisecond, 1100 * time.Millisecond, 2300 * time.Millisecond} {
 			theirs := take(t, other, "user/a")
 			var free time.Time
-			time.AfterFunc(2300*time.Millisecond, func() {
+			time.AfterFunc(after, func() {
 				free = time.Now()
 				if err := theirs.Release(context.Background()); err != nil {
 					t.Error(err)

@@ -149,6 +149,10 @@ var queue = []testCase{
 			t.Errorf("%+v, want ErrAbandoned", r.Result)
 		}
 		s.take(t, c, place.Key)
+		time.Sleep(c.TTL() / 2) // a delayed request may arrive for as long as the session lasts
+		if r := ask(t, c, place.Acquisition, nil, "user/b"); !errors.Is(r.Err, driver.ErrAbandoned) {
+			t.Errorf("half a ttl later: %+v, want ErrAbandoned", r.Result)
+		}
 	}},
 	{"queue/a place of a dead session", func(t *testing.T, s *suite) {
 		ns := namespace()

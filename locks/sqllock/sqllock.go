@@ -1,4 +1,4 @@
-// Package sqllock keeps locks in a SQL database: MySQL ≥ 8.0, MariaDB ≥ 10.6, or a SQLite file. It needs
+// Package sqllock keeps locks in a SQL database: MySQL ≥ 8.0.16, MariaDB ≥ 10.6, or a SQLite file. It needs
 // database/sql only.
 //
 // # Modes
