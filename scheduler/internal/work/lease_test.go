@@ -5,8 +5,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
@@ -42,5 +44,37 @@ func TestLocksLast(t *testing.T) {
 		check("before its end", false, true)
 		time.Sleep(time.Second)
 		check("lost", false, false)
+	})
+}
+
+// With a lock, an attempt ends and is started by the end of its lease at the latest, whatever its session and its row allow; with
+// on_lost continue these alone count.
+func TestALeaseBoundsItsAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, now := membership.NewClock(0), time.Now()
+		c.Observe(boottime.Awake(), now)
+		leases, err := replicatest.LockerOf(t, memlock.New()).Acquire(t.Context(), locks.Request{Key: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease := time.Until(leases[0].Deadline())
+		for trust, want := range map[time.Duration]time.Duration{time.Minute: lease, lease / 2: lease / 2} {
+			ses := &membership.Session{ID: "session", Trust: boottime.Awake().Add(trust)}
+			for _, goesOn := range []bool{false, true} {
+				a := &attempt{session: "session", mayRun: now.Add(time.Hour), locks: []heldLock{{plan.Lock{Continue: goesOn}, leases[0], time.Second}}}
+				ends, startBy := []time.Duration{want, lease}, want
+				if goesOn {
+					ends, startBy = []time.Duration{trust, time.Hour}, trust
+				}
+				for i, b := range a.bounds(ses, c) {
+					if got := b.Until().Round(time.Millisecond); got != ends[i].Round(time.Millisecond) {
+						t.Errorf("trust %v, continue %t: bound %d is in %v, want %v", trust, goesOn, i, got, ends[i])
+					}
+				}
+				if got := a.startBy(ses).Until().Round(time.Millisecond); got != startBy.Round(time.Millisecond) {
+					t.Errorf("trust %v, continue %t: started within %v, want %v", trust, goesOn, got, startBy)
+				}
+			}
+		}
 	})
 }
