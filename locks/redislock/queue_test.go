@@ -120,6 +120,49 @@ func TestPlacesAreBroughtBackWithTheirNumbers(t *testing.T) {
 	}
 }
 
+// However a key becomes free while nothing is granted, its first waiter gets it afterwards.
+func TestNothingIsGrantedEarly(t *testing.T) {
+	t.Parallel()
+	for what, frees := range map[string]func(t *testing.T, holder, peer driver.Session){
+		"closed": func(t *testing.T, holder, _ driver.Session) {
+			if err := holder.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		},
+		"abandoned": func(t *testing.T, holder, _ driver.Session) {
+			if err := holder.Queue().Abandon(t.Context(), "theirs", []string{"k"}); err != nil {
+				t.Error(err)
+			}
+		},
+		"expired, and reaped": func(t *testing.T, holder, peer driver.Session) {
+			time.Sleep(holder.TTL() + 100*time.Millisecond)
+			renew(t, peer)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			rdb := unused(t)
+			holder, peer, waiter := openFor(t, rdb, "early", time.Second), begin(t, rdb, "early"), begin(t, rdb, "early")
+			recovered(t, "other", holder, peer, waiter)
+			if r := lockstest.Acquire(t, holder, "theirs", "k")[0]; r.Token == 0 {
+				t.Fatalf("%+v", r)
+			}
+			p := queued(t, waiter, driver.Want{Key: "k"})
+			must(t, rdb.FlushAll(t.Context()))
+			renew(t, waiter, peer, holder)
+			frees(t, holder, peer)
+			if r := look(t, waiter, p); !r.Queued {
+				t.Errorf("while nothing is granted: %+v, want it queued", r)
+			}
+			must(t, rdb.HSet(t.Context(), part("early", "state"), "until", 0))
+			renew(t, peer)
+			if r := look(t, waiter, p); r.Token == 0 {
+				t.Errorf("afterwards: %+v, want it granted", r)
+			}
+		})
+	}
+}
+
 // A key whose holder did not come back goes to the first that waited for it, and not to one that tries it first.
 func TestPlacesBehindAForgottenHolder(t *testing.T) {
 	t.Parallel()
