@@ -22,9 +22,8 @@ import (
 
 // keyed is a handler that notes which tasks hold a key at once. It is one for all replicas of a test.
 type keyed struct {
-	takes time.Duration
-
 	mu     sync.Mutex
+	takes  time.Duration
 	inside map[string]int // by key
 	most   map[string]int
 	order  []string // tasks, as they began
@@ -43,18 +42,39 @@ func (k *keyed) Run(ctx context.Context, t jobs.Task, _ io.Writer) error {
 	k.count(t, 1)
 	defer k.count(t, -1)
 	select {
-	case <-time.After(k.takes):
+	case <-time.After(k.lasts()):
 		return nil
 	case <-ctx.Done():
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		select {
-		case <-t.Locks[0].Done:
-			k.late++
-		default:
+		for _, l := range t.Locks {
+			select {
+			case <-l.Done:
+				k.late++
+			default:
+			}
 		}
 		return context.Cause(ctx)
 	}
+}
+
+func (k *keyed) lasts() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.takes
+}
+
+// take sets how long what begins from now on takes.
+func (k *keyed) take(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.takes = d
+}
+
+func (k *keyed) begun() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.order)
 }
 
 // Identity is the same for all of them.
@@ -402,17 +422,17 @@ func TestLockServiceAway(t *testing.T) {
 		if lost.State != jobs.StateFailed || lost.ReasonCode != reason.LockLost || time.Since(stopped) > 10*time.Second {
 			t.Errorf("after %v: %s %s %s", time.Since(stopped), lost.State, lost.ReasonCode, lost.Reason)
 		}
-		h.takes = time.Second
+		h.take(time.Second)
 		waits := s.enqueue(nil, nil)
-		before := len(quick.order)
+		before := quick.begun()
 		time.Sleep(time.Minute)
 		for _, id := range waits {
 			if task := s.task(id); task.State != jobs.StatePending || task.ReasonCode != reason.WaitsForLock {
 				t.Errorf("%s: %s", task.State, task.Reason)
 			}
 		}
-		if len(quick.order) < before+10 {
-			t.Errorf("%d runs without locks", len(quick.order)-before)
+		if n := quick.begun() - before; n < 10 {
+			t.Errorf("%d runs without locks", n)
 		}
 		s.service.Start()
 		for _, task := range s.ended(30*time.Second, waits...) {
