@@ -91,12 +91,12 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 			}
 		}
 	})
-	alone := linear
+	alone, inTurn := linear, turns
 	if s.Brief {
-		alone = linear[:1]
+		alone, inTurn = linear[:1], turns[:1]
 	}
 	if caps.FIFO && caps.Shared && caps.Limit {
-		alone = append(slices.Clone(alone), turns...)
+		alone = append(slices.Clone(alone), inTurn...)
 	}
 	for _, c := range alone {
 		t.Run("alone/"+c.name, func(t *testing.T) { c.run(t, s) })
