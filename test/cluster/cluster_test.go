@@ -62,11 +62,11 @@ func TestCluster(t *testing.T) {
 				if web.seen() <= webTasks/8 {
 					return false
 				}
-				victim.Signal(t, syscall.SIGSTOP) // else it may have recorded its part before it is killed
+				victim.Pause(t, true) // else it may have recorded its part before it is killed
 				if slices.ContainsFunc(survivor.tasks(t, "web", "running"), runBy(victim)) {
 					return true
 				}
-				victim.Signal(t, syscall.SIGCONT)
+				victim.Pause(t, false)
 				return false
 			})
 			killed := time.Now()

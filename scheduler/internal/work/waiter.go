@@ -20,7 +20,8 @@ import (
 const (
 	// awayFor is how long the lock service may be away before its waits are left to others, which may reach it.
 	awayFor = 2 * time.Second
-	// explainEvery is how often the holder that a task waits for is read. It costs no call.
+	// explainEvery is how often the holder that a task waits for is read: without a call for the key that the Locker waits for, with one for
+	// each other key.
 	explainEvery = time.Second
 )
 
