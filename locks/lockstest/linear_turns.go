@@ -14,7 +14,7 @@ import (
 const (
 	turnClients = 6
 	turnKeys    = 3 // few, so that there are queues
-	turnOps     = 250
+	turnOps     = 120
 )
 
 // turns checks that one queue for each key could have given all answers that clients got: granted in the order of arrival,
