@@ -61,6 +61,9 @@ func TestStatementsOfCalls(t *testing.T) {
 	costs("a place", 6, func() { queue(other, nil) })
 	costs("a turn", 7, func() { queue(s, held) })
 	costs("a release without a waiter", 1, func() { _ = s.Release(t.Context(), take1(t, s, "l", func() { mu.Lock(); sent = nil; mu.Unlock() })) })
+	alone := take(t, s, "m")
+	costs("the first turn of a session that is alone", 4, func() { alone = next(t, s, "3", alone) })
+	costs("its next turn", 1, func() { alone = next(t, s, "4", alone) })
 	var keys []string
 	for i := range 100 {
 		keys = append(keys, string(rune('A'+i/10))+string(rune('0'+i%10)))

@@ -10,12 +10,12 @@ import (
 )
 
 // change is one transaction that grants, frees or queues. It locks the mark of the namespace first, so one follows the
-// other, and what it reads then is what it changes. Only a release of a key that nobody waits for does without the mark: the
-// writes of a change find out that there was one, and the change begins again.
+// other, and what it reads then is what it changes. Only what changes a holding of a key that nobody waits for does without the mark:
+// its release, and handOn. The writes of a change find out that there was one, and the change begins again.
 //
 //	lock the mark, and mint ──▶ read the keys ──▶ end sessions that have expired ──▶ free, grant, queue (in memory)
 //	       ▲                                                                                       │
-//	       └────────────── a key was released meanwhile ◀── write what differs ◀───────────────────┘
+//	       └────────────── a holding has changed meanwhile ◀── write what differs ◀───────────────────┘
 //	                                                               └──▶ COMMIT ──▶ tell the sessions of this process
 type change struct {
 	*leaseSession
@@ -35,8 +35,8 @@ type change struct {
 var (
 	// errNothing undoes a transaction that changed nothing, so that it costs no write.
 	errNothing = errors.New("nothing is to be written")
-	// errReleased undoes one that met a release.
-	errReleased = errors.New("a key was released meanwhile")
+	// errReleased undoes one that met a release, or handOn.
+	errReleased = errors.New("a holding has changed meanwhile")
 )
 
 // change runs do, perhaps several times, and writes what it did. n is how many tokens it needs, most likely.

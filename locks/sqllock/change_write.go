@@ -29,9 +29,10 @@ func (c *change) write() error {
 			}
 		}
 	}
-	left := slices.DeleteFunc(c.left, func(p *part) bool { return !p.written })
-	c.wrote = c.wrote || len(c.freed)+len(left)+len(holders)+len(places)+len(flagged)+len(c.ended) > 0
-	if err := c.replace(leaseTable, c.freed, holders); err != nil {
+	unwritten := func(p *part) bool { return !p.written }
+	freed, left := slices.DeleteFunc(c.freed, unwritten), slices.DeleteFunc(c.left, unwritten)
+	c.wrote = c.wrote || len(freed)+len(left)+len(holders)+len(places)+len(flagged)+len(c.ended) > 0
+	if err := c.replace(leaseTable, freed, holders); err != nil {
 		return err
 	}
 	if err := c.replace(placeTable, left, places); err != nil {
@@ -90,7 +91,11 @@ func (c *change) replace(table partTable, out, in []*part) error {
 		}
 		return err
 	}
-	if _, err := c.t.Exec(table.remove, sqlkit.Rows(out, func(p *part) []any { return c.primary(table, p) })); err != nil {
+	n, err := c.t.Exec(table.remove, sqlkit.Rows(out, func(p *part) []any { return c.primary(table, p) }))
+	if err == nil && n < int64(len(out)) {
+		err = errReleased
+	}
+	if err != nil {
 		return err
 	}
 	for some := range slices.Chunk(in, sqlkit.MaxRows) {

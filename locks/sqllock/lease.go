@@ -32,6 +32,8 @@ type leaseSession struct {
 	abandoned map[string]time.Time // acquisitions, and when
 	evictions int64                // as last heard
 	busy      map[string]bool      // keys that were busy when they were tried last
+	reserves  map[string]reserve
+	handing   map[string]driver.Held // by acquisition: see handOn
 }
 
 func (d *Driver) openLease(ctx context.Context, c *session) (driver.Session, error) {
@@ -41,6 +43,7 @@ func (d *Driver) openLease(ctx context.Context, c *session) (driver.Session, err
 	s := &leaseSession{
 		session: c, granted: make(chan driver.Grant, unread), stirred: make(chan struct{}, 1), turn: make(chan struct{}, 1), apart: d.apart,
 		waiting: map[driver.Place]waiting{}, abandoned: map[string]time.Time{}, busy: map[string]bool{},
+		reserves: map[string]reserve{}, handing: map[string]driver.Held{},
 	}
 	err := d.dialect.settle(ctx, s)
 	if err == nil {

@@ -28,6 +28,7 @@ func (c *change) release(held []driver.Held) error {
 // Release deletes the rows of keys that nobody waits for, by primary key and in one statement. If some are left, they are
 // granted on.
 func (s *leaseSession) Release(ctx context.Context, held []driver.Held) error {
+	s.spend(held)
 	held = slices.SortedFunc(slices.Values(held), func(a, b driver.Held) int { return cmp.Compare(a.Key, b.Key) })
 	for chunk := range slices.Chunk(held, 500) {
 		var n int64

@@ -109,21 +109,34 @@ func (s *leaseSession) peek(ctx context.Context, acquisition string, wants []dri
 // else has or wants it.
 // number is that of the place that was taken.
 func (s *leaseSession) acquire(ctx context.Context, acquisition string, release []driver.Held, wants []driver.Want, wait bool) (results []driver.Result, number int64, err error) {
+	handsOn := len(release) == 1 && len(wants) == 1 && release[0].Key == wants[0].Key && !wants[0].Shared && most(asks(wants[0])) == 1
+	alone := len(wants) == 1 && (len(release) == 0 || handsOn) && !s.wasBusy(wants[0].Key)
+	if alone && handsOn {
+		token, err := s.handOn(ctx, acquisition, release[0], wants[0])
+		if err != nil || token > 0 {
+			return []driver.Result{{Token: token}}, 0, err
+		}
+	}
 	tokens := len(wants)
-	alone := len(wants) == 1 && !s.wasBusy(wants[0].Key) &&
-		(len(release) == 0 || len(release) == 1 && release[0].Key == wants[0].Key && !wants[0].Shared && most(asks(wants[0])) == 1)
 	if alone {
 		tokens++
 	}
 	if wait {
 		tokens++ // the number of a place; or what is released is granted on
 	}
+	if alone && handsOn {
+		tokens += reserved
+	}
+	var left reserve
 	err = s.change(ctx, tokens, func(c *change) error {
-		results = make([]driver.Result, len(wants))
+		results, left = make([]driver.Result, len(wants)), reserve{}
 		if alone {
 			token, err := c.takeAlone(acquisition, release, wants[0])
-			if err != nil || token > 0 {
+			if token > 0 {
 				results[0].Token = token
+				left = reserve{token, c.next, c.last}
+			}
+			if err != nil || token > 0 {
 				return err
 			}
 		}
@@ -153,51 +166,43 @@ func (s *leaseSession) acquire(ctx context.Context, acquisition string, release 
 	})
 	if err == nil {
 		s.note(wants, results)
+		s.settled(acquisition)
+		if handsOn {
+			s.keep(wants[0].Key, left)
+		}
 	}
 	return results, number, err
 }
 
-// takeAlone takes a key that nobody has or waits for, or gives on one that nobody waits for.
+// takeAlone takes a key that nobody has or waits for, or makes a holding that nobody waits for the next one.
 func (c *change) takeAlone(acquisition string, release []driver.Held, w driver.Want) (driver.Token, error) {
 	if c.refuses(acquisition) {
 		return 0, nil
 	}
 	token, err := c.token()
-	if err == nil && len(release) == 0 {
-		return c.takeFree(acquisition, w, token)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(release) == 0:
+		token, err = c.takeFree(c.t, acquisition, w, token)
+	default:
+		token, err = c.turnInto(c.t, acquisition, release[0], w, token)
 	}
-	if err == nil {
-		return c.giveOn(acquisition, release[0], w, token)
-	}
-	return 0, err
+	c.wrote = token > 0
+	return token, err
 }
 
 // takeFree takes a key that has no holder and no place, by one statement; 0: there are some, or the session has ended.
 // Sessions and keys are found by their primary keys.
-func (c *change) takeFree(acquisition string, w driver.Want, token driver.Token) (driver.Token, error) {
-	n, err := c.t.Exec(`INSERT INTO {leases} (namespace, name, token, session_id, acquisition, meta, since, shared, capacity, waits)
+func (s *leaseSession) takeFree(t *sqlkit.Tx, acquisition string, w driver.Want, token driver.Token) (driver.Token, error) {
+	n, err := t.Exec(`INSERT INTO {leases} (namespace, name, token, session_id, acquisition, meta, since, shared, capacity, waits)
 		SELECT ?, ?, ?, s.id, ?, ?, {now}, ?, ?, 0 FROM {sessions} s WHERE s.id = ? AND s.dead = 0 AND s.expires_at > {now}
 			AND NOT EXISTS (SELECT 1 FROM {leases} l WHERE l.namespace = ? AND l.name = ?)
 			AND NOT EXISTS (SELECT 1 FROM {places} p WHERE p.namespace = ? AND p.name = ?)`,
-		c.namespace, w.Key, int64(token), acquisition, w.Meta, w.Shared, w.Limit, c.id, c.namespace, w.Key, c.namespace, w.Key)
+		s.namespace, w.Key, int64(token), acquisition, w.Meta, w.Shared, w.Limit, s.id, s.namespace, w.Key, s.namespace, w.Key)
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	c.wrote = true
-	return token, nil
-}
-
-// giveOn makes an exclusive holding of this session, for whose key nobody waits, the next one; 0: it is no such holding, or the
-// session has ended.
-func (c *change) giveOn(acquisition string, held driver.Held, w driver.Want, token driver.Token) (driver.Token, error) {
-	n, err := c.t.Exec(`UPDATE {leases} SET token = ?, acquisition = ?, meta = ?, since = {now}, capacity = ?
-		WHERE namespace = ? AND name = ? AND token = ? AND session_id = ? AND shared = 0 AND capacity <= 1 AND waits = 0
-			AND EXISTS (SELECT 1 FROM {sessions} s WHERE s.id = ? AND s.dead = 0 AND s.expires_at > {now})`,
-		int64(token), acquisition, w.Meta, w.Limit, c.namespace, w.Key, int64(held.Token), c.id, c.id)
-	if err != nil || n == 0 {
-		return 0, err
-	}
-	c.wrote = true
 	return token, nil
 }
 

@@ -120,8 +120,8 @@ func (s *leaseSession) peekPlaces(ctx context.Context, places []driver.Place) (r
 }
 
 // Abandon deletes the places and the holdings of an acquisition, and grants on what that frees. The mark that refuses it is
-// in the memory of the session: whatever arrives late at the server belongs to a transaction that has locked the mark
-// of the namespace, so this one waits for its end.
+// in the memory of the session. Whatever arrives late at the server belongs to a transaction that has locked the mark
+// of the namespace, so this one waits for its end; or it hands on a holding, which is freed here.
 func (s *leaseSession) Abandon(ctx context.Context, acquisition string, keys []string) error {
 	s.refuse(acquisition)
 	err := s.change(ctx, 1, func(c *change) error {
@@ -134,6 +134,9 @@ func (s *leaseSession) Abandon(ctx context.Context, acquisition string, keys []s
 			return err
 		}
 		c.wrote = c.wrote || n > 0
+		if err := c.release(s.pending(acquisition)); err != nil {
+			return err
+		}
 		for _, name := range keys {
 			k := c.keys[name]
 			if p := k.find(c.id, acquisition); p != nil {
@@ -151,6 +154,7 @@ func (s *leaseSession) Abandon(ctx context.Context, acquisition string, keys []s
 	if err != nil {
 		return s.failed("abandon", err)
 	}
+	s.settled(acquisition)
 	return nil
 }
 
@@ -171,6 +175,11 @@ func (s *leaseSession) refuse(acquisition string) {
 func (s *leaseSession) refuses(acquisition string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.refused(acquisition)
+}
+
+// refused is refuses, with mu held.
+func (s *leaseSession) refused(acquisition string) bool {
 	at, is := s.abandoned[acquisition]
 	return is && time.Since(at) < s.ttl
 }

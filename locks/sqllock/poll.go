@@ -14,12 +14,13 @@ import (
 const (
 	// A session that waits for a key looks again after a pause, which grows by half each time. If it is the next one, the pause
 	// begins at firstPause and ends at nextPause; else it begins at nextPause and ends at laterPause, since others come before.
-	// Where the holders are sessions of this process, these tell it, and it looks each laterPause. Where the database shows
+	// Where the holders are sessions of this process, these tell it, and it looks each nearPause. Where the database shows
 	// that it was written, the pause begins anew with each write, and ends at quietPause.
 	firstPause = time.Millisecond
 	nextPause  = 12 * time.Millisecond
 	laterPause = 100 * time.Millisecond
 	quietPause = 250 * time.Millisecond
+	nearPause  = 500 * time.Millisecond
 	// watchPause is between two looks whether the database was written.
 	watchPause = 2 * time.Millisecond
 
@@ -146,7 +147,7 @@ func (s *leaseSession) patience() (first, longest time.Duration, watch func() bo
 		s.stop()
 		return 0, 0, nil
 	}
-	first, longest = laterPause, laterPause
+	first, longest = nearPause, nearPause
 	for _, w := range s.waiting {
 		switch {
 		case w.near:
@@ -155,7 +156,7 @@ func (s *leaseSession) patience() (first, longest time.Duration, watch func() bo
 		case w.next:
 			return firstPause, nextPause, nil
 		default:
-			first = nextPause
+			first, longest = nextPause, laterPause
 		}
 	}
 	return first, longest, nil

@@ -27,7 +27,7 @@ func TestPollsAreFew(t *testing.T) {
 		least time.Duration
 	}{
 		"the holder is elsewhere":      {true, 30, 100 * time.Millisecond},
-		"the holder is in the process": {false, 5, 200 * time.Millisecond},
+		"the holder is in the process": {false, 5, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 type claim struct {
 	driver.Place
 	meta   string
+	wrote  string             // the meta of the request that is at the server, or of the hold
 	cancel context.CancelFunc // ends what waits
 	done   chan struct{}      // closed when nothing asks or waits any more
 	waits  bool
@@ -87,9 +88,19 @@ func (s *rowSession) drop(c *claim) {
 	}
 }
 
-// hold makes a claim one that is held, unless it was abandoned. The caller drops the connection after an error.
-func (s *rowSession) hold(c *claim, conn pinned, token driver.Token) error {
+// hold makes a claim one that is held, unless it was abandoned. If it was asked for again after the request was sent, its hold
+// gets the meta of the last one. The caller drops the connection after an error.
+func (s *rowSession) hold(ctx context.Context, c *claim, conn pinned, token driver.Token) error {
 	s.mu.Lock()
+	for c.wrote != c.meta {
+		meta := c.meta
+		s.mu.Unlock()
+		if err := s.describe(ctx, conn, token, meta); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		c.wrote = meta
+	}
 	old := s.held[c.Key] // an earlier hold of the key was lost, or it would not be free
 	switch {
 	case s.over:

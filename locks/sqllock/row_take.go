@@ -3,6 +3,7 @@ package sqllock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -131,7 +132,7 @@ func (s *rowSession) lockNow(ctx context.Context, c *claim) (conn pinned, token 
 		token, err = s.lock(ctx, conn, c, lockNow)
 		switch {
 		case err == nil && token > 0:
-			if err = s.hold(c, conn, token); err != nil {
+			if err = s.hold(ctx, c, conn, token); err != nil {
 				conn.drop()
 				return pinned{}, 0, err
 			}
@@ -159,12 +160,22 @@ const lockNow = lockInTurn + ` SKIP LOCKED`
 func (s *rowSession) lock(ctx context.Context, conn pinned, c *claim, statement string) (driver.Token, error) {
 	s.mu.Lock()
 	meta := c.meta
+	c.wrote = meta
 	s.mu.Unlock()
 	result, err := s.With(ctx, conn).Result(statement, s.id, c.Acquisition, s.owner, meta, s.namespace, c.Key, s.id)
 	if err != nil {
 		return 0, err
 	}
 	return s.minted(ctx, result)
+}
+
+// describe gives a hold of the transaction another meta.
+func (s *rowSession) describe(ctx context.Context, conn pinned, token driver.Token, meta string) error {
+	n, err := s.With(ctx, conn).Exec(`UPDATE {holds} SET meta = ? WHERE token = ?`, meta, token)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d holds have token %d", n, token)
+	}
+	return err
 }
 
 const (

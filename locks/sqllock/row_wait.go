@@ -67,7 +67,7 @@ func (s *rowSession) ask(ctx context.Context, acquisition string, wants []driver
 			r.Token, err = s.lock(ctx, conn, c, lockNow)
 		}
 		if err == nil && r.Token > 0 {
-			err = s.hold(c, conn, r.Token)
+			err = s.hold(ctx, c, conn, r.Token)
 		}
 	}
 	if err == nil && r.Token == 0 {
@@ -120,7 +120,7 @@ func (s *rowSession) wait(ctx context.Context, c *claim, conn pinned) {
 		late := s.Fault(ctx, err) == sqlkit.FaultConflict
 		switch {
 		case token > 0:
-			if err = s.hold(c, conn, token); err == nil {
+			if err = s.hold(ctx, c, conn, token); err == nil {
 				select {
 				case s.granted <- driver.Grant{Place: c.Place, Token: token}:
 				default:

@@ -104,6 +104,27 @@ func TestRowModePlaceOutlivesItsConnection(t *testing.T) {
 	}
 }
 
+// A place that is asked for again while its request waits at the server is held with the meta of the last request.
+func TestRowModePlaceIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	db := open(t, "mysql", servers.MySQL(t))
+	d := sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
+	a, b := session(t, d, time.Minute), session(t, d, time.Minute)
+	held, place := take(t, a, "k"), wait(t, b, "k")
+	await.Until(t, "its request waits at the server", func() bool { return len(waiters(t, db)) == 1 })
+	again, err := b.Queue().Acquire(t.Context(), place.Acquisition, nil, []driver.Want{{Key: "k", Meta: "anew"}})
+	if err != nil || !again[0].Queued {
+		t.Fatalf("%+v, %v: want it queued", again, err)
+	}
+	if err := a.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	next := granted(t, b, place)
+	if infos, err := a.List(t.Context(), "", "", 10); err != nil || len(infos) != 1 || infos[0].Token != next.Token || infos[0].Meta != "anew" {
+		t.Errorf("%+v, %v: want token %d alone, with the meta of the last request", infos, err, next.Token)
+	}
+}
+
 // What was given up does not wait at the server for longer than a request does, and holds nothing.
 func TestRowModeAbandonedPlace(t *testing.T) {
 	t.Parallel()
