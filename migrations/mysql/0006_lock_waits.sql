@@ -1,6 +1,6 @@
--- min_compatible: 5
--- A new table, and a new state of tasks: 3 waits for locks. Such a task has no other row to be claimed by: a program that knows 0005 alone
--- leaves it alone. It has no job or pool with locks.
+-- min_compatible: 6
+-- A new table, and a new state of tasks: 3 waits for locks. A program that knows 0005 alone starts no job with locks, and keeps its own
+-- locks elsewhere in every lock service: it must not run beside one that knows this.
 
 -- lock_waits: the keys that a task waits for, one row for each. Those who wait for one key are in the order in which they are
 -- to get it, which is that of claims.

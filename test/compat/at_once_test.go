@@ -52,17 +52,17 @@ pools:
   work: {workers: 2, max_running: 2, retries: {limit: 0}, command: [sh, "-c", "exit 3"]}
 jobs:
   each-second: {schedule: "* * * * * *", concurrency: allow, command: ["true"]}
-  suspended: {schedule: "* * * * * *", suspend: true, command: ["true"]}
 `, driver, dsn), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			old := start(t, before, config, "old-1")
-			failed, err := old.Enqueue(t.Context(), jobs.NewTask{Pool: "work"})
+			left, err := old.Enqueue(t.Context(), jobs.NewTask{Pool: "work"}, jobs.NewTask{Pool: "work", RunAt: time.Now().Add(time.Hour)})
 			if err != nil {
 				t.Fatal(err)
 			}
+			failed, open := left[0].ID, left[1].ID
 			program.Within(t, 30*time.Second, "the task fails and due times are run", func() bool {
-				h, err := old.Task(t.Context(), failed[0].ID)
+				h, err := old.Task(t.Context(), failed)
 				return err == nil && h.Task.State == jobs.StateFailed && len(triggers(t, old, "each-second")) > 2
 			})
 
@@ -75,25 +75,31 @@ jobs:
 			}
 			old.drain(t)
 
-			new1 := start(t, now, config, "new-1")
-			if n := pending(t, now, config) + unknown(t, now, config); n != 0 {
-				t.Errorf("after the new program's start %d migrations are pending or unknown to it", n)
+			locked := filepath.Join(filepath.Dir(config), "locked.yaml") // what only this program knows
+			text, err := os.ReadFile(config)
+			if err == nil {
+				err = os.WriteFile(locked, append(text, `  locked: {command: ["true"], locks: [orders-db]}`+"\n"...), 0o600)
 			}
-			h, err := new1.Task(t.Context(), failed[0].ID)
-			if err != nil || h.Task.State != jobs.StateFailed || h.Task.Error == "" || h.Task.ReasonCode != "" {
-				t.Errorf("what failed before: %+v, %v", h.Task, err)
-			}
-			again, err := new1.Enqueue(t.Context(), jobs.NewTask{Pool: "work"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			program.Within(t, 30*time.Second, "a task fails with its code", func() bool {
-				h, err := new1.Task(t.Context(), again[0].ID)
-				return err == nil && h.Task.State == jobs.StateFailed && h.Task.ReasonCode == "exit_code"
-			})
-			program.Within(t, 30*time.Second, "due times are skipped with a code", func() bool {
-				rows := triggers(t, new1, "suspended")
-				return len(rows) > 0 && rows[0].ReasonCode == "suspended" && rows[len(rows)-1].ReasonCode == ""
+			new1 := start(t, now, locked, "new-1")
+			if n := pending(t, now, config) + unknown(t, now, config); n != 0 {
+				t.Errorf("after the new program's start %d migrations are pending or unknown to it", n)
+			}
+			h, err := new1.Task(t.Context(), failed)
+			if err != nil || h.Task.State != jobs.StateFailed || h.Task.Error == "" || h.Task.ReasonCode != "exit_code" {
+				t.Errorf("what failed before: %+v, %v", h.Task, err)
+			}
+			if h, err = new1.Task(t.Context(), open); err != nil || h.Task.State != jobs.StatePending {
+				t.Errorf("what was open before: %+v, %v", h.Task, err)
+			}
+			if _, err := new1.RunJob(t.Context(), "locked"); err != nil {
+				t.Fatal(err)
+			}
+			program.Within(t, 30*time.Second, "a job with a lock runs", func() bool {
+				rows := triggers(t, new1, "locked")
+				return len(rows) > 0 && rows[0].Outcome == jobs.Ran && rows[0].Result == "succeeded"
 			})
 			program.Within(t, 30*time.Second, "due times are run", func() bool { return len(triggers(t, new1, "each-second")) > 5 })
 			eachSecondOnce(t, new1)

@@ -50,14 +50,14 @@ func TestBranches(t *testing.T) {
 			"scheduler/internal/membership/clock.go Clock.Observe GO bound: c.seen >= consistentRenewals",
 		},
 		"store": {
-			"store/claim.go claim.write GO without ||: len(w.taken) == 0",
+			"store/claim.go claim.write GO never: len(w.taken) == 0",
 			"store/task_state.go tx.endTasks GO other field after: m.until",
 			"store/enqueue.go tx.takeKeys GO turned: cmp.Compare(a.task.Pool, b.task.Pool)",
 		},
 		"locks/redislock": {
 			"locks/redislock/queue.lua place LUA without and: under == acquisition",
 			"locks/redislock/namespace.lua epoch LUA without field: 'began', text(now)",
-			"locks/redislock/namespace.lua live LUA taken for >=: tonumber(expires) > now",
+			"locks/redislock/namespace.lua live LUA taken for >=: remaining(session) > 0",
 			"locks/redislock/queue.lua free LUA left out: drop(key, field, value)",
 			"locks/redislock/book.go book.granted GO always: waits",
 		},
@@ -87,7 +87,7 @@ func TestSample(t *testing.T) {
 				`store/claim\.go claim\.startTriggers SQL UPDATE triggers: (AND started_at=0|SET started_at=\?)`,
 			[]string{"TestSQLite/Sweep/Triggers", "TestSQLite/Claims/FirstStart"}, 4,
 		},
-		{"locks/sqllock", `session\.check SQL .* AND namespace = \?`, []string{"TestNamespacesInOneDatabaseKeepApart/sqlite"}, 1}, // held sends the same
+		{"locks/sqllock", `parts SQL SELECT lock_sessions2: AND namespace = \?$`, []string{"TestNamespacesInOneDatabaseKeepApart/sqlite"}, 1},
 		{"locks/redislock", `standing LUA without and: till <= now \(2\)`, []string{"TestServerThatJustStartedWaits"}, 1},
 	} {
 		results, err := Run(t.Context(), Options{
