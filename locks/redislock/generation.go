@@ -164,9 +164,12 @@ func (s *session) eval(ctx context.Context, script *redis.Script, load func() ([
 	return s.call(ctx, func() ([]any, error) {
 		cmd := redis.NewCmd(ctx, words...)
 		cmd.SetFirstKeyPos(3)
-		err := s.prompt.Process(ctx, cmd)
-		if err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		err := s.pipeline.process(ctx, cmd)
+		if err == nil {
 			return cmd.Slice()
+		}
+		if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return nil, err
 		}
 		if script != openScript { // the cache was flushed, and the mark with it
 			_ = s.mark.Load(ctx, s.shard(ctx)).Err() // first: calls that find the script do not come here

@@ -90,7 +90,7 @@ func TestAProofEndsWithItsProcess(t *testing.T) {
 			})
 			await.Until(t, "the replica has the key", func() bool { return replica.HExists(t.Context(), s.keys[0], "=held").Val() })
 			must(t, replica.Do(t.Context(), "REPLICAOF", "NO", "ONE"))
-			s.rdb, s.prompt = replica, prompt(replica)
+			s.moveTo(replica)
 		}},
 		"demoted, and promoted again": {nil, func(t *testing.T, srv *servers.RedisServer, rdb *redis.Client, s *session) {
 			host, port, _ := strings.Cut(srv.Addr, ":")
@@ -98,7 +98,7 @@ func TestAProofEndsWithItsProcess(t *testing.T) {
 			replica := client(t, second.Addr)
 			await.Until(t, "the replica has the key", func() bool { return replica.HExists(t.Context(), s.keys[0], "=held").Val() })
 			must(t, replica.Do(t.Context(), "REPLICAOF", "NO", "ONE"))
-			s.rdb, s.prompt = replica, prompt(replica)
+			s.moveTo(replica)
 			refuses(t, s, "new")
 			must(t, replica.HSet(t.Context(), s.keys[0], "until", 0)) // it grants: the first server does not know what
 			gen := replica.HGet(t.Context(), s.keys[0], "gen").Val()
@@ -106,7 +106,7 @@ func TestAProofEndsWithItsProcess(t *testing.T) {
 			must(t, rdb.Do(t.Context(), "REPLICAOF", host, port))
 			await.Until(t, "the first server has the data of the second", func() bool { return rdb.HGet(t.Context(), s.keys[0], "gen").Val() == gen })
 			must(t, rdb.Do(t.Context(), "REPLICAOF", "NO", "ONE"))
-			s.rdb, s.prompt = rdb, prompt(rdb)
+			s.moveTo(rdb)
 		}},
 		"lost data": {nil, func(t *testing.T, _ *servers.RedisServer, rdb *redis.Client, _ *session) {
 			must(t, rdb.FlushAll(t.Context()))

@@ -27,14 +27,15 @@ import (
 //	   it has ended  ▼   │ reassert       │ expired meanwhile
 //	              not settled ────────────┘
 type session struct {
-	rdb    redis.UniversalClient
-	prompt redis.UniversalClient // rdb, as prompt makes it
-	keys   []string
-	mark   *redis.Script
-	renew  *redis.Script
-	id     string
-	owner  string
-	ttl    time.Duration
+	rdb      redis.UniversalClient
+	prompt   redis.UniversalClient // rdb, as prompt makes it
+	pipeline *pipeline
+	keys     []string
+	mark     *redis.Script
+	renew    *redis.Script
+	id       string
+	owner    string
+	ttl      time.Duration
 
 	head     []any // of each command: see words
 	standing []any // id, generation, ttl: the first arguments of what acts for the session
@@ -61,12 +62,14 @@ type session struct {
 
 func newSession(d *Driver, o driver.Open, id string) *session {
 	keys, ttl := keysOf(o.Namespace), o.TTL.Truncate(time.Microsecond)
-	return &session{
+	s := &session{
 		rdb: d.rdb, prompt: prompt(d.rdb), lacks: &d.lacks, keys: keys, mark: markOf(o.Namespace), renew: renewOf(o.Namespace),
 		id: id, owner: line(o.Owner), ttl: ttl, head: headOf(keys), standing: []any{id, "", ttl.Microseconds()},
 		turn: make(chan struct{}, 1), listening: make(chan struct{}, 1), book: newBook(), granted: make(chan driver.Grant, unread),
 		topics: make(chan string, unreadTopics),
 	}
+	s.pipeline = &pipeline{client: s.prompt, calls: &s.calls}
+	return s
 }
 
 func (s *session) ID() string             { return s.id }
