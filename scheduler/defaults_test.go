@@ -76,7 +76,7 @@ func TestLocksInMemoryAreNamedWithTheirProcess(t *testing.T) {
 	if machine == "" {
 		machine, _ = os.Hostname()
 	}
-	got := lockService(replicatest.LockerOf(t, memlock.New()))
+	got := lockService(replicatest.LockerOf(t, memlock.New()), nil, "prod")
 	m := regexp.MustCompile(`^memory of process (\d+), started at (\d+), machine (.+)$`).FindStringSubmatch(got)
 	if m == nil || m[3] != machine {
 		t.Errorf("it is %q, on machine %q", got, machine)
@@ -90,7 +90,38 @@ func (shared) Caps() locks.Caps { return locks.Caps{Name: "redis"} }
 
 // Other locks are named by their backend, the same in each process.
 func TestLocksThatAreSharedAreNamedByTheirBackend(t *testing.T) {
-	if got := lockService(shared{}); got != "redis" {
+	if got := lockService(shared{}, nil, "prod"); got != "redis" {
 		t.Errorf("it is %q", got)
+	}
+}
+
+// keysIn is a lock service of jobs with that backend.
+type keysIn struct {
+	weak
+	backend string
+}
+
+func (k keysIn) Caps() locks.Caps { return locks.Caps{Name: k.backend} }
+
+// Without a lock service, the guards are rows. The name says so, where the locks of jobs are if they are not in the store's
+// tables, and their namespace.
+func TestTheNameOfRowsAndOfLocksOfJobs(t *testing.T) {
+	for _, c := range []struct {
+		keys JobLocks
+		set  string
+		want string
+	}{
+		{nil, "", StoreLocks},
+		{(*locks.Locker)(nil), "", StoreLocks},
+		{keysIn{backend: "sqlite"}, "", StoreLocks},
+		{keysIn{backend: "mysql-lease"}, "", StoreLocks},
+		{keysIn{backend: "mysql-row"}, "", StoreLocks + ", with locks of jobs in mysql-row"},
+		{keysIn{backend: "redis"}, "", StoreLocks + ", with locks of jobs in redis"},
+		{nil, "prod", StoreLocks + ", namespace prod"},
+		{keysIn{backend: "redis"}, "prod", StoreLocks + ", with locks of jobs in redis, namespace prod"},
+	} {
+		if got := lockService(nil, c.keys, c.set); got != c.want {
+			t.Errorf("%T of set %q: %q, want %q", c.keys, c.set, got, c.want)
+		}
 	}
 }

@@ -290,7 +290,7 @@ func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
 func TestASilentPredecessorIsOutlived(t *testing.T) {
 	t.Parallel()
 	st := sqlite(t).open(t)
-	if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a", Host: "elsewhere", LockService: "redis"}); err != nil {
+	if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a", Host: "elsewhere", LockService: scheduler.Fingerprint("redis")}); err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, st, locker(t, memlock.New()), jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})

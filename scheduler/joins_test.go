@@ -43,7 +43,7 @@ func TestWhatAReplicaJoinsWith(t *testing.T) {
 			t.Errorf("it is process %d of host %q", m.PID, m.Host)
 		}
 		m.Host, m.PID, m.PIDStart, m.BootID = "", 0, 0, ""
-		want := ledger.Member{Replica: "a", TTL: o.SessionTTL, Workers: 5, Labels: o.Labels, LockService: "redis", Version: "1", Address: "here:1"}
+		want := ledger.Member{Replica: "a", TTL: o.SessionTTL, Workers: 5, Labels: o.Labels, LockService: Fingerprint("redis"), Version: "1", Address: "here:1"}
 		if diff := cmp.Diff(want, m); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

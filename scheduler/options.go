@@ -2,11 +2,9 @@ package scheduler
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 	"unicode"
@@ -18,10 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
-	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/locks"
-	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // WhenDown says what happens while the lock service cannot be reached.
@@ -49,10 +44,11 @@ type Options struct {
 	WhenDown     WhenDown          // default store
 
 	// LockService names the lock service. All replicas of a store must agree: Run refuses a replica whose
-	// name differs from that of the live ones. The name must tell this lock service from any other: servers, database,
-	// namespace; without a lock service, it is StoreLocks. Default: StoreLocks without a lock service, else the name of its
-	// backend, with this process where the backend excludes within one process only. The default is the same for two
-	// servers of one kind.
+	// name differs from that of the live ones, or whose edition of this module keeps locks in another way there
+	// (driver.Protocol). The name must tell this lock service from any other: servers, database, namespace; without a lock
+	// service, it is StoreLocks. Default: StoreLocks without a lock service, with the backend of JobLocks if those are
+	// elsewhere, and with the name of the set; else the name of the backend, with this process where the backend excludes
+	// within one process only. The default is the same for two servers of one kind.
 	LockService string
 
 	// JobLocks is the lock service of the locks of jobs and pools. Default: the lock service that New is given, which must
@@ -65,70 +61,6 @@ type Options struct {
 	Address     string         // of the replica's API; shown by the page, the API and the CLI
 	Logger      *slog.Logger
 	Observer    Observer // is told what happens, for metrics; default, also for a nil pointer: nothing is
-}
-
-// JobLocks is what the locks of jobs and pools need of their lock service; *locks.Locker is one.
-type JobLocks interface {
-	Locks
-	Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error)
-}
-
-// jobLocks is the lock service of p's locks; nil if it has none.
-func jobLocks(p *plan.Plan, given JobLocks, lk Locks) (JobLocks, error) {
-	if !p.HasLocks() {
-		return nil, nil
-	}
-	service, is := lk.(JobLocks)
-	if !nilcheck.IsNil(given) {
-		service, is = given, true
-	}
-	if !is {
-		problem := "there is no lock service for them; give New a *locks.Locker, or set Options.JobLocks"
-		if lk != nil {
-			problem = fmt.Sprintf("the lock service that New was given, a %T, cannot wait for a lock; give it a method Acquire, as that of a *locks.Locker, or set Options.JobLocks", lk)
-		}
-		return nil, fmt.Errorf("scheduler: %w", &jobs.FieldError{Path: p.WithLocks() + ".locks", Problem: problem})
-	}
-	if wrong := p.CheckLocks(service.Caps()); len(wrong) > 0 {
-		return nil, fmt.Errorf("scheduler: %w", errors.Join(wrong...))
-	}
-	return service, nil
-}
-
-// StoreLocks is the LockService of replicas whose guards are rows of the store's own database.
-const StoreLocks = "the store's own database"
-
-// lockService is the default of Options.LockService.
-func lockService(lk Locks) string {
-	if lk == nil {
-		return StoreLocks
-	}
-	caps := lk.Caps()
-	if !caps.SingleProc {
-		return caps.Name
-	}
-	self := process.Self()
-	return fmt.Sprintf("%s of process %d, started at %d, machine %s", caps.Name, self.PID, self.Start, cmp.Or(self.Boot, hostname()))
-}
-
-// hostname is empty where it is not known.
-func hostname() string {
-	host, _ := os.Hostname()
-	return host
-}
-
-// checkLocks refuses options that name a lock service which the replica would not use.
-func checkLocks(lk Locks, keys JobLocks, named string) error {
-	switch {
-	case lk != nil && nilcheck.IsNil(lk):
-		return fmt.Errorf("scheduler: New: the locks are a nil %T; look at the error of what made them, "+
-			"or give nil itself if the store's own database is to be the lock service", lk)
-	case lk == nil && named != "" && named != StoreLocks && keys == nil:
-		return fmt.Errorf("scheduler: %w", &jobs.FieldError{Path: "Options.LockService",
-			Problem: fmt.Sprintf("%.80q is named, and New was given no locks; give it those of that service, or leave the name empty: "+
-				"the store's own database is the lock service then", named)})
-	}
-	return nil
 }
 
 const day = 24 * time.Hour

@@ -131,7 +131,7 @@ func TestLocksInMemoryOfTwoProcesses(t *testing.T) {
 	if again := lockServiceOf(t, lk, scheduler.Options{}); again != ours {
 		t.Errorf("%q, then %q", ours, again)
 	}
-	if named := lockServiceOf(t, lk, scheduler.Options{LockService: "mine"}); named != "mine" {
+	if named := lockServiceOf(t, lk, scheduler.Options{LockService: "mine"}); named != scheduler.Fingerprint("mine") {
 		t.Errorf("what was given as mine is %q", named)
 	}
 }

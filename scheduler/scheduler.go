@@ -12,22 +12,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/triggers"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/work"
 )
-
-// Locks is what a replica needs of the lock service; *locks.Locker is one. What wraps one passes the context on: it allows
-// the keys that start with "sys/".
-type Locks interface {
-	TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error)
-	Release(ctx context.Context, leases ...*locks.Lease) error
-	Caps() locks.Caps
-	State() locks.State
-}
 
 // Scheduler is one replica. Make it with New, run it once with Run.
 type Scheduler struct {
@@ -80,11 +70,11 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	if err != nil {
 		return nil, err
 	}
-	fill(&o.LockService, lockService(lk))
+	fill(&o.LockService, lockService(lk, o.JobLocks, set.Name))
 	s := &Scheduler{store: st, opt: o, plan: p, log: o.Logger, wakeGovern: wake.Signal(), wakeNotify: wake.Signal()}
 	s.foreignPools.Store(new([]string))
 	s.members = membership.New(st, membership.Options{
-		ID: o.ID, Version: o.Version, Address: o.Address, Workers: o.Workers, Labels: o.Labels, LockService: o.LockService,
+		ID: o.ID, Version: o.Version, Address: o.Address, Workers: o.Workers, Labels: o.Labels, LockService: Fingerprint(o.LockService),
 		SessionTTL: o.SessionTTL, MaxClockSkew: o.MaxClockSkew, Local: lk == nil && st.Local(), Logger: o.Logger,
 	}, membership.Hooks{
 		Renewed: func(ctx context.Context) { s.work.Renewed(ctx) },

@@ -157,7 +157,7 @@ func TestALockServiceThatHangsDelaysNothingElse(t *testing.T) {
 	r := start(t, db.open(t), lk, set, scheduler.Options{ID: "a", SessionTTL: 2 * time.Second, LockService: "x"})
 	await.Until(t, "it works", func() bool { return ran.count() >= 1 })
 	lk.hangs.Store(true)
-	if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "dead", Host: "elsewhere", LockService: "x"}); err != nil {
+	if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "dead", Host: "elsewhere", LockService: scheduler.Fingerprint("x")}); err != nil {
 		t.Fatal(err)
 	}
 	enqueue(t, st, r, 5)

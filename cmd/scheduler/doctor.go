@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -17,12 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/metrics"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
@@ -293,7 +289,7 @@ const (
 )
 
 // sameLockSection is the advice for replicas with different lock services.
-const sameLockSection = "give all replicas the same lock section"
+const sameLockSection = "give all replicas the same lock section; if their lock protocols differ, stop those of the other version first"
 
 // replicas compares the lock services of live replicas.
 func (e *examination) replicas(ctx context.Context, p *parts) {
@@ -310,46 +306,9 @@ func (e *examination) replicas(ctx context.Context, p *parts) {
 			continue
 		}
 		live++
-		if peer.LockService != p.service && p.service != "" {
+		if p.service != "" && peer.LockService != scheduler.Fingerprint(p.service) {
 			e.add("replicas", levelProblem, sameLockSection, "%s uses another lock service: %s", peer.Replica, peer.LockService)
 		}
 	}
 	e.add("replicas", levelOK, "", "%s on this store", count(live, "live replica"))
-}
-
-// commands reports whether commands end with their replica.
-func (e *examination) commands() {
-	const without = "use Linux, with /proc and /dev/null, or check LOCKSTEP_FENCING_TOKEN where the commands write"
-	if !exechandler.CanWarden() {
-		e.add("commands", levelWarning, without, "on this system commands go on when their replica is killed or frozen")
-		return
-	}
-	e.add("commands", levelOK, "", "commands end when their replica is killed or frozen")
-}
-
-// startable lists commands of the configuration that could not be started here now.
-func (e *examination) startable(c *config.Config) {
-	look := func(what string, h jobs.Handler) {
-		command, is := unwrap.As[*exechandler.Handler](h)
-		if !is {
-			return
-		}
-		if err := command.Check(); err != nil {
-			e.add("commands", levelWarning, "correct the configuration, or install it before it is due", "%s: %v", what, err)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Set.Jobs)) {
-		if job := c.Set.Jobs[name]; ledger.Matches(job.RunsOn, c.Replica.Labels) {
-			look("job "+name, job.Handler)
-			look("notify of job "+name, job.Notify.Handler)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Set.Pools)) {
-		pool := c.Set.Pools[name]
-		look("pool "+name, pool.Handler)
-		look("notify of pool "+name, pool.Notify.Handler)
-		for _, kind := range slices.Sorted(maps.Keys(pool.Kinds)) {
-			look("kind "+kind+" of pool "+name, pool.Kinds[kind])
-		}
-	}
 }

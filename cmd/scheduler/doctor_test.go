@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -251,9 +252,13 @@ pools:
 	t.Run("all is well", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
+		st := migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
+		member := ledger.Member{Replica: "one", LockService: scheduler.Fingerprint(scheduler.StoreLocks), TTL: time.Hour}
+		if _, err := st.Sides().Replica.Join(t.Context(), member); err != nil {
+			t.Fatal(err)
+		}
 		all, code := runDoctor(t, dir, "")
-		wantFinding(t, all, "ok store: sqlite answers after ", "ok clock: ", "ok schema: ", "ok lock: the store's own database", "ok replicas: 0 live replicas")
+		wantFinding(t, all, "ok store: sqlite answers after ", "ok clock: ", "ok schema: ", "ok lock: the store's own database", "ok replicas: 1 live replica on")
 		if code != 0 || strings.Contains(strings.Join(all, "\n"), "warning") {
 			t.Errorf("exit code %d: %v", code, all)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
 // The last log line of a drained replica says that it stopped.
@@ -39,16 +42,26 @@ func TestTheLastWordOfAReplica(t *testing.T) {
 	}
 }
 
-// A replica with another lock service than the live ones exits with the advice that doctor gives.
+// A replica with another lock service than the live ones, or of another lock protocol, exits with the advice that doctor gives.
 func TestRefusedOverLockServices(t *testing.T) {
 	t.Parallel()
+	for _, theirs := range []string{"elsewhere", scheduler.StoreLocks, fmt.Sprintf("%s, lock protocol %d", scheduler.StoreLocks, driver.Protocol+1)} {
+		t.Run(theirs, func(t *testing.T) {
+			t.Parallel()
+			refusedBeside(t, theirs)
+		})
+	}
+}
+
+func refusedBeside(t *testing.T, theirs string) {
+	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "lockstep.yaml")
 	if err := os.WriteFile(path, []byte("version: 1\njobs: {a: {command: [echo]}}\nserver: {listen: \"127.0.0.1:0\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	st := migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
-	session, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "other", LockService: "elsewhere", TTL: time.Hour})
+	session, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "other", LockService: theirs, TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +87,8 @@ func TestRefusedOverLockServices(t *testing.T) {
 		t.Errorf("with the id of one that lives: %+v", twin)
 	}
 	got := call(t, nil, "serve", "-c", path)
-	if got.code != exitFailed || !strings.Contains(got.stderr, `"other" uses elsewhere`) || !strings.Contains(got.stderr, ": give all replicas the same lock section") {
+	uses := fmt.Sprintf("\"other\" uses %s, this one %s", theirs, scheduler.Fingerprint(scheduler.StoreLocks))
+	if got.code != exitFailed || !strings.Contains(got.stderr, uses) || !strings.Contains(got.stderr, ": give all replicas the same lock section; if their lock protocols differ, stop those of the other version first") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }

@@ -2,21 +2,18 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/internal/mysqlconn"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -35,7 +32,7 @@ type parts struct {
 	metrics *metrics.Metrics
 	locker  *locks.Locker // nil: the lock service is the store's own database
 	users   *locks.Locker // of the keys of jobs, commands and programs: locker, or one on tables of the store's database
-	service string        // fingerprint of the lock service
+	service string        // name of the lock service
 	lockErr error         // error of the lock service at the start; nil: it answered
 	closers []func(context.Context) error
 }
@@ -96,7 +93,7 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 			return err
 		}
 	}
-	if p.service, err = fingerprint(c, namespace); err != nil || c.LockInStore() {
+	if p.service, err = lockService(c, namespace); err != nil || c.LockInStore() {
 		return err
 	}
 	if p.locker, err = p.newLocker(ctx, c, locks.Options{Namespace: namespace, Owner: c.Replica.ID, Observer: p.metrics}); err != nil {
@@ -242,49 +239,6 @@ func (p *parts) ready(ctx context.Context, l config.Lock) error {
 		return wrong
 	}
 	return err
-}
-
-// fingerprint identifies the lock service: equal for two replicas if and only if they lock at the same place in the
-// same way, and their versions keep locks alike there.
-func fingerprint(c *config.Config, namespace string) (string, error) {
-	if c.LockInStore() {
-		if c.Store.Driver == config.MySQL && c.Lock.MySQL.Mode != string(sqllock.Lease) { // of user keys: the modes do not exclude each other
-			return scheduler.StoreLocks + ", with user locks in mode " + c.Lock.MySQL.Mode, nil
-		}
-		return scheduler.StoreLocks, nil
-	}
-	var place string
-	switch l := c.Lock; l.Driver {
-	case config.Redis:
-		place = fmt.Sprintf("redis %s, mode %s, db %d", sorted(l.Redis.Addrs), l.Redis.Mode, l.Redis.DB)
-		if l.Redis.MasterName != "" {
-			place += ", master " + l.Redis.MasterName
-		}
-	case config.Quorum:
-		place = fmt.Sprintf("quorum of %s, db %d", sorted(l.Quorum.Addrs()), l.Quorum.DB)
-	case config.ZooKeeper:
-		place = "zookeeper " + sorted(l.ZooKeeper.Servers) + l.ZooKeeper.Root
-	case config.MySQL:
-		d, err := mysqlconn.Parse(l.MySQL.DSN)
-		if err != nil {
-			return "", fmt.Errorf("lock.mysql.dsn: %w", err)
-		}
-		place = fmt.Sprintf("mysql %s/%s, mode %s", d.Addr, d.DBName, l.MySQL.Mode)
-	default:
-		return "", fmt.Errorf("lock.driver %q does not go with store.driver %q", l.Driver, c.Store.Driver)
-	}
-	place += ", namespace " + namespace
-	if len(place) > longPlace { // its column has 255 bytes
-		place = fmt.Sprintf("%s… (%x)", place[:longPlace-80], sha256.Sum256([]byte(place)))
-	}
-	return fmt.Sprintf("%s, lock protocol %d", place, driver.Protocol), nil
-}
-
-// longPlace is the length from which on a fingerprint has a digest in place of its end.
-const longPlace = 220
-
-func sorted(addrs []string) string {
-	return strings.Join(slices.Compact(slices.Sorted(slices.Values(addrs))), ",")
 }
 
 func openRedis(r config.RedisLock) redis.UniversalClient {
