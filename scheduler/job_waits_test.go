@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
-	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
@@ -28,26 +27,6 @@ func of(keys ...string) (payloads []any) {
 		payloads = append(payloads, map[string]any{"k": k})
 	}
 	return payloads
-}
-
-// hold holds keys from outside.
-func (s *locked) hold(keys ...string) (leases []*locks.Lease) {
-	s.t.Helper()
-	for _, k := range keys {
-		got, err := s.outside.Acquire(s.t.Context(), locks.Request{Key: k})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		leases = append(leases, got...)
-	}
-	return leases
-}
-
-func (s *locked) release(leases ...*locks.Lease) {
-	s.t.Helper()
-	if err := s.outside.Release(s.t.Context(), leases...); err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // Tasks that wait for locks take no worker, and no place from another one: its lock becomes free, and it runs.

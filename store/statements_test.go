@@ -95,6 +95,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 			Admission: ledger.Admission{
 				Session: session, Replica: "r", Pools: map[string]ledger.Share{pool: {Hash: "h", Room: room}},
 				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return at, true },
+				Locks: lockless,
 			},
 			Jobs: names, Now: same, Guard: true,
 			Decide: func(now time.Time, states []ledger.JobState) (all []ledger.Decision) {
@@ -115,6 +116,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 			Admission: ledger.Admission{
 				Session: session, Replica: "r", Pools: map[string]ledger.Share{pool: {Hash: "h", Room: n}},
 				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+				Locks: lockless,
 			},
 			Pool:  pool,
 			ID:    newID(),
@@ -201,8 +203,11 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("")
 }
 
+// lockless is what a replica says of tasks without locks, where other jobs have some.
+func lockless(ledger.Candidate) ledger.Locking { return ledger.Locking{} }
+
 // hot is what the calls that set the pace send, BEGIN and COMMIT with it: one round trip each on MySQL. A decision there
-// locks stripes, too.
+// locks stripes, too. That other jobs have locks adds nothing.
 var hot = map[string]map[store.Dialect]int{
 	"enqueue":           {store.SQLite: 4, store.MySQL: 4},
 	"claim":             {store.SQLite: 6, store.MySQL: 6},

@@ -16,9 +16,9 @@ import (
 
 // A task that waits for locks is in a state of its own, and {lock_waits} has a row for each of its keys:
 //
-//	ready ──▶ locked   a replica has tried its locks in vain, or others wait for one of them
+//	ready ──▶ locked    a replica has tried its locks in vain, or others wait for one of them
 //	locked ──▶ running  a replica has its leases, and claims it by its id
-//	       ──▶ ready    so, and its pool is full: it is claimed as all tasks are, once there is room
+//	       ──▶ ready    a replica has its leases, and its pool is full: it is claimed as all tasks are, once there is room
 //	       ──▶ {done}   its limit is over, a user has cancelled it, or its job was removed
 //
 // No statement of tasks without locks reads or writes {lock_waits}.
@@ -49,29 +49,35 @@ func (s replica) FirstWaits(ctx context.Context, session string, skip []string, 
 		for _, m := range rows {
 			if times[m.TaskID]++; times[m.TaskID] == m.KeyCount {
 				first = append(first, ledger.Wait{
-					TaskID: m.TaskID, Pool: m.Pool, Work: m.Work, Mine: m.SessionID == session, Queued: m.SessionID != session && live[m.SessionID],
+					TaskID: m.TaskID, Pool: m.Pool, Work: m.Work, Queued: m.SessionID != session && live[m.SessionID],
 				})
 			}
 		}
-		var at int64
-		_, err = t.One("SELECT until_at FROM {lock_waits} WHERE until_at>0 ORDER BY until_at LIMIT 1", nil, &at)
-		ends = fromMicros(at)
+		ends, err = t.firstLimit()
 		return err
 	})
 	return first, ends, err
 }
 
+// firstLimit is when the first limit of a wait is over; zero: no wait has one.
+func (t *tx) firstLimit() (time.Time, error) {
+	var at int64
+	_, err := t.One("SELECT until_at FROM {lock_waits} WHERE until_at>0 ORDER BY until_at LIMIT 1", nil, &at)
+	return fromMicros(at), err
+}
+
 // keysAtOnce is how many keys one statement looks at.
 const keysAtOnce = 1000
 
-// firstRows are the first rows of at most limit keys, in the order of claims.
+// firstRows are the first rows of at most limit keys, in the order of claims. The row of the first is read by its task: a key that
+// many tasks wait for costs no more than others.
 func (t *tx) firstRows(where string, args []any, limit int) (rows []lockWaitModel, err error) {
 	for after, left := "", limit; left > 0; {
 		page, n := min(left, keysAtOnce), 0
 		err := each(t.rows(`SELECT k.lock_key, COALESCE(w.rank_order, 0) AS rank_order, COALESCE(w.run_at, 0) AS run_at, COALESCE(w.task_id, '') AS task_id,
 				COALESCE(w.key_count, 0) AS key_count, COALESCE(w.pool, '') AS pool, COALESCE(w.work, '') AS work, COALESCE(w.session_id, '') AS session_id
 			FROM (SELECT DISTINCT lock_key FROM {lock_waits} WHERE lock_key>? ORDER BY lock_key LIMIT ?) k
-			LEFT JOIN {lock_waits} w ON w.lock_key=k.lock_key AND w.task_id=(SELECT o.task_id FROM {lock_waits} o
+			LEFT JOIN {lock_waits} w{index}{lock_waits}_task{end} ON w.lock_key=k.lock_key AND w.task_id=(SELECT o.task_id FROM {lock_waits} o
 				WHERE o.lock_key=k.lock_key AND o.pool IN (SELECT name FROM {pools} p WHERE p.hash<>'' AND COALESCE(p.paused, 0)=0)`+where+`
 				ORDER BY o.rank_order, o.run_at, o.task_id LIMIT 1)
 			ORDER BY k.lock_key`, slices.Concat([]any{after, page}, args)...), func(m *lockWaitModel) {
@@ -185,7 +191,7 @@ func (s replica) EndWaits(ctx context.Context, judge ledger.Judge, limit int) (e
 		if err != nil {
 			return err
 		}
-		ids, err := column[string](t.rows("SELECT DISTINCT task_id FROM {lock_waits} WHERE until_at>0 AND until_at<=? ORDER BY task_id LIMIT ?", micros(now), limit))
+		ids, err := t.overWaits(now, limit)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -206,6 +212,11 @@ func (s replica) EndWaits(ctx context.Context, judge ledger.Judge, limit int) (e
 	return ended, err
 }
 
+// overWaits are tasks whose limit is over, at most limit of them.
+func (t *tx) overWaits(now time.Time, limit int) ([]string, error) {
+	return column[string](t.rows("SELECT DISTINCT task_id FROM {lock_waits} WHERE until_at>0 AND until_at<=? ORDER BY task_id LIMIT ?", micros(now), limit))
+}
+
 // firstBefore has, for tasks that wait behind others, the reason of the one that is first for a key: it names the holder.
 func (t *tx) firstBefore(tasks []string) (map[string]string, error) {
 	type behind struct{ TaskID, Reason string }
@@ -216,114 +227,30 @@ func (t *tx) firstBefore(tasks []string) (map[string]string, error) {
 	return first, err
 }
 
-// endPending writes the moves of pending tasks that end, and deletes what those waited for that waited for locks.
+// endPending writes the moves of pending tasks that end. Those that waited for locks leave no row in {lock_waits}.
+//
+// Index: as move; lock_waits_task.
 func (t *tx) endPending(now time.Time, moves []move) error {
-	waiting := func(m move) bool { return m.row == rowLocked }
-	if others := slices.DeleteFunc(slices.Clone(moves), waiting); len(others) > 0 {
-		if err := t.move(now, isPending, others); err != nil {
+	var free, waiting []move
+	for _, m := range moves {
+		if m.row == rowLocked {
+			waiting = append(waiting, m)
+		} else {
+			free = append(free, m)
+		}
+	}
+	if len(free) > 0 {
+		if err := t.move(now, isPending, free); err != nil {
 			return err
 		}
 	}
-	moves = slices.DeleteFunc(moves, func(m move) bool { return !waiting(m) })
-	if len(moves) == 0 {
+	if len(waiting) == 0 {
 		return nil
 	}
-	if err := t.move(now, isLocked, moves); err != nil {
+	if err := t.move(now, isLocked, waiting); err != nil {
 		return err
 	}
-	return t.forgetWaits(mapped(moves, move.id))
-}
-
-// locked is a candidate whose locks are not held, or wrong.
-type locked struct {
-	openTask
-	ledger.Locking
-}
-
-// wait makes the candidates wait whose locks are busy, and those behind which others wait for a key. The rest is the replica's to try.
-//
-// Index: primary keys.
-func (w *claim) wait(t *tx) error {
-	if len(w.locked) == 0 {
-		return nil
-	}
-	var keys []string
-	for _, l := range w.locked {
-		keys = append(keys, l.Keys...)
-	}
-	waited, err := column[string](t.rows("SELECT DISTINCT lock_key FROM {lock_waits} WHERE {in name lock_key}", sqlkit.Keys(sqlkit.Distinct(keys))))
-	if err != nil {
-		return err
-	}
-	var waits []locked
-	for _, l := range w.locked {
-		behind := slices.ContainsFunc(l.Keys, func(key string) bool { return slices.Contains(waited, key) })
-		switch {
-		case l.State == ledger.LocksBusy:
-			waits = append(waits, l)
-		case behind:
-			waits = append(waits, locked{l.openTask, l.Behind()})
-		default:
-			w.out.Locked = append(w.out.Locked, l.Task)
-			continue
-		}
-		waited = append(waited, l.Keys...) // the next candidate is behind this one
-	}
-	return w.lockTasks(t, waits)
-}
-
-// lockTasks writes waits. A task that another replica has claimed meanwhile, or made wait, is left as it is.
-func (w *claim) lockTasks(t *tx, waits []locked) error {
-	if len(waits) == 0 {
-		return nil
-	}
-	slices.SortFunc(waits, func(a, b locked) int { return lockOrder(a.openTask, b.openTask) })
-	if err := t.lockTasks(waits); err != nil {
-		return err
-	}
-	is, err := column[string](t.rows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=3 ORDER BY id", sqlkit.Keys(mapped(waits, func(l locked) string { return l.ID }))))
-	if err != nil {
-		return err
-	}
-	var rows [][]any
-	for _, l := range waits {
-		if _, waiting := slices.BinarySearch(is, l.ID); !waiting {
-			continue
-		}
-		for _, key := range slices.Sorted(slices.Values(l.Keys)) {
-			rows = append(rows, []any{
-				key, -l.Priority, micros(l.RunAt), l.ID, len(l.Keys), l.Pool, ledger.WorkOf(l.Task), micros(w.now), micros(l.LimitOfWait(w.now)),
-			})
-		}
-		task := l.Task
-		task.Reason, task.ReasonCode = l.Reason, reason.WaitsForLock
-		w.out.Waiting = append(w.out.Waiting, task)
-	}
-	slices.SortFunc(rows, func(a, b []any) int { return cmp.Compare(a[0].(string), b[0].(string)) })
-	_, err = t.InsertNew("{lock_waits} (lock_key, rank_order, run_at, task_id, key_count, pool, work, since, until_at)", rows)
-	return err
-}
-
-// chooseWaiting is choose for tasks that wait for their locks.
-//
-// Index: primary key.
-func (w *claim) chooseWaiting(t *tx) error {
-	candidates, err := t.openTasks(taskColumns, " WHERE {in name id} AND state+0=3 AND pool=? ORDER BY rank_order, run_at, id", sqlkit.Keys(w.Waiting), w.Pool)
-	if err != nil || len(candidates) == 0 {
-		return err
-	}
-	busy, err := w.lock(t, candidates)
-	if err != nil {
-		return err
-	}
-	for _, r := range candidates {
-		if _, is := slices.BinarySearch(busy, r.Job); !is {
-			w.ask(r)
-		}
-	}
-	w.locked = nil // they wait already
-	w.out.More = len(busy) > 0
-	return nil
+	return t.forgetWaits(mapped(waiting, move.id))
 }
 
 // waitNoMore makes tasks ready that wait for their locks: they wait for room in their pool now, and nobody behind them.
@@ -342,32 +269,4 @@ func (t *tx) waitNoMore(tasks []string) error {
 func (t *tx) forgetWaits(tasks []string) error {
 	_, err := t.Exec("{delete} {lock_waits} AS t WHERE {in name task_id}", sqlkit.Keys(sqlkit.Distinct(tasks)))
 	return err
-}
-
-// failLocks ends candidates whose keys cannot be made. Those that have another state or token by now are left as they are.
-func (s replica) failLocks(ctx context.Context, wrong []locked) (failed []jobs.Task, err error) {
-	err = s.settle(ctx, "fail tasks", func(t *tx) error {
-		failed = nil
-		now, err := t.Now()
-		if err != nil {
-			return err
-		}
-		rows, err := t.openTasks(taskFacts, " WHERE {in name id} AND state+0<>2 ORDER BY id", sqlkit.Keys(mapped(wrong, func(l locked) string { return l.ID })))
-		if err != nil {
-			return err
-		}
-		var moves []move
-		for _, r := range rows {
-			i := slices.IndexFunc(wrong, func(l locked) bool { return l.ID == r.ID && l.Token == r.Token })
-			if i >= 0 {
-				moves = append(moves, move{openTask: r, to: toDone, end: jobs.StateFailed, reason: wrong[i].Reason, code: reason.LockKey, failure: r.Error, exit: r.ExitCode})
-			}
-		}
-		if len(moves) == 0 {
-			return nil
-		}
-		failed = mapped(moves, func(m move) jobs.Task { return m.task(now) })
-		return t.endPending(now, moves)
-	}, nil)
-	return failed, err
 }

@@ -53,8 +53,8 @@ type LockState int
 
 const (
 	LocksHeld   LockState = iota // the replica presents the leases, or there are no locks
-	LocksWanted                  // it has not tried yet: the task stays pending, and is in Claimed.Locked, or waits behind others that wait for one of the keys
-	LocksBusy                    // it has tried: the task waits
+	LocksWanted                  // it has not tried them: a claim leaves the task and returns it in Locked, or makes it wait if others wait for one of its keys
+	LocksBusy                    // it has tried them: a claim makes the task wait
 	LocksWrong                   // the keys cannot be made of its payload: a claim ends it as failed
 )
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -12,13 +13,14 @@ import (
 // wait for one key are in the order of claims: priority, due time and id. For each at most one session waits at the lock
 // service: it has queued the task.
 type Waits interface {
-	// FirstWaits returns the waits that are first for each of their keys, and when the first of all waits ends by its limit; zero:
-	// none has one. What is in paused pools, or is the work of skip, does not count: it holds up nobody. At most limit keys are looked at.
+	// FirstWaits returns the tasks that are first for each of their keys, in the order of claims, and when the first limit of a wait
+	// is over; zero: no wait has one. Tasks of paused pools, and those whose work is in skip, do not count: no other task waits for
+	// them. At most limit keys are looked at. session is the caller's, whose own tasks do not count as queued.
 	FirstWaits(ctx context.Context, session string, skip []string, limit int) (first []Wait, ends time.Time, err error)
-	// QueueWaits makes the session the one that waits for these tasks at the lock service, and returns those of them that wait and that no
-	// other live session has queued.
+	// QueueWaits makes the session the one that waits for these tasks at the lock service, and returns them: without those that no
+	// longer wait, and those that another live session has queued.
 	QueueWaits(ctx context.Context, session string, tasks []string) ([]jobs.Task, error)
-	// LeaveWaits ends that. The tasks go on waiting, and any session may queue them.
+	// LeaveWaits ends that for tasks that the session has queued. They go on waiting, and any session may queue them.
 	LeaveWaits(ctx context.Context, session string, tasks []string) error
 	// ExplainWaits sets the reasons of tasks that the session has queued, by id.
 	ExplainWaits(ctx context.Context, session string, reasons map[string]string) error
@@ -32,8 +34,7 @@ type Wait struct {
 	TaskID string
 	Pool   string
 	Work   string
-	Mine   bool // the session has queued it
-	Queued bool // another live session has
+	Queued bool // another live session has queued it
 }
 
 // WorkOf is what runs a task: a job, or the handler of a kind in a pool.
@@ -63,8 +64,8 @@ func (l Locking) LimitOfWait(now time.Time) time.Time {
 	return now.Add(l.Wait)
 }
 
-// EndOfWait is the reason of a task that has waited as long as it may, for what its reason says. first is that of the task which
-// is first for the key, if that is another one: it names the holder where the task only says that others are before it.
+// EndOfWait is the reason of a task that has waited as long as it may. reason is what it was until then; first is the reason of
+// the task that is first for the key, if that is another one: it names the holder, where reason only says that others are before.
 func EndOfWait(reason, first string) string {
 	why := "lock_wait is over; it " + reason
 	if first != "" && strings.HasSuffix(reason, behind) {
@@ -73,15 +74,18 @@ func EndOfWait(reason, first string) string {
 	return why
 }
 
-// behind is how the reason of a task ends that waits behind others.
-const behind = ", behind tasks that wait for it"
+// WaitsFor is the reason of a task that waits for a lock.
+func WaitsFor(lock, why string) string { return "waits for lock " + lock + ", " + why }
 
-// Behind is l of a task that waits behind others.
+// behind is how the reason of a task ends that waits behind others.
+const behind = "behind tasks that wait for it"
+
+// Behind is the Locking of a task that waits since others wait for one of its keys.
 func (l Locking) Behind() Locking {
 	names := make([]string, len(l.Keys))
 	for i, key := range l.Keys {
-		names[i] = strings.TrimPrefix(key, "user/")
+		names[i] = strings.TrimPrefix(key, syskeys.User)
 	}
-	l.State, l.Reason = LocksBusy, "waits for lock "+strings.Join(names, ", ")+behind
+	l.State, l.Reason = LocksBusy, WaitsFor(strings.Join(names, ", "), behind)
 	return l
 }

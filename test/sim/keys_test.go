@@ -25,8 +25,8 @@ func crowd(seed uint64) *plan {
 	return p
 }
 
-// What a dead replica had queued for its lock another one queues, soon after the session has ended. A store that keeps the places of the dead
-// is found.
+// What a dead replica had queued for its lock another one queues, soon after the session has ended. A store that keeps the places of
+// dead sessions is found.
 func TestNobodyWaitsBehindADeadReplica(t *testing.T) {
 	t.Parallel()
 	abandoned, found := 0, 0
@@ -36,7 +36,7 @@ func TestNobodyWaitsBehindADeadReplica(t *testing.T) {
 			t.Errorf("seed %d: %s", seed+1, v.text)
 		}
 		abandoned += w.counted["waits abandoned"]
-		w = simulate(t, crowd(seed+1), func(s ledger.Store) ledger.Store { return &mourning{Store: s, queued: map[string]bool{}} })
+		w = simulate(t, crowd(seed+1), func(s ledger.Store) ledger.Store { return &staysQueued{Store: s, queued: map[string]bool{}} })
 		if slices.ContainsFunc(w.violations, func(v violation) bool { return strings.Contains(v.text, "waits behind a session") }) {
 			found++
 		}
@@ -46,13 +46,14 @@ func TestNobodyWaitsBehindADeadReplica(t *testing.T) {
 	}
 }
 
-type mourning struct {
+// staysQueued is a store in which the place of a dead session is not free again.
+type staysQueued struct {
 	ledger.Store
 	mu     sync.Mutex
 	queued map[string]bool // by other sessions, once
 }
 
-func (s *mourning) FirstWaits(ctx context.Context, session string, skip []string, limit int) ([]ledger.Wait, time.Time, error) {
+func (s *staysQueued) FirstWaits(ctx context.Context, session string, skip []string, limit int) ([]ledger.Wait, time.Time, error) {
 	first, ends, err := s.Store.FirstWaits(ctx, session, skip, limit)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,7 +69,7 @@ func (p *Plan) Admit(g Governing, now time.Time, c ledger.Candidate) (until time
 // store: until another replica may start it again, or until its timeout. Zero: no longer than the session is
 // trusted. With a lock it is: what else wants the lock does not wait for the job's next due time.
 func (j *Job) Until(now time.Time) time.Time {
-	if j.OnLost == jobs.LostRetries || cancelled(j.locks) {
+	if j.OnLost == jobs.LostRetries || anyCancels(j.locks) {
 		return time.Time{}
 	}
 	until := now.Add(j.Timeout)

@@ -19,8 +19,8 @@ type Lock struct {
 	Continue bool          // its loss does not end the attempt
 }
 
-// cancelled reports whether the loss of one of these locks ends an attempt.
-func cancelled(all []jobs.Lock) bool {
+// anyCancels reports whether the loss of one of these locks ends an attempt.
+func anyCancels(all []jobs.Lock) bool {
 	return slices.ContainsFunc(all, func(l jobs.Lock) bool { return l.OnLost != jobs.LockContinues })
 }
 
@@ -103,7 +103,7 @@ func (p *Plan) WithLocks() string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Jobs)) {
-		if len(p.Jobs[name].Locks) > 0 {
+		if p.Jobs[name].HasLocks() {
 			return "jobs." + name
 		}
 	}

@@ -64,7 +64,6 @@ func New(set jobs.Set, labels map[string]string) (*Plan, error) {
 		if name == naming.NotificationsPool {
 			pool.Kinds = set.Notifiers()
 		}
-		p.hasLocks = p.hasLocks || len(pool.Locks) > 0
 		p.Pools[name] = &Pool{
 			Pool: pool, Name: name, Hash: pool.Hash(), KindNames: ledger.KindsOf(pool), KindHashes: pool.HandlerHashes(),
 			notifier: notifier(pool.Notify, "pool "+name),
@@ -90,9 +89,9 @@ func New(set jobs.Set, labels map[string]string) (*Plan, error) {
 		j.here = ledger.Matches(job.RunsOn, labels)
 		j.notifier = notifier(job.Notify, "job "+name)
 		j.locks, j.lockWait = set.LocksOf(name)
-		p.hasLocks = p.hasLocks || len(j.locks) > 0
 		p.Jobs[name] = j
 	}
+	p.hasLocks = p.WithLocks() != ""
 	return p, nil
 }
 

@@ -27,8 +27,9 @@ func (e *Executor) admission(ses *membership.Session, pools map[string]plan.Gove
 }
 
 // Reserve takes one free worker for a run of each of these jobs that this replica can run and that has no locks, while workers are
-// free, for a transaction that decides triggers. The tasks of the others are claimed from their pool, once their locks were tried. may says which tasks the transaction may make running on them. Call start with the
-// transaction's result, which is empty after an error: it starts what became running, and frees the other workers.
+// free, for a transaction that decides triggers. Tasks with locks are claimed from their pool, once their locks were tried. may says
+// which tasks the transaction may make running on these workers. Call start with the transaction's result, which is empty after an
+// error: it starts what became running, and frees the other workers.
 func (e *Executor) Reserve(names []string) (may ledger.Admission, start func(ctx context.Context, decided ledger.Decided)) {
 	ses, ended := e.member.Session(), e.register.claim()
 	workers := map[string]int{} // by pool

@@ -20,8 +20,8 @@ import (
 //	a lost lock      the lease is lost, or could not be renewed in time  has failed, and is retried by policy; see lease.go
 //
 // The deadline is the later one of two times: the end of the session's trust window, which each heartbeat moves ahead, and
-// may_run_until of the row, which extend moves ahead. With locks it is the deadline of the first lease, if that is earlier. An attempt is told to stop the last grace before its deadline, and to
-// end at once killMargin before it.
+// may_run_until of the row, which extend moves ahead. With locks it is the deadline of the first lease, if that is earlier. An
+// attempt is told to stop the last grace before its deadline, and to end at once killMargin before it.
 //
 // What is decided in other files:
 //

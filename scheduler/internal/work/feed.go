@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -139,38 +138,6 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	f.lookOn()
 	return moved
-}
-
-// claimLocked tries the locks of tasks that a claim left, and claims those whose leases it gets; the others wait from then on. It
-// adds what it claims to got. A claim without an answer has claimed nothing that starts: its leases are given back.
-func (f *feeder) claimLocked(ctx context.Context, got *ledger.Claimed, room int, claim func(int, tried) (ledger.Claimed, error)) map[string][]heldLock {
-	e := f.executor
-	tctx, cancel := context.WithTimeout(ctx, tryCall)
-	tried := e.try(tctx, got.Locked[:min(room, len(got.Locked))])
-	cancel()
-	if len(tried.held)+len(tried.busy) == 0 {
-		return nil
-	}
-	more, err := claim(room, tried)
-	if err != nil {
-		e.giveBack(tried, nil)
-		e.member.StoreFailed(err)
-		return nil
-	}
-	got.Tasks, got.Waiting, got.Failed = append(got.Tasks, more.Tasks...), append(got.Waiting, more.Waiting...), append(got.Failed, more.Failed...)
-	got.Foreign, got.More = append(got.Foreign, more.Foreign...), got.More || more.More
-	held := maps.Clone(tried.held)
-	e.giveBack(tried, more.Tasks)
-	return held
-}
-
-// sayFailed logs tasks that ended since the keys of their locks cannot be made.
-func (f *feeder) sayFailed(failed []jobs.Task) {
-	e := f.executor
-	for _, t := range failed {
-		e.log.Warn("a task has failed: the key of a lock cannot be made of its payload", "task", t.ID, "job", t.Job, "pool", t.Pool, "reason", t.Reason)
-		e.on.Recorded(t.Job, t.State)
-	}
 }
 
 // wanted is how many tasks to claim: one for each free worker, and some ahead. It is 0 while the pool's work

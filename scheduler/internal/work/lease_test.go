@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
-// A task that has waited for a worker starts only if it still has its locks, for longer than the last grace; those that may be lost it only has
-// to have.
+// A task that has waited for a worker starts only if it still has its locks, and for longer than the last grace. Of a lock with
+// on_lost continue it only has to have the lease.
 func TestLocksLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()

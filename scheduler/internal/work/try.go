@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,13 +28,13 @@ const tryCall = 2 * time.Second
 // tryRounds is how many calls one try makes at most: tasks that share a key are tried one after the other.
 const tryRounds = 16
 
-// tried is what came of trying the locks of tasks, by their ids. Those that are in neither were not tried.
+// tried is what came of trying the locks of tasks, by their ids. A task that is in neither was not tried.
 type tried struct {
 	held map[string][]heldLock
 	busy map[string]string // why
 }
 
-// locking says how this replica and the locks of a candidate stand; nil: nothing here has locks.
+// locking is Admission.Locks: whether this replica has the locks of a candidate. It is nil if nothing here has locks.
 func (e *Executor) locking(tried tried) func(ledger.Candidate) ledger.Locking {
 	if !e.plan.HasLocks() {
 		return nil
@@ -63,8 +64,8 @@ type wanted struct {
 	locks []plan.Lock
 }
 
-// try tries the locks of tasks, in their order and without waiting. A task has all of its locks or none. What has a key that was busy
-// for a task before it is busy.
+// try tries the locks of tasks, in their order and without waiting. A task has all of its locks or none. A task is busy without a
+// call if one of its keys was busy for a task before it.
 //
 //  1. ask for the keys of tasks that have no key in common, in one call
 //  2. sort out what is held, and what is busy
@@ -92,7 +93,7 @@ func (e *Executor) try(ctx context.Context, tasks []jobs.Task) tried {
 		attempts, err := e.jobLocks.TryAcquire(ctx, requests...)
 		for _, w := range batch {
 			if err != nil {
-				out.busy[w.task.ID] = waitsFor(w.locks[0].Name, "the lock service does not answer: "+err.Error())
+				out.busy[w.task.ID] = ledger.WaitsFor(w.locks[0].Name, "the lock service does not answer: "+err.Error())
 				continue
 			}
 			e.sortOut(out, busy, w, attempts[:len(w.locks)])
@@ -140,17 +141,18 @@ func (e *Executor) sortOut(out tried, busy map[string]string, w wanted, attempts
 	var held []heldLock
 	why, elsewhere := "", false
 	for i, a := range attempts {
+		key := w.locks[i].Request.Key
 		switch {
 		case a.Lease != nil:
 			held = append(held, e.hold(w.locks[i:i+1], []*locks.Lease{a.Lease})...)
 			continue
 		case a.Holder != nil:
 			elsewhere = elsewhere || strings.HasPrefix(a.Holder.Meta, metaOf(w.task))
-			busy[w.locks[i].Request.Key] = waitsFor(w.locks[i].Name, "held by "+nameOf(a.Holder))
+			busy[key] = ledger.WaitsFor(w.locks[i].Name, "held by "+nameOf(a.Holder))
 		default:
-			busy[w.locks[i].Request.Key] = waitsFor(w.locks[i].Name, "the lock service does not answer: "+a.Err.Error())
+			busy[key] = ledger.WaitsFor(w.locks[i].Name, "the lock service does not answer: "+a.Err.Error())
 		}
-		why = cmp.Or(why, busy[w.locks[i].Request.Key])
+		why = cmp.Or(why, busy[key])
 	}
 	if why == "" {
 		out.held[w.task.ID] = held
@@ -160,19 +162,6 @@ func (e *Executor) sortOut(out tried, busy map[string]string, w wanted, attempts
 	if !elsewhere { // else another replica has the leases, and is about to claim it
 		out.busy[w.task.ID] = why
 	}
-}
-
-func waitsFor(lock, why string) string { return fmt.Sprintf("waits for lock %s, %s", lock, why) }
-
-// nameOf names a holder for people.
-func nameOf(h *locks.Info) string {
-	switch {
-	case h.Meta != "" && h.Owner != "" && !strings.HasSuffix(h.Meta, h.Owner):
-		return h.Meta + " (" + h.Owner + ")"
-	case h.Meta != "" || h.Owner != "":
-		return cmp.Or(h.Meta, h.Owner)
-	}
-	return "session " + h.Session
 }
 
 // metaOf is how the Meta of the leases of a task's next attempt begins.
@@ -194,12 +183,43 @@ func (e *Executor) requests(t jobs.Task, all []plan.Lock) []locks.Request {
 	return requests
 }
 
-// giveBack gives back the leases that no task has taken.
-func (e *Executor) giveBack(t tried, taken []ledger.Started) {
-	for _, s := range taken {
-		delete(t.held, s.ID)
+// giveBack gives back the leases of tasks that were not claimed.
+func (e *Executor) giveBack(held map[string][]heldLock, claimed []ledger.Started) {
+	for id, of := range held {
+		if !slices.ContainsFunc(claimed, func(t ledger.Started) bool { return t.ID == id }) {
+			e.releases.add(of)
+		}
 	}
-	for _, held := range t.held {
-		e.releases.add(held)
+}
+
+// claimLocked tries the locks of tasks that a claim left, and claims those whose leases it gets; the others wait from then on. It
+// adds the result to got, and returns the leases by task. A claim without an answer has claimed nothing that starts: its leases are
+// given back.
+func (f *feeder) claimLocked(ctx context.Context, got *ledger.Claimed, room int, claim func(int, tried) (ledger.Claimed, error)) map[string][]heldLock {
+	e := f.executor
+	tctx, cancel := context.WithTimeout(ctx, tryCall)
+	tried := e.try(tctx, got.Locked[:min(room, len(got.Locked))])
+	cancel()
+	if len(tried.held)+len(tried.busy) == 0 {
+		return nil
+	}
+	more, err := claim(room, tried)
+	if err != nil {
+		e.giveBack(tried.held, nil)
+		e.member.StoreFailed(err)
+		return nil
+	}
+	got.Tasks, got.Waiting, got.Failed = append(got.Tasks, more.Tasks...), append(got.Waiting, more.Waiting...), append(got.Failed, more.Failed...)
+	got.Foreign, got.More = append(got.Foreign, more.Foreign...), got.More || more.More
+	e.giveBack(tried.held, more.Tasks)
+	return tried.held
+}
+
+// sayFailed logs tasks that ended since the keys of their locks cannot be made.
+func (f *feeder) sayFailed(failed []jobs.Task) {
+	e := f.executor
+	for _, t := range failed {
+		e.log.Warn("a task has failed: the key of a lock cannot be made of its payload", "task", t.ID, "job", t.Job, "pool", t.Pool, "reason", t.Reason)
+		e.on.Recorded(t.Job, t.State)
 	}
 }

@@ -2,27 +2,16 @@ package work
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
-)
-
-const (
-	// awayFor is how long the lock service may be away before its waits are left to others, which may reach it.
-	awayFor = 2 * time.Second
-	// explainEvery is how often the holder that a task waits for is read: without a call for the key that the Locker waits for, with one for
-	// each other key.
-	explainEvery = time.Second
 )
 
 // waiter waits for the leases of one task.
@@ -31,7 +20,7 @@ const (
 //	   │          └──▶ left: not claimed, its leases are given back
 //	   └──▶ left: not first any more, no work may begin, or the lock service is away
 //
-// What is left any replica may queue.
+// Any replica may queue a task that was left.
 type waiter struct {
 	pool    string
 	began   time.Time
@@ -72,7 +61,7 @@ func (w *waits) await(ctx context.Context, ses *membership.Session, t jobs.Task)
 	requests := e.requests(t, all)
 	explaining, stop := context.WithCancel(ctx)
 	var explainer sync.WaitGroup
-	explainer.Go(func() { w.explain(explaining, ses, t, requests, stop) })
+	explainer.Go(func() { e.explain(explaining, ses, t, requests, stop) })
 	leases, err := e.jobLocks.Acquire(explaining, requests...)
 	stop()
 	explainer.Wait()
@@ -137,44 +126,4 @@ func (w *waits) claimNow(ctx context.Context, ses *membership.Session, t jobs.Ta
 	e.metrics.Claimed(jobs.ClaimTry{Pool: t.Pool, LockBackend: e.locks.Name(), Result: claimResult(got, err), Tasks: len(got.Tasks), Took: time.Since(began)})
 	f.skip(asked, got.Foreign)
 	return got, err
-}
-
-// explain keeps in the task's reason what it waits for, until ctx is done. It ends the wait while the lock service is away: another
-// replica may reach it.
-func (w *waits) explain(ctx context.Context, ses *membership.Session, t jobs.Task, requests []locks.Request, leave func()) {
-	e := w.executor
-	said := t.Reason
-	for wake.Wait(ctx, explainEvery, nil) {
-		if st := e.jobLocks.State(); !st.Up && time.Since(st.Since) > awayFor {
-			leave()
-			return
-		}
-		why := w.obstacle(ctx, requests)
-		if why == "" || why == said {
-			continue
-		}
-		cctx, cancel := context.WithTimeout(ctx, waitsCall)
-		if e.store.ExplainWaits(cctx, ses.ID, map[string]string{t.ID: why}) == nil {
-			said = why
-		}
-		cancel()
-	}
-}
-
-// obstacle says who holds the key that is waited for; empty if that is not known. A try of a key that this Locker waits for makes no
-// call: it tells what the wait heard last. A key that is free is given back: the wait has gone on meanwhile.
-func (w *waits) obstacle(ctx context.Context, requests []locks.Request) string {
-	for _, r := range requests {
-		attempts, err := w.executor.jobLocks.TryAcquire(ctx, r)
-		switch {
-		case err != nil:
-			return ""
-		case attempts[0].Lease != nil:
-			w.executor.releases.add([]heldLock{{lease: attempts[0].Lease}})
-			return ""
-		case attempts[0].Holder != nil && attempts[0].Holder.Token > 0 && attempts[0].Holder.Meta != r.Meta:
-			return waitsFor(strings.TrimPrefix(r.Key, syskeys.User), "held by "+nameOf(attempts[0].Holder))
-		}
-	}
-	return ""
 }

@@ -2,6 +2,8 @@ package work
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,26 +16,27 @@ const (
 	keysMost  = 50_000          // that one look reads
 	waitsMost = 1000            // waiters of this replica
 	waitsCall = 5 * time.Second // one call of the store
-	// waitsAgain is how long a task is left to others that this replica had the leases for and could not start.
+	// waitsAgain is how long a task is left to others that this replica has waited for and could not start.
 	waitsAgain = time.Second
 	// skipFor is how long the work of tasks is skipped that this replica cannot run.
 	skipFor = maxBackoff
 	// freshFor is how long a waiter counts as one whose leases may come at once, and that needs a worker then.
 	freshFor = time.Second
-	// unqueuedFor is how long what nobody has queued is left to replicas with a free worker.
+	// unqueuedFor is how long a task that no replica has queued is left to replicas with a free worker.
 	unqueuedFor = 2 * time.Second
 )
 
-// waits waits at the lock service for the leases of tasks, until ctx is done. Only what is first for its keys is waited for, by one
-// replica: so tasks start in the order of the store, and each is one place in the queue of the lock service.
+// waits waits at the lock service for the leases of tasks, until ctx is done. A task is waited for once it is the first for each of
+// its keys, by one replica: so tasks start in the order of the store, and a key has one place in the queue of the lock service.
 //
 //  1. wait pollSlow, or until woken
-//  2. while no work may begin, leave all waits to others
-//  3. ask the store which waits are first, and end those whose limit is over
-//  4. leave those that are not first any more
-//  5. queue those that nobody has queued and that can run here: as many as have a free worker, and more once the leases of those have
-//     not come at once. What no replica with a free worker has queued is queued, too: so it gets a worker before later tasks
-//  6. wait for their leases, each in a goroutine of its own (waiter)
+//  2. while no work may begin, leave all waits to other replicas
+//  3. ask the store which tasks are first, and end those whose limit is over
+//  4. queue those that no replica has queued and that can run here: as many as have a free worker, and more once the leases of
+//     those have not come within freshFor. A task that no replica has queued for unqueuedFor is queued without a free worker:
+//     it gets the next one, before later tasks
+//  5. wait for their leases, each in a goroutine of its own (waiter)
+//  6. leave the tasks that are not first any more
 type waits struct {
 	executor *Executor
 	wake     chan struct{}
@@ -41,14 +44,17 @@ type waits struct {
 	// Of run alone:
 	waiting map[string]*waiter   // by task
 	skipped map[string]time.Time // work that cannot run here, and until when it is skipped
-	seen    map[string]time.Time // tasks that are first and that nobody has queued, and since when
+	seen    map[string]time.Time // tasks that are first and that no replica has queued, and since when
 
 	mu       sync.Mutex
-	notUntil map[string]time.Time // by task
+	notUntil map[string]time.Time // tasks that are left to others, and until when
 }
 
 func newWaits(e *Executor) *waits {
-	return &waits{executor: e, wake: wake.Signal(), waiting: map[string]*waiter{}, skipped: map[string]time.Time{}, seen: map[string]time.Time{}, notUntil: map[string]time.Time{}}
+	return &waits{
+		executor: e, wake: wake.Signal(), waiting: map[string]*waiter{}, skipped: map[string]time.Time{},
+		seen: map[string]time.Time{}, notUntil: map[string]time.Time{},
+	}
 }
 
 func (w *waits) run(ctx context.Context) {
@@ -76,7 +82,7 @@ func (w *waits) run(ctx context.Context) {
 	}
 }
 
-// tidy forgets what has ended.
+// tidy forgets waiters that have ended, and times that have passed.
 func (w *waits) tidy() {
 	now := time.Now()
 	for task, one := range w.waiting {
@@ -100,7 +106,7 @@ func (w *waits) tidy() {
 	}
 }
 
-// leave ends waiters.
+// leave ends the waiters that which selects. They give their tasks back to the store.
 func (w *waits) leave(which func(task string, one *waiter) bool) {
 	for task, one := range w.waiting {
 		if which(task, one) {
@@ -109,55 +115,28 @@ func (w *waits) leave(which func(task string, one *waiter) bool) {
 	}
 }
 
-// look asks which waits are first, and queues some of them.
+// look asks which waits are first, ends those whose limit is over, and queues those that choose chooses.
 func (w *waits) look(ctx context.Context, ses *membership.Session) (first map[string]bool, err error) {
 	e := w.executor
-	cctx, cancel := context.WithTimeout(ctx, waitsCall)
+	calling, cancel := context.WithTimeout(ctx, waitsCall)
 	defer cancel()
-	var queue []string
-	for again := true; again; {
-		var skip []string
-		for work := range w.skipped {
-			skip = append(skip, work)
-		}
-		all, ends, err := e.store.FirstWaits(cctx, ses.ID, skip, keysMost)
-		if err != nil {
+	var all []ledger.Wait
+	for again := true; again; again = w.skip(all) {
+		var ends time.Time
+		if all, ends, err = e.store.FirstWaits(calling, ses.ID, slices.Sorted(maps.Keys(w.skipped)), keysMost); err != nil {
 			return nil, err
 		}
 		if !ends.IsZero() && !ends.After(e.clock.Now()) {
-			if err := w.end(cctx); err != nil {
+			if err := w.end(calling); err != nil {
 				return nil, err
 			}
 		}
-		first, queue, again = map[string]bool{}, nil, false
-		unqueued, free := map[string]time.Time{}, map[string]*capacity{}
-		for _, one := range all {
-			first[one.TaskID] = true
-			if w.waiting[one.TaskID] != nil || one.Queued || w.later(one.TaskID) {
-				continue
-			}
-			if !w.runs(one) {
-				if len(w.skipped) < skipMost {
-					w.skipped[one.Work] = time.Now().Add(skipFor)
-					again = true
-				}
-				continue
-			}
-			since, known := w.seen[one.TaskID]
-			if !known {
-				since = time.Now()
-			}
-			unqueued[one.TaskID] = since
-			if free[one.Pool] == nil {
-				free[one.Pool] = w.capacity(one.Pool)
-			}
-			if free[one.Pool].take(time.Since(since) >= unqueuedFor) && len(w.waiting)+len(queue) < waitsMost {
-				queue = append(queue, one.TaskID)
-			}
-		}
-		w.seen = unqueued
 	}
-	mine, err := e.store.QueueWaits(cctx, ses.ID, queue)
+	first = map[string]bool{}
+	for _, one := range all {
+		first[one.TaskID] = true
+	}
+	mine, err := e.store.QueueWaits(calling, ses.ID, w.choose(all))
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +144,45 @@ func (w *waits) look(ctx context.Context, ses *membership.Session) (first map[st
 		w.start(ctx, ses, t)
 	}
 	return first, nil
+}
+
+// unqueued reports whether no replica waits at the lock service for a task, and it is not left to others for now.
+func (w *waits) unqueued(one ledger.Wait) bool {
+	return w.waiting[one.TaskID] == nil && !one.Queued && !w.later(one.TaskID)
+}
+
+// skip remembers the work of tasks that this replica cannot run, and reports whether there was such work: other tasks are first then.
+func (w *waits) skip(all []ledger.Wait) (learned bool) {
+	for _, one := range all {
+		if len(w.skipped) < skipMost && w.unqueued(one) && !w.runs(one) {
+			w.skipped[one.Work] = time.Now().Add(skipFor)
+			learned = true
+		}
+	}
+	return learned
+}
+
+// choose returns which tasks this replica queues now.
+func (w *waits) choose(all []ledger.Wait) (queue []string) {
+	seen, room := map[string]time.Time{}, map[string]*capacity{}
+	for _, one := range all {
+		if !w.unqueued(one) || !w.runs(one) {
+			continue
+		}
+		since, known := w.seen[one.TaskID]
+		if !known {
+			since = time.Now()
+		}
+		seen[one.TaskID] = since
+		if room[one.Pool] == nil {
+			room[one.Pool] = w.capacity(one.Pool)
+		}
+		if room[one.Pool].take(time.Since(since) >= unqueuedFor) && len(w.waiting)+len(queue) < waitsMost {
+			queue = append(queue, one.TaskID)
+		}
+	}
+	w.seen = seen
+	return queue
 }
 
 // capacity is how many tasks of a pool may be queued now.
@@ -187,7 +205,7 @@ func (w *waits) capacity(pool string) *capacity {
 	return &capacity{e.slots.room(pool) - fresh, e.feeders[pool].pool.Workers - fresh}
 }
 
-// take counts one that is queued; late: no replica with a free worker has queued it.
+// take counts one more task, and reports whether it may be queued. late: no replica with a free worker has queued it in time.
 func (c *capacity) take(late bool) bool {
 	if c.any < 1 || c.free < 1 && !late {
 		return false

@@ -45,7 +45,7 @@ func (s *Store) FirstWaits(ctx context.Context, session string, skip []string, l
 			if times[w.TaskID]++; times[w.TaskID] == w.KeyCount {
 				owner, known := t.sessions.rows[w.Session]
 				first = append(first, ledger.Wait{
-					TaskID: w.TaskID, Pool: w.Pool, Work: w.Work, Mine: w.Session == session, Queued: w.Session != session && known && !owner.Dead,
+					TaskID: w.TaskID, Pool: w.Pool, Work: w.Work, Queued: w.Session != session && known && !owner.Dead,
 				})
 			}
 		}

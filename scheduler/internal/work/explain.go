@@ -1,0 +1,85 @@
+package work
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+const (
+	// explainEvery is how often the holder that a task waits for is looked up.
+	explainEvery = time.Second
+	// awayFor is how long the lock service may be away before a task is left to other replicas, which may reach it.
+	awayFor = 2 * time.Second
+)
+
+// explain keeps in the reason of a task what it waits for, until ctx is done.
+//
+//  1. wait explainEvery
+//  2. if the lock service is away, end the wait of the task: leave
+//  3. look up the holder, and write it down if it is another one
+func (e *Executor) explain(ctx context.Context, ses *membership.Session, t jobs.Task, requests []locks.Request, leave func()) {
+	requests = slices.Clone(requests)
+	slices.SortFunc(requests, func(a, b locks.Request) int { return cmp.Compare(a.Key, b.Key) })
+	said, at := t.Reason, 0
+	for wake.Wait(ctx, explainEvery, nil) {
+		if st := e.jobLocks.State(); !st.Up && time.Since(st.Since) > awayFor {
+			leave()
+			return
+		}
+		var why string
+		if why, at = e.obstacle(ctx, requests, at); why == "" || why == said {
+			continue
+		}
+		calling, cancel := context.WithTimeout(ctx, waitsCall)
+		if e.store.ExplainWaits(calling, ses.ID, map[string]string{t.ID: why}) == nil {
+			said = why
+		}
+		cancel()
+	}
+}
+
+// obstacle says who holds the key that these requests wait for, and which of them that is; "" if the holder is not known. The
+// requests are in the order of their keys, in which the Locker waits for them: from is the one where it was the last time.
+//
+// A try of the key that the Locker waits for makes no call: it tells what the wait has heard. The keys before it are held for the
+// task already. A lease that such a try obtains, as of a shared key, is given back.
+func (e *Executor) obstacle(ctx context.Context, requests []locks.Request, from int) (why string, at int) {
+	for i := range requests {
+		at = (from + i) % len(requests)
+		attempts, err := e.jobLocks.TryAcquire(ctx, requests[at])
+		if err != nil {
+			return "", at
+		}
+		holder := attempts[0].Holder
+		switch {
+		case attempts[0].Lease != nil:
+			e.releases.add([]heldLock{{lease: attempts[0].Lease}})
+		case holder == nil || holder.Token == 0:
+			return "", at
+		case holder.Meta != requests[at].Meta:
+			return ledger.WaitsFor(strings.TrimPrefix(requests[at].Key, syskeys.User), "held by "+nameOf(holder)), at
+		}
+	}
+	return "", from
+}
+
+// nameOf names a holder for people.
+func nameOf(h *locks.Info) string {
+	switch {
+	case h.Meta != "" && h.Owner != "" && !strings.HasSuffix(h.Meta, h.Owner):
+		return h.Meta + " (" + h.Owner + ")"
+	case h.Meta != "" || h.Owner != "":
+		return cmp.Or(h.Meta, h.Owner)
+	}
+	return "session " + h.Session
+}

@@ -1,0 +1,67 @@
+package work
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
+)
+
+// triedKeys is a Locker that notes which keys were tried.
+type triedKeys struct {
+	*locks.Locker
+	keys []string
+}
+
+func (r *triedKeys) TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
+	for _, request := range requests {
+		r.keys = append(r.keys, request.Key)
+	}
+	return r.Locker.TryAcquire(ctx, requests...)
+}
+
+// Of several keys the one that is waited for is found, also behind a shared one that would be granted again, and its holder is
+// named. After that no other key is tried.
+func TestObstacle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		other, lk := replicatest.LockerOf(t, service), &triedKeys{Locker: replicatest.LockerOf(t, service)}
+		held, err := other.Acquire(t.Context(), locks.Request{Key: "c", Meta: "the backup"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &Executor{jobLocks: lk, releases: newReleases(lk)}
+		requests := []locks.Request{{Key: "user/a", Meta: "me"}, {Key: "user/b", Mode: locks.Shared, Meta: "me"}, {Key: "user/c", Meta: "me"}}
+		done := make(chan error)
+		go func() {
+			leases, err := lk.Acquire(t.Context(), requests...)
+			if err == nil {
+				err = lk.Release(t.Context(), leases...)
+			}
+			done <- err
+		}()
+		synctest.Wait()
+		const want = "waits for lock c, held by the backup"
+		why, at := e.obstacle(t.Context(), requests, 0)
+		if why != want || at != 2 {
+			t.Fatalf("%q, of request %d", why, at)
+		}
+		lk.keys = nil
+		if why, at = e.obstacle(t.Context(), requests, at); why != want || at != 2 || !slices.Equal(lk.keys, []string{"user/c"}) {
+			t.Errorf("then %q, of request %d, tried %v", why, at, lk.keys)
+		}
+		if err := lk.Release(t.Context(), e.releases.pending...); err != nil || len(e.releases.pending) != 1 {
+			t.Errorf("%d leases of the shared key to give back, %v", len(e.releases.pending), err)
+		}
+		if err := other.Release(t.Context(), held...); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
