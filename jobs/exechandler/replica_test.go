@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -112,7 +113,7 @@ func left(task string) (pids []int) {
 	for _, file := range files {
 		env, err := os.ReadFile(file)
 		if err == nil && slices.Contains(strings.Split(string(env), "\x00"), "LOCKSTEP_TASK_ID="+task) {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && alive(pid) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && program.Alive(pid) {
 				pids = append(pids, pid)
 			}
 		}

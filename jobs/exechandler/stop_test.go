@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -54,25 +55,6 @@ func pids(t *testing.T, out, word string) (all []int) {
 	return all
 }
 
-// alive reports whether a process still runs. A zombie does not, nor one
-// that the kernel is about to make so: the pipes of that one are closed already, and it runs nothing more.
-func alive(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return !errors.Is(err, os.ErrNotExist) || !hasProc()
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	const exiting = 0x4 // of the flags, PF_EXITING
-	fields := strings.Fields(rest)
-	flags, err := strconv.Atoi(fields[6])
-	return fields[0] != "Z" && (err != nil || flags&exiting == 0)
-}
-
-func hasProc() bool { _, err := os.Stat("/proc/self/stat"); return err == nil }
-
 // stopWhenReady runs c, stops it with the cause once it wrote "ready", and returns its output, its
 // error, and how long the stop took.
 func stopWhenReady(t *testing.T, c exechandler.Command, cause func() error) (string, time.Duration, error) {
@@ -107,7 +89,7 @@ func TestStopIsATermToTheGroup(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 	for _, pid := range pids(t, out, "child") {
-		if alive(pid) {
+		if program.Alive(pid) {
 			t.Errorf("the child %d is still there", pid)
 		}
 	}
@@ -130,7 +112,7 @@ func TestCommandThatIgnoresTermIsKilledWithItsChildren(t *testing.T) {
 		t.Fatalf("children %v of %q", children, out)
 	}
 	for _, pid := range children {
-		if alive(pid) {
+		if program.Alive(pid) {
 			t.Errorf("%d is still there", pid)
 		}
 	}
@@ -191,7 +173,7 @@ func TestLeftoversThatHoldTheOutputAreKilled(t *testing.T) {
 		t.Errorf("%v after %v", err, took)
 	}
 	child := pids(t, out, "child")[0]
-	await.Until(t, "the leftover is killed", func() bool { return !alive(child) })
+	await.Until(t, "the leftover is killed", func() bool { return !program.Alive(child) })
 	if _, err := run(t, exechandler.Command{Shell: "sleep 300 & exit 4"}, ""); err == nil || err.Error() != "exit code 4" {
 		t.Errorf("the exit code is lost: %v", err)
 	}
@@ -204,7 +186,7 @@ func TestLeftoversWithTheirOwnOutputGoOn(t *testing.T) {
 		t.Errorf("%v after %v, want no waiting for it", err, took)
 	}
 	child := pids(t, out, "child")[0]
-	if !alive(child) {
+	if !program.Alive(child) {
 		t.Error("the leftover is gone")
 	}
 	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
@@ -225,7 +207,7 @@ func TestADaemonCannotHoldUpTheAttempt(t *testing.T) {
 		t.Errorf("%v after %v", err, took)
 	}
 	daemon := pids(t, out, "daemon")[0]
-	if !alive(daemon) {
+	if !program.Alive(daemon) {
 		t.Error("the daemon is gone")
 	}
 	if err := syscall.Kill(daemon, syscall.SIGKILL); err != nil {

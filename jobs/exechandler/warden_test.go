@@ -23,6 +23,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
+	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
 // family is a command with descendants of every kind: a child, one in a session of its own, one
@@ -69,7 +70,7 @@ func TestWardenEndsTheCommandsOfAKilledReplica(t *testing.T) {
 			await.Until(t, "all are gone", func() bool { return len(left(r.task)) == 0 })
 			took := time.Since(killed)
 			for _, pid := range all {
-				await.Until(t, fmt.Sprintf("%d is gone", pid), func() bool { return !alive(pid) })
+				await.Until(t, fmt.Sprintf("%d is gone", pid), func() bool { return !program.Alive(pid) })
 			}
 			if ignores && took < time.Second || took > 6*time.Second {
 				t.Errorf("they were gone after %v, with a grace period of a second", took)
@@ -164,7 +165,7 @@ func TestWardenStopsProcessesOutsideTheGroup(t *testing.T) {
 		t.Errorf("got %v, %v after the kill", err, took)
 	}
 	for _, pid := range pids(t, out, "born") {
-		if alive(pid) {
+		if program.Alive(pid) {
 			t.Errorf("%d is still there", pid)
 		}
 	}
@@ -233,7 +234,7 @@ func TestWardenEndsWithItsReplica(t *testing.T) {
 	if err := syscall.Kill(warden, syscall.SIGKILL); err != nil || len(command) != 1 {
 		t.Fatal(err, command)
 	}
-	await.Until(t, "the command is gone", func() bool { return !alive(command[0]) })
+	await.Until(t, "the command is gone", func() bool { return !program.Alive(command[0]) })
 }
 
 func TestWardenKeepsNothing(t *testing.T) {

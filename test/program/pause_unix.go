@@ -3,16 +3,19 @@
 package program
 
 import (
+	"os"
 	"syscall"
 	"testing"
 )
 
-// Pause stops the process, or lets it go on.
-func (p *Process) Pause(t testing.TB, stop bool) {
+// Pause stops a process, or lets it go on.
+func Pause(t testing.TB, p *os.Process, stop bool) {
 	t.Helper()
+	s := syscall.SIGCONT
 	if stop {
-		p.Signal(t, syscall.SIGSTOP)
-	} else {
-		p.Signal(t, syscall.SIGCONT)
+		s = syscall.SIGSTOP
+	}
+	if err := p.Signal(s); err != nil {
+		t.Fatal(err)
 	}
 }

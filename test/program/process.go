@@ -1,12 +1,9 @@
 package program
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -77,21 +74,18 @@ func (p *Process) Exit(t testing.TB, limit time.Duration) int {
 	return p.Cmd.ProcessState.ExitCode()
 }
 
-// Opened reports whether the process has a file open whose name ends so. It is for Linux.
-func (p *Process) Opened(end string) bool {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.Cmd.Process.Pid)) // the pattern is valid
-	return slices.ContainsFunc(files, func(file string) bool {
-		name, err := os.Readlink(file)
-		return err == nil && strings.HasSuffix(name, end)
-	})
-}
-
 // Signal sends the process a signal. SIGTERM asks a replica to drain.
 func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := p.Cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Pause stops the process, or lets it go on.
+func (p *Process) Pause(t testing.TB, stop bool) {
+	t.Helper()
+	Pause(t, p.Cmd.Process, stop)
 }
 
 // Kill ends the process with SIGKILL.

@@ -17,20 +17,20 @@ func TestCrashedHolder(t *testing.T) {
 			return
 		}
 		h := newHolder(t, s)
-		heirs := succeed(t, s, s.locker(t, "heir"))
+		waits := waitForHeld(t, s, s.locker(t, "waiter"))
 		died := time.Now()
 		if err := h.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		for _, k := range kinds {
-			heir := heirs[k.name]
-			if heir == nil {
+			wait := waits[k.name]
+			if wait == nil {
 				continue
 			}
 			s := s
 			s.kind = k
 			t.Run(k.name, func(t *testing.T) {
-				got := <-heir
+				got := <-wait
 				if got.err != nil {
 					t.Fatal(got.err)
 				}

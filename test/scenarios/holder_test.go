@@ -83,7 +83,7 @@ func holdUntilEnd(text string) error {
 		if err != nil {
 			return err
 		}
-		var out = make(chan string)
+		out := make(chan string)
 		for _, lease := range append(leases, again...) {
 			fmt.Println("held", lease.Key(), lease.Token())
 			context.AfterFunc(lease.Context(), func() { out <- "lost " + lease.Key() })
@@ -174,26 +174,26 @@ func (h *holder) next(t *testing.T) []string {
 	return nil
 }
 
-// successors ask for the keys of each kind, each key alone, so that they wait for what the holder has. done gets the result of
-// a kind.
-type succession struct {
+// obtained is the end of a wait.
+type obtained struct {
 	leases []*locks.Lease
 	err    error
 	at     time.Time
 }
 
-func succeed(t *testing.T, s site, l *locks.Locker) map[string]chan succession {
-	done := map[string]chan succession{}
+// waitForHeld waits for the keys of a holder, of each kind apart. It asks for them as exclusive ones, which no holder shares.
+func waitForHeld(t *testing.T, s site, l *locks.Locker) map[string]chan obtained {
+	done := map[string]chan obtained{}
 	for name, requests := range heldKeys(s) {
 		alone := make([]locks.Request, len(requests))
 		for i, r := range requests {
 			alone[i] = locks.Request{Key: r.Key}
 		}
-		c := make(chan succession, 1)
+		c := make(chan obtained, 1)
 		done[name] = c
 		go func() {
 			leases, err := l.Acquire(t.Context(), alone...)
-			c <- succession{leases, err, time.Now()}
+			c <- obtained{leases, err, time.Now()}
 		}()
 	}
 	return done

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
 // register is what locks guard: it takes a write only with a token that is not smaller than the last one.
@@ -27,11 +28,11 @@ func TestPausedHolder(t *testing.T) {
 			return
 		}
 		h := newHolder(t, s)
-		pause(t, h.Process, true)
-		heirs := succeed(t, s, s.locker(t, "heir"))
+		program.Pause(t, h.Process, true)
+		waits := waitForHeld(t, s, s.locker(t, "waiter"))
 		r := register{last: map[string]locks.Token{}}
-		for name, heir := range heirs {
-			got := <-heir
+		for name, wait := range waits {
+			got := <-wait
 			if got.err != nil {
 				t.Fatalf("%s: %v", name, got.err)
 			}
@@ -41,7 +42,7 @@ func TestPausedHolder(t *testing.T) {
 				}
 			}
 		}
-		pause(t, h.Process, false)
+		program.Pause(t, h.Process, false)
 		lost, refused := map[string]int{}, map[string]bool{}
 		for n := len(r.last) + 1; n > 0; n-- { // one key has two leases
 			words := h.next(t)

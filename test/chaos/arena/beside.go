@@ -28,11 +28,7 @@ func (a *Arena) StaleOwners(ctx context.Context) error {
 	case a.Redis != nil:
 		s = dial.Service{Kind: "redis", Addr: a.Redis.Addr}
 	case a.Quorum != nil:
-		var addrs []string
-		for _, s := range a.Quorum {
-			addrs = append(addrs, s.Addr)
-		}
-		s = dial.Service{Kind: "quorum", Addr: strings.Join(addrs, ",")}
+		s = dial.Service{Kind: "quorum", Addr: strings.Join(a.quorumAddrs(), ",")}
 	case a.ZooKeeper != nil:
 		s = dial.Service{Kind: "zookeeper", Addr: strings.Join(a.ZooKeeper.Addrs(), ",")}
 	case a.LockStore != nil:

@@ -34,7 +34,7 @@ func (a *Arena) openServers(t testing.TB, o Options) {
 	switch a.Cell.Lock {
 	case Redis:
 		a.Redis = servers.NewRedis(t)
-		a.ripen(t)
+		a.awaitGrants(t)
 	case Quorum:
 		for range quorumSize {
 			if o.Clocks && a.OneClock == nil {
@@ -44,7 +44,7 @@ func (a *Arena) openServers(t testing.TB, o Options) {
 				a.Quorum = append(a.Quorum, servers.NewRedis(t))
 			}
 		}
-		a.ripen(t)
+		a.awaitGrants(t)
 	case ZooKeeper:
 		if o.Clocks {
 			a.ZooKeeper = servers.NewClock(t).NewEnsemble(t)
@@ -59,8 +59,16 @@ func (a *Arena) openServers(t testing.TB, o Options) {
 // quorumSize is how many servers a quorum has.
 const quorumSize = 5
 
-// ripen waits where replicas do: a Redis younger than a lease may have forgotten some, and grants none.
-func (a *Arena) ripen(t testing.TB) {
+// quorumAddrs are the addresses of the servers of a quorum.
+func (a *Arena) quorumAddrs() (addrs []string) {
+	for _, s := range a.Quorum {
+		addrs = append(addrs, s.Addr)
+	}
+	return addrs
+}
+
+// awaitGrants waits where replicas do: a Redis younger than a lease may have forgotten some, and grants none.
+func (a *Arena) awaitGrants(t testing.TB) {
 	if a.whenDown == "wait" {
 		select {
 		case <-time.After(LockTTL + time.Second):
@@ -107,11 +115,7 @@ func (a *Arena) openEdges() error {
 	case a.Redis != nil:
 		a.locks, also = open(proxy.Listen, a.Redis.Addr)
 	case a.Quorum != nil:
-		var addrs []string
-		for _, s := range a.Quorum {
-			addrs = append(addrs, s.Addr)
-		}
-		a.locks, also = open(proxy.Listen, addrs...)
+		a.locks, also = open(proxy.Listen, a.quorumAddrs()...)
 	case a.ZooKeeper != nil:
 		a.locks, also = open(proxy.Listen, a.ZooKeeper.Addrs()...)
 	case a.LockStore != nil:
