@@ -57,13 +57,12 @@ func TestPredecessorGoneBeforeTheWatch(t *testing.T) {
 	a := locker(t, onZooKeeper(t), namespace, quiet)
 	lease := get(t, a, "k")
 	var once sync.Once
-	polls := !onZooKeeper(t).Caps().FIFO // a waiter without a queue sets no watch: any look will do
 	way := newLink(t, server, func(request []byte) {
 		if len(request) < 9 {
 			return
 		}
 		opcode, watch := binary.BigEndian.Uint32(request[4:]), request[len(request)-1] == 1
-		if (opcode == opExists || opcode == opGetData) && (watch || polls) {
+		if (opcode == opExists || opcode == opGetData) && watch {
 			once.Do(func() {
 				if err := lease.Release(t.Context()); err != nil {
 					t.Error(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/zklock"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -73,7 +74,8 @@ func TestParentWatch(t *testing.T) {
 
 	before = fired(t, srv.Addr)
 	namespace := rand.Text()
-	lease := get(t, locker(t, zklock.New([]string{srv.Addr}, zklock.Options{}), namespace, quiet), "k")
+	holder := locker(t, zklock.New([]string{srv.Addr}, zklock.Options{}), namespace, quiet)
+	lease := get(t, holder, "k")
 	granted := make(chan *locks.Lease)
 	for range waiters - 1 {
 		l := locker(t, zklock.New([]string{srv.Addr}, zklock.Options{}), namespace, quiet)
@@ -87,6 +89,16 @@ func TestParentWatch(t *testing.T) {
 			granted <- leases[0]
 		}()
 	}
+	await.Until(t, "all wait", func() bool {
+		places := 0
+		for info, err := range holder.Inspect(t.Context(), "user/k") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			places = max(places, info.Place)
+		}
+		return places == waiters-1
+	})
 	for range waiters - 1 {
 		if err := lease.Release(t.Context()); err != nil {
 			t.Fatal(err)

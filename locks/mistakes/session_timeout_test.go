@@ -80,8 +80,3 @@ func TestSessionTimeoutWithTwoHolders(t *testing.T) {
 		t.Error("a has learned of its loss: this test shows nothing")
 	}
 }
-
-// silent is a log of nothing: connections are cut here.
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}

@@ -38,6 +38,11 @@ func onZooKeeper(t *testing.T) driver.Driver {
 	return zklock.New([]string{servers.ZooKeeper(t)}, zklock.Options{})
 }
 
+// silent is a log of nothing: connections of the naive forms are cut.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
 // mysqlHandle is one on a database of the test's own.
 func mysqlHandle(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
