@@ -117,7 +117,9 @@ func capabilities(caps locks.Caps) string {
 	say(caps.FIFO, "waiters are served in order (FIFO)", "waiters are not served in order (no FIFO)")
 	say(caps.EarlyLoss, "a holder learns of its loss before the next grant (EarlyLoss)", "the next grant may precede the holder's notice of its loss (no EarlyLoss): rows decide then")
 	say(caps.Volatile, "a restart may lose its grants", "")
-	all = append(all, weaknesses(caps)...)
+	say(caps.SingleHost, "locks exclude processes of this machine only", "")
+	say(!caps.Shared, "there are no shared locks", "")
+	say(!caps.Limit, "locks have one holder: no limits", "")
 	all = append(all, fmt.Sprintf("%v of each lease beyond 1 %% are not trusted (TrustMargin)", caps.TrustMargin))
 	if caps.Note != "" {
 		all = append(all, caps.Note)

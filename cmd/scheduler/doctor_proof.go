@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -327,17 +326,4 @@ func (t *trial) loss(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("loss: the lock of a client that did not renew it, with a ttl of %v, was granted to another one after %v: not before the first had stopped to trust it", ttl, after), nil
-}
-
-// weaknesses says in plain words what a lock service does not guarantee.
-func weaknesses(caps locks.Caps) (all []string) {
-	say := func(lacks bool, text string) {
-		if lacks {
-			all = append(all, text)
-		}
-	}
-	say(caps.SingleHost, "locks exclude processes of this machine only")
-	say(!caps.Shared, "there are no shared locks")
-	say(!caps.Limit, "locks have one holder: no limits")
-	return all
 }

@@ -62,7 +62,7 @@ type lockedCommand struct {
 
 func newLocksExecCommand(a *app) *cobra.Command {
 	var (
-		wait   patience
+		wait   waitFlag
 		shared bool
 		limit  int
 		name   string
@@ -88,7 +88,7 @@ func newLocksExecCommand(a *app) *cobra.Command {
 				l.request.Meta = strings.Join(l.command.Argv, " ")
 			}
 			l.request.Meta = clip.Text(l.request.Meta, maxNote)
-			if err := a.lend(&l.command); err != nil {
+			if err := a.attach(&l.command); err != nil {
 				return err
 			}
 			c, err := a.loadConfig()
@@ -108,34 +108,34 @@ func newLocksExecCommand(a *app) *cobra.Command {
 // maxNote is how long a note may be, in bytes.
 const maxNote = 512
 
-// patience is the value of --wait.
-type patience struct {
+// waitFlag is the value of --wait.
+type waitFlag struct {
 	limit   time.Duration
 	forever bool
 }
 
-func (p *patience) String() string {
+func (f *waitFlag) String() string {
 	switch {
-	case p.forever:
+	case f.forever:
 		return "forever"
-	case p.limit == 0:
+	case f.limit == 0:
 		return ""
 	}
-	return p.limit.String()
+	return f.limit.String()
 }
 
-func (p *patience) Type() string { return "time" }
+func (f *waitFlag) Type() string { return "time" }
 
-func (p *patience) Set(text string) error {
+func (f *waitFlag) Set(text string) error {
 	if text == "forever" {
-		*p = patience{forever: true}
+		*f = waitFlag{forever: true}
 		return nil
 	}
 	d, err := duration.Parse(text)
 	if err != nil {
 		return fmt.Errorf("must be a duration with its unit, as 30s or 1h30m, or forever")
 	}
-	*p = patience{limit: d}
+	*f = waitFlag{limit: d}
 	return nil
 }
 

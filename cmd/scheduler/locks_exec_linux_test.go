@@ -1,11 +1,8 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,132 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 	programs "github.com/lockstep-scheduler/lockstep/test/program"
-	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
-
-const module = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
-
-// shell is a folder with a configuration, in which a shell calls the program.
-type shell struct {
-	binary, dir string
-	locks       *locks.Locker // of the same keys
-}
-
-// shells are one of each kind: with locks in the store's file, and in Redis.
-func shells(t *testing.T, test func(t *testing.T, s *shell)) {
-	t.Helper()
-	for name, text := range map[string]func(t *testing.T) string{"sqlite": inStore, "redis": onRedis} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, newShell(t, text(t)))
-		})
-	}
-}
-
-func inStore(*testing.T) string { return "" }
-
-// onRedis has a name, so that no store is needed.
-func onRedis(t *testing.T) string {
-	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
-	return fmt.Sprintf("name: %s%d\nlock: {driver: redis, ttl: %v, redis: {addrs: [%q]}}\n", name[:min(40, len(name))], time.Now().UnixNano()%1e9, execTTL, servers.Redis(t))
-}
-
-// execTTL is lock.ttl of locks in Redis.
-const execTTL = 3 * time.Second
-
-func newShell(t *testing.T, text string) *shell {
-	t.Helper()
-	s := &shell{binary: programs.Build(t, module), dir: t.TempDir()}
-	path := filepath.Join(s.dir, "lockstep.yaml")
-	if err := os.WriteFile(path, []byte("version: 1\njobs: {a: {command: [echo]}}\n"+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Load(path, config.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := openForUsers(t.Context(), c, locks.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	s.locks = p.users
-	await.Until(t, "the lock service grants", func() bool {
-		got, err := s.locks.TryAcquire(t.Context(), locks.Request{Key: "first"})
-		return err == nil && got[0].Err == nil && got[0].Lease.Release(t.Context()) == nil
-	})
-	return s
-}
-
-// command is "scheduler locks exec …".
-func (s *shell) command(t *testing.T, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), s.binary, append([]string{"locks", "exec"}, args...)...)
-	cmd.Dir = s.dir
-	return cmd
-}
-
-// start starts one in the background.
-func (s *shell) start(t *testing.T, args ...string) *programs.Process {
-	t.Helper()
-	return programs.Start(t, s.command(t, args...))
-}
-
-// run returns the exit code and the outputs of one.
-func (s *shell) run(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	return s.scheduler(t, append([]string{"locks", "exec"}, args...)...)
-}
-
-// scheduler calls the program.
-func (s *shell) scheduler(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), s.binary, args...)
-	cmd.Dir = s.dir
-	var out, errs strings.Builder
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("hello\n"), &out, &errs
-	err := cmd.Run()
-	if exited := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exited) {
-		t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
-}
-
-// wrote waits until a process has written a line.
-func wrote(t *testing.T, p *programs.Process, line string) {
-	t.Helper()
-	await.Until(t, "it writes "+line, func() bool { return strings.Contains("\n"+p.Log(), "\n"+line+"\n") })
-}
-
-// waiting returns how many wait for a key, and who holds it.
-func (s *shell) waiting(t *testing.T, key string) (waiters, holders []locks.Info) {
-	t.Helper()
-	for info, err := range s.locks.Inspect(t.Context(), "user/"+key) {
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case info.Place > 0:
-			waiters = append(waiters, info)
-		default:
-			holders = append(holders, info)
-		}
-	}
-	return waiters, holders
-}
-
-// alive reports whether a process still runs.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return err == nil && !strings.HasPrefix(rest, "Z")
-}
 
 // Commands that hold the same key never overlap: the folder that each makes is not there.
 func TestExecExcludes(t *testing.T) {
@@ -248,7 +122,10 @@ func TestExecBusy(t *testing.T) {
 // Three that wait, each started once the one before is listed, are served in that order.
 func TestExecWaitsInTurn(t *testing.T) {
 	t.Parallel()
-	s := newShell(t, onRedis(t))
+	shells(t, waitsInTurn)
+}
+
+func waitsInTurn(t *testing.T, s *shell) {
 	holder := s.start(t, "orders", "--", "sh", "-c", hold, "end")
 	wrote(t, holder, "ready")
 	var all []*programs.Process
@@ -287,11 +164,8 @@ func TestExecInterruptedWhileItWaits(t *testing.T) {
 		for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130} {
 			waiter := s.start(t, "orders", "--wait", "1m", "--", "touch", "ran")
 			await.Until(t, "it waits", func() bool {
-				if s.locks.Caps().FIFO {
-					waiters, _ := s.waiting(t, "orders")
-					return len(waiters) == 1
-				}
-				return waiter.Opened("lockstep.db-wal") // those who wait are not listed
+				waiters, _ := s.waiting(t, "orders")
+				return len(waiters) == 1
 			})
 			waiter.Signal(t, sig)
 			if got := waiter.Exit(t, 10*time.Second); got != code {
@@ -344,110 +218,14 @@ func TestExecPassesSignalsOn(t *testing.T) {
 	})
 }
 
-// tree is a command with descendants of every kind, which ignore SIGTERM: a child, one in a session of its own, and one whose
-// parents are gone. It says ready when all have told their numbers.
-const tree = `trap "" TERM; live='trap "" TERM; echo $$ >>pids; while :; do sleep 0.05; done'; sh -c "$live" & setsid sh -c "$live" & (setsid sh -c "$live" &)
-echo $$ >>pids; until [ "$(wc -l <pids)" -eq 4 ]; do sleep 0.02; done; echo ready; while :; do sleep 0.05; done`
-
-// pids of a tree.
-func (s *shell) pids(t *testing.T) (all []int) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.dir, "pids"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, word := range strings.Fields(string(text)) {
-		pid, err := strconv.Atoi(word)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, pid)
-	}
-	return all
-}
-
-func gone(pids []int) bool {
-	for _, pid := range pids {
-		if alive(pid) {
-			return false
-		}
-	}
-	return true
-}
-
-// A lock that is released by force ends the command with all that it has started.
-func TestExecReleasedByForce(t *testing.T) {
-	t.Parallel()
-	shells(t, func(t *testing.T, s *shell) {
-		p := s.start(t, "orders", "--", "sh", "-c", tree)
-		wrote(t, p, "ready")
-		pids := s.pids(t)
-		_, holders := s.waiting(t, "orders")
-		if len(holders) != 1 || len(pids) != 4 || gone(pids) {
-			t.Fatalf("holders %+v, processes %v", holders, pids)
-		}
-		if freed, err := s.locks.ForceRelease(t.Context(), "orders", holders[0].Token); !freed || err != nil {
-			t.Fatal(freed, err)
-		}
-		if code := p.Exit(t, 20*time.Second); code != exitLost {
-			t.Errorf("exit code %d, want %d", code, exitLost)
-		}
-		if !gone(pids) {
-			t.Errorf("of %v some still run", pids)
-		}
-		if !strings.Contains(p.Log(), "lock released by force: user/orders\nThe command was ended\n") { // by the warden: only at the deadline
-			t.Error("it does not say why, or ended the command late")
-		}
-	})
-}
-
-// A frozen process loses its lock, and its command has ended with all that it had started before the next one holds it.
-func TestExecFrozen(t *testing.T) {
-	t.Parallel()
-	shells(t, func(t *testing.T, s *shell) {
-		p := s.start(t, "orders", "--", "sh", "-c", tree)
-		wrote(t, p, "ready")
-		pids := s.pids(t)
-		p.Signal(t, syscall.SIGSTOP)
-		defer func() { _ = p.Cmd.Process.Signal(syscall.SIGCONT) }()
-		script := "for pid in $(cat pids); do state=$(cut -d' ' -f3 /proc/$pid/stat 2>/dev/null); case $state in ''|Z) ;; *) echo overlap;; esac; done"
-		code, out, errs := s.run(t, "orders", "--wait", "30s", "--", "sh", "-c", script)
-		if code != 0 || out != "" {
-			t.Errorf("the next one: exit code %d, %s%s", code, out, errs)
-		}
-		if !gone(pids) {
-			t.Errorf("of %v some still run", pids)
-		}
-		p.Signal(t, syscall.SIGCONT)
-		if code := p.Exit(t, 20*time.Second); code != exitLost {
-			t.Errorf("exit code %d, want %d", code, exitLost)
-		}
-	})
-}
-
-// The command of a killed process ends at once, and its lock is free within the ttl.
-func TestExecKilled(t *testing.T) {
-	t.Parallel()
-	s := newShell(t, onRedis(t))
-	p := s.start(t, "orders", "--", "sh", "-c", tree)
-	wrote(t, p, "ready")
-	pids := s.pids(t)
-	killed := time.Now()
-	p.Kill(t)
-	await.Until(t, "all are gone", func() bool { return gone(pids) })
-	if took := time.Since(killed); took > execTTL {
-		t.Errorf("they were gone after %v", took)
-	}
-	if code, out, errs := s.run(t, "orders", "--wait", "20s", "--", "true"); code != 0 || time.Since(killed) > execTTL+3*time.Second {
-		t.Errorf("the next one: exit code %d after %v, %s%s", code, time.Since(killed), out, errs)
-	}
-}
-
 // Holders with --shared overlap, and exclude those without it. Holders with a limit are never more than that, and exclude
-// those with another one. SQLite has neither.
+// those with another one.
 func TestExecKinds(t *testing.T) {
 	t.Parallel()
-	s := newShell(t, onRedis(t))
+	shells(t, kindsExclude)
+}
+
+func kindsExclude(t *testing.T, s *shell) {
 	var readers []*programs.Process
 	for range 3 {
 		p := s.start(t, "docs", "--shared", "--", "sh", "-c", hold, "end")

@@ -44,17 +44,13 @@ func TestLocksListAndRelease(t *testing.T) {
 		host, _ := os.Hostname()
 		owner := func(p *programs.Process) string { return fmt.Sprintf("%s/%d", host, p.Cmd.Process.Pid) }
 		var all []wire.Lock
-		if s.locks.Caps().FIFO {
-			await.Until(t, "both are listed", func() bool { all = s.listed(t, url); return len(all) == 2 })
-			if w := all[1]; w.Key != "user/orders" || w.Place != 1 || w.Token != 0 || w.Owner != owner(next) || w.Meta != "the next" {
-				t.Errorf("the one that waits: %+v", w)
-			}
-			if code, out, errs := s.scheduler(t, "locks", "list", "--prefix", "user/", "--server", url); code != 0 ||
-				!strings.HasPrefix(out, "LOCK          PLACE   OWNER") || strings.Count(out, "user/orders") != 2 || !strings.Contains(out, " the next\n") {
-				t.Errorf("exit code %d\n%s%s", code, out, errs)
-			}
-		} else {
-			await.Until(t, "the holder is listed", func() bool { all = s.listed(t, url); return len(all) == 1 })
+		await.Until(t, "both are listed", func() bool { all = s.listed(t, url); return len(all) == 2 })
+		if w := all[1]; w.Key != "user/orders" || w.Place != 1 || w.Token != 0 || w.Owner != owner(next) || w.Meta != "the next" {
+			t.Errorf("the one that waits: %+v", w)
+		}
+		if code, out, errs := s.scheduler(t, "locks", "list", "--prefix", "user/", "--server", url); code != 0 ||
+			!strings.HasPrefix(out, "LOCK          PLACE   OWNER") || strings.Count(out, "user/orders") != 2 || !strings.Contains(out, " the next\n") {
+			t.Errorf("exit code %d\n%s%s", code, out, errs)
 		}
 		held := all[0]
 		left, _ := time.ParseDuration(held.Remaining)
@@ -63,7 +59,7 @@ func TestLocksListAndRelease(t *testing.T) {
 			most = execTTL
 		}
 		if held.Key != "user/orders" || held.Place != 0 || held.Owner != owner(holder) || !strings.HasPrefix(held.Meta, "sh -c trap") || held.Mode != "exclusive" ||
-			time.Since(held.Since).Abs() > time.Minute || s.locks.Caps().FIFO && (left <= 0 || left > most) {
+			time.Since(held.Since).Abs() > time.Minute || left <= 0 || left > most {
 			t.Errorf("the holder: %+v", held)
 		}
 		release := func(key string, token int64) (int, string) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,13 +15,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
-// lend gives a command the streams and the environment of this process.
-func (a *app) lend(c *exechandler.Foreground) error {
+// attach gives a command the streams and the environment of this process.
+func (a *app) attach(c *exechandler.Foreground) error {
 	stdin, in := a.stdin.(*os.File)
 	stdout, out := asFile(a.stdout)
 	stderr, errs := asFile(a.stderr)
@@ -127,8 +129,7 @@ func lostLock(cause error) error {
 // without is an environment without some variables.
 func without(environ []string, names ...string) (rest []string) {
 	for _, entry := range environ {
-		name, _, _ := strings.Cut(entry, "=")
-		if name != names[0] && name != names[1] {
+		if name, _, _ := strings.Cut(entry, "="); !slices.Contains(names, name) {
 			rest = append(rest, entry)
 		}
 	}
@@ -145,8 +146,9 @@ func notStarted(err error) error {
 
 // holders says who holds a key; "" if none is known.
 func (a *app) holders(ctx context.Context, locker *locks.Locker, key string) string {
-	if !strings.HasPrefix(key, "user/") {
-		key = "user/" + key
+	key, err := syskeys.Full(key, false)
+	if err != nil {
+		return ""
 	}
 	var all []string
 	for info, err := range locker.Inspect(ctx, key) {
