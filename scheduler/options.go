@@ -45,8 +45,8 @@ type Options struct {
 
 	// LockService names the lock service. All replicas of a store must agree: Run refuses a replica whose
 	// name differs from that of the live ones, or whose edition of this module keeps locks in another way there
-	// (driver.Protocol). The name must tell this lock service from any other: servers, database, namespace; without a lock
-	// service, it is StoreLocks. Default: StoreLocks without a lock service, with the backend of JobLocks if those are
+	// (driver.Protocol). The name must tell this lock service from any other: servers, database, namespace, in at most 220 bytes;
+	// without a lock service, it is StoreLocks. Default: StoreLocks without a lock service, with the backend of JobLocks if those are
 	// elsewhere, and with the name of the set; else the name of the backend, with this process where the backend excludes
 	// within one process only. The default is the same for two servers of one kind.
 	LockService string
@@ -97,6 +97,9 @@ func (o Options) validate() error {
 	}
 	if len(o.ID) > maxID || !utf8.ValidString(o.ID) || strings.ContainsFunc(o.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		add("ID", "%.80q is no id; use at most %d bytes of printable text", o.ID, maxID)
+	}
+	if len(o.LockService) > limits.LockService || !utf8.ValidString(o.LockService) {
+		add("LockService", "%.80q has %d bytes; use at most %d bytes of text", o.LockService, len(o.LockService), limits.LockService)
 	}
 	if o.SessionTTL < time.Second {
 		add("SessionTTL", "%v is shorter than 1s", o.SessionTTL)

@@ -24,6 +24,7 @@ func TestWrongOptions(t *testing.T) {
 		`Options.ID: "a\nb" is no id; use at most 128 bytes of printable text`:                                                               {ID: "a\nb"},
 		`Options.ID: "\xff" is no id; use at most 128 bytes of printable text`:                                                               {ID: "\xff"},
 		`Options.ID: "` + strings.Repeat("a", 80) + `" is no id; use at most 128 bytes of printable text`:                                    {ID: strings.Repeat("a", 129)},
+		`Options.LockService: "` + strings.Repeat("x", 80) + `" has 221 bytes; use at most 220 bytes of text`:                                {LockService: strings.Repeat("x", 221)},
 		`Options.SessionTTL: 999ms is shorter than 1s`:                                                                                       {SessionTTL: 999e6},
 		`Options.Workers: -1 is negative; leave it zero for the default`:                                                                     {Workers: -1},
 		`Options.OutputLimit: -1 is not within 1 … 4194304 bytes`:                                                                            {OutputLimit: -1},

@@ -139,7 +139,7 @@ func (s replica) QueueWaits(ctx context.Context, session string, tasks []string)
 		if mine = mapped(rows, func(r openTask) jobs.Task { return r.Task }); err != nil || len(mine) == len(tasks) {
 			return err
 		}
-		// Nobody is to wait behind a row whose task waits no more.
+		// Else tasks would wait behind the row of a task that waits no more.
 		_, err = t.Exec(`{delete} {lock_waits} AS t WHERE {in name task_id} AND session_id=?
 			AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE id=task_id AND state+0=3)`, sqlkit.Keys(tasks), session)
 		return err
@@ -253,7 +253,7 @@ func (t *tx) endPending(now time.Time, moves []move) error {
 	return t.forgetWaits(mapped(waiting, move.id))
 }
 
-// waitNoMore makes tasks ready that wait for their locks: they wait for room in their pool now, and nobody behind them.
+// waitNoMore makes tasks ready that wait for their locks: they wait for room in their pool now, and hold up no other task.
 //
 // Index: primary key of tasks; lock_waits_task.
 func (t *tx) waitNoMore(tasks []string) error {

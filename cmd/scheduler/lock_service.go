@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/mysqlconn"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -46,14 +47,11 @@ func lockService(c *config.Config, namespace string) (string, error) {
 		return "", fmt.Errorf("lock.driver %q does not go with store.driver %q", l.Driver, c.Store.Driver)
 	}
 	place += ", namespace " + namespace
-	if len(place) > longPlace { // the column of its fingerprint has 255 bytes
-		place = fmt.Sprintf("%s… (%x)", place[:longPlace-80], sha256.Sum256([]byte(place)))
+	if len(place) > limits.LockService { // a digest takes the place of its end
+		place = fmt.Sprintf("%s… (%x)", place[:limits.LockService-80], sha256.Sum256([]byte(place)))
 	}
 	return place, nil
 }
-
-// longPlace is the length from which on a name has a digest in place of its end.
-const longPlace = 220
 
 // sorted is a list of addresses without those that are there twice.
 func sorted(addrs []string) string {

@@ -17,6 +17,7 @@ const (
 	Description    = 4096 // bytes
 	Locks          = 16   // of a task
 	Holders        = 10_000
+	LockService    = 220 // bytes; the store keeps 255, with the number of the lock protocol
 )
 
 // Losses is how many attempts of one task may be lost before it ends as lost.

@@ -67,7 +67,7 @@ func (p *Plan) Admit(g Governing, now time.Time, c ledger.Candidate) (until time
 
 // Until is how long an attempt that starts now may run even if this replica loses its connection to the
 // store: until another replica may start it again, or until its timeout. Zero: no longer than the session is
-// trusted. With a lock it is: what else wants the lock does not wait for the job's next due time.
+// trusted. It is zero with a lock that cancels, too: the next holder of the lock does not wait for the job's next due time.
 func (j *Job) Until(now time.Time) time.Time {
 	if j.OnLost == jobs.LostRetries || anyCancels(j.locks) {
 		return time.Time{}

@@ -20,8 +20,8 @@ import (
 //	                               └──▶ released: the task was not claimed
 //
 // An attempt whose lease is lost has failed, reason lock_lost, unless on_lost of the lock is continue. It is told to stop as
-// soon as that is known, and the last grace before the lease's deadline if the lease is not renewed: nobody else has
-// the lock before that deadline.
+// soon as the loss is known, and the last grace before the lease's deadline if the lease is not renewed: the lock service grants
+// the lock to no other holder before that deadline.
 type heldLock struct {
 	plan.Lock
 	lease *locks.Lease
@@ -37,7 +37,7 @@ func (e *Executor) hold(all []plan.Lock, leases []*locks.Lease) []heldLock {
 	return held
 }
 
-// end is the moment from which another one may have the lock.
+// end is the moment from which the lock may have another holder.
 func (l heldLock) end() boottime.Instant {
 	now := boottime.Now()
 	if l.lease.Check() != nil {
