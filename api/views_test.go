@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
@@ -391,18 +389,5 @@ func TestReady(t *testing.T) {
 	want := `{"ready":false,"conditions":[{"name":"store","ready":false,"detail":"connection refused"},{"name":"lock","ready":true,"detail":"down; the store decides"}]}` + "\n"
 	if w.Code != http.StatusServiceUnavailable || w.Body.String() != want {
 		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
-
-// TestLocksUnknown: a failing lock service is 503, not an empty list.
-func TestLocksUnknown(t *testing.T) {
-	b := newBackend()
-	b.err = fmt.Errorf("redis 127.0.0.1:6379: %w", driver.ErrUnreachable)
-	if w := ask(t, b.api(Options{}), "GET", "/api/v1/locks", ""); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
-	without := New(Backend{Store: ledger.Sides{API: b}, Replica: b}, Options{})
-	if w := ask(t, without, "GET", "/api/v1/locks", ""); w.Code != http.StatusNotFound {
-		t.Errorf("without locks: %d %s", w.Code, w.Body)
 	}
 }
