@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -148,8 +147,8 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 		l.inFlight[reqs[i].Key]++
 	}
 	l.mu.Unlock()
-	d := &unresolved{acquisition: rand.Text(), wants: wants, asked: boottime.Now()}
-	results, err := l.attempt(ctx, s, d)
+	id := rand.Text()
+	results, doubted, err := l.attempt(ctx, s, id, wants)
 	err = explain(ctx, err)
 
 	l.mu.Lock()
@@ -173,57 +172,59 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 		}
 	}
 	alive := l.left(s) > 0
-	granted, recovering := false, error(nil)
-	d.wants = nil // granted keys are not unresolved: resolve would release them
+	var unsettled []string // keys that may be granted under id, and have no lease
+	answered, recovering := false, error(nil)
 	for n, i := range rest {
-		if unknown(results[n]) {
-			d.wants = append(d.wants, wants[n])
-		}
 		a := l.record(s, reqs[i], results[n], alive)
+		switch doubt := unknown(results[n]) || doubted != nil && doubted[n]; {
+		case !doubt:
+		case results[n].Token > 0 && a.Lease != nil:
+			a.Lease.hold.doubted = id
+		default:
+			unsettled = append(unsettled, wants[n].Key)
+		}
 		attempts[i] = a
-		granted = granted || !errors.Is(a.Err, ErrRecovering)
+		answered = answered || !errors.Is(a.Err, ErrRecovering)
 		recovering = a.Err
 	}
-	if !granted {
+	if len(unsettled) > 0 {
+		l.abandon(s, id, unsettled...)
+	}
+	if !answered {
 		return recovering
-	}
-	if len(d.wants) > 0 {
-		s.unresolvedCalls = append(s.unresolvedCalls, d)
-		l.wake()
-	}
-	if len(d.delayed) > 0 { // for later: keep looks before
-		s.unresolvedCalls = append(s.unresolvedCalls, &unresolved{acquisition: d.acquisition, wants: d.delayed, asked: d.asked, settled: true})
 	}
 	return nil
 }
 
-// attempt asks once, and again if the outcome is unknown and there is time: for the same id
-// the service gives the same answer.
-func (l *Locker) attempt(ctx context.Context, s *session, d *unresolved) ([]driver.Result, error) {
-	results, err := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
+// attempt asks once, and again if the outcome is unknown and there is time: for the same id the service gives the same
+// answer. doubted are the keys for which one of two requests has no answer, and may still arrive; nil if there was no second one.
+func (l *Locker) attempt(ctx context.Context, s *session, id string, wants []driver.Want) (results []driver.Result, doubted []bool, err error) {
+	results, err = s.drv.TryAcquire(ctx, id, wants)
 	if ctx.Err() != nil || certain(err) || err == nil && !slices.ContainsFunc(results, unknown) {
-		return results, err
+		return results, nil, err
 	}
-	again, err2 := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
+	again, err2 := s.drv.TryAcquire(ctx, id, wants)
 	if errors.Is(err2, driver.ErrSessionEnded) {
-		return nil, err2
+		return nil, nil, err2
+	}
+	doubted = make([]bool, len(wants))
+	for n := range wants {
+		first, second := driver.Result{Err: err}, driver.Result{Err: err2}
+		if err == nil {
+			first = results[n]
+		}
+		if err2 == nil {
+			second = again[n]
+			if second.Err != nil && (first.Token > 0 || certain(second.Err)) { // the second request tells nothing about the first
+				again[n] = first
+			}
+		}
+		doubted[n] = unknown(first) || unknown(second)
 	}
 	if err2 != nil {
-		return results, err
+		return results, doubted, err
 	}
-	for n, r := range again {
-		before := driver.Result{Err: err}
-		if err == nil {
-			before = results[n]
-		}
-		switch {
-		case r.Err != nil && (before.Token > 0 || certain(r.Err)): // the second try tells nothing about the first
-			again[n] = before
-		case r.Holder != nil && unknown(before):
-			d.delayed = append(d.delayed, d.wants[n])
-		}
-	}
-	return again, nil
+	return again, doubted, nil
 }
 
 // certain reports whether err says that nothing was granted.

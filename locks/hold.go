@@ -54,8 +54,11 @@ func (l *Locker) find(key string, token Token) *hold {
 	return h
 }
 
-// forget takes out a hold that was released or evicted. With mu held.
+// forget takes out a hold that was released or evicted: from now on a delayed request for it must not be granted. With mu held.
 func (l *Locker) forget(h *hold) {
+	if h.doubted != "" {
+		l.abandon(h.session, h.doubted, h.key)
+	}
 	first := l.holds[h.key]
 	switch {
 	case first != h:

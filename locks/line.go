@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"slices"
-
-	"github.com/lockstep-scheduler/lockstep/locks/driver"
-)
+import "slices"
 
 // line has the waiters of this Locker for one key, in the order in which they came. They share one place in the queue of
 // the service: the grant goes to the first of them. Guarded by the Locker's mu.
@@ -188,7 +184,6 @@ func (l *Locker) giveUp(key string, n *line) {
 	p := n.place
 	n.place = nil
 	if !p.session.ended {
-		p.session.abandoned = append(p.session.abandoned, driver.Place{Acquisition: p.id, Key: key})
-		l.wake()
+		l.abandon(p.session, p.id, key)
 	}
 }

@@ -54,10 +54,6 @@ func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.H
 				l.inFlight[h.key]++
 				l.forget(h)
 				l.freed(h)
-				if h.doubted != "" {
-					h.session.abandoned = append(h.session.abandoned, driver.Place{Acquisition: h.doubted, Key: h.key})
-					l.wake()
-				}
 				if awaited == nil && h.session.queue != nil && l.awaiting(h) != nil {
 					awaited = h
 				} else {

@@ -15,20 +15,19 @@ import (
 //
 //	open ──▶ renewed … renewed ──▶ ended: closed, expired at the service, or past its deadline
 type session struct {
-	drv             driver.Session
-	queue           driver.Queue // nil: the service has none
-	ttl             time.Duration
-	window          time.Duration // the trust window of a renewal
-	over            chan struct{} // closed when the session ended
-	renewed         boottime.Instant
-	ended           bool
-	unresolvedCalls []*unresolved
-	unfreed         []driver.Held  // released here, not confirmed by the service
-	abandoned       []driver.Place // given up here, not confirmed by the service
-	evicted         bool           // a key may have been, and no Check has told which
-	sweeping        bool
-	queued          bool // look is due
-	looking         bool
+	drv       driver.Session
+	queue     driver.Queue // nil: the service has none
+	ttl       time.Duration
+	window    time.Duration // the trust window of a renewal
+	over      chan struct{} // closed when the session ended
+	renewed   boottime.Instant
+	ended     bool
+	unfreed   []driver.Held // released here, not confirmed by the service
+	abandoned []abandoned
+	evicted   bool // a key may have been, and no Check has told which
+	sweeping  bool
+	queued    bool // look is due
+	looking   bool
 }
 
 func (s *session) deadline() boottime.Instant { return s.renewed.Add(s.window) }

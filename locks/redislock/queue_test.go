@@ -130,7 +130,7 @@ func TestNothingIsGrantedEarly(t *testing.T) {
 			}
 		},
 		"abandoned": func(t *testing.T, holder, _ driver.Session) {
-			if err := holder.Queue().Abandon(t.Context(), "theirs", []string{"k"}); err != nil {
+			if err := holder.Abandon(t.Context(), "theirs", []string{"k"}); err != nil {
 				t.Error(err)
 			}
 		},
@@ -273,7 +273,7 @@ func TestNothingIsLeft(t *testing.T) {
 	for _, kind := range []driver.Want{{Key: "k"}, {Key: "k", Shared: true}, {Key: "k", Limit: 2}} {
 		held := lockstest.Grant(t, a, "k")
 		p, given := queued(t, b, kind), queued(t, b, driver.Want{Key: "k", Limit: 7})
-		if err := b.Queue().Abandon(t.Context(), given.Acquisition, []string{"k"}); err != nil {
+		if err := b.Abandon(t.Context(), given.Acquisition, []string{"k"}); err != nil {
 			t.Fatal(err)
 		}
 		release(t, a, held)
