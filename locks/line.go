@@ -21,7 +21,7 @@ type line struct {
 //	asking ──▶ queued ──▶ granted
 //	   └──▶ unanswered ──▶ asking again, under the same id
 //
-// It is given up if the first waiter is of another kind when that matters, or none is left.
+// When it is queued or granted, it is given up if no waiter is left, or the first one is of another kind.
 type place struct {
 	id      string // of the acquisition
 	kind    kind
@@ -144,7 +144,7 @@ func (l *Locker) grant(n *line, lease *Lease) {
 		}
 		return w.lease != nil
 	})
-	if next := n.first(); next != nil && (h.kind.alone() || next.request.kind() != h.kind) {
+	if next := n.first(); next != nil && (h.kind.exclusive() || next.request.kind() != h.kind) {
 		n.after = h
 	}
 	n.tell()

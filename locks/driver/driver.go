@@ -155,8 +155,8 @@ type Queue interface {
 	// trip's latency; so does a turn, which releases one holding and asks for the next.
 	//
 	// The acquisition is as for TryAcquire: asked again under the same id, a key that was granted is granted with the same
-	// token, and a place is kept, with the Meta of the last request. After an error the outcome of all keys is unknown, but for the errors of
-	// TryAcquire.
+	// token, and a place is kept, with the Meta of the last request. After an error the outcome of all keys is unknown, with the exceptions
+	// of TryAcquire.
 	Acquire(ctx context.Context, acquisition string, release []Held, wants []Want) (results []Result, err error)
 	// Granted receives the grants of places. It notifies: a grant may be missing, come twice, or come after it has ended.
 	// Look says what holds.
