@@ -7,7 +7,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// enterGates waits for other calls of this session for the same keys, which are sorted: they would split the votes.
+// enterGates keeps other calls of this session for the same keys, which are sorted, out: they would split the votes. For each key:
+//
+//  1. enter, if no other call is there
+//  2. else wait until that leaves, and begin again
 func (s *session) enterGates(ctx context.Context, keys []string) (entered []string, err error) {
 	for _, key := range keys {
 		for {
@@ -34,6 +37,7 @@ func (s *session) enterGates(ctx context.Context, keys []string) (entered []stri
 	return entered, nil
 }
 
+// leaveGates lets others in.
 func (s *session) leaveGates(entered []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
