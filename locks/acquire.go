@@ -1,26 +1,36 @@
 package locks
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
+	"math/rand/v2"
 	"time"
-
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
-	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// TryAcquire tries each key once and does not wait for a holder; it acquires the keys that are free.
-// The Attempts are in the order of the requests. It returns within the call timeout.
+const (
+	minPause = 5 * time.Millisecond
+	maxPause = 250 * time.Millisecond
+)
+
+// Acquire waits until it has all keys of the requests, and returns their leases in the order of the requests.
 //
-// It returns an error for the whole batch only if certainly nothing was granted: a request is
-// invalid or two have the same key, ctx was done before anything was sent, or the error matches
-// ErrUnavailable or ErrRecovering. While the service is unavailable, one call a second reaches it
-// and the others fail at once.
-func (l *Locker) TryAcquire(ctx context.Context, requests ...Request) ([]Attempt, error) {
+//  1. Enter the line of each key in this Locker, in the order of the keys.
+//  2. When first there, ask the service: free keys are granted in one call, up to the first that is not, where it takes a
+//     place in the queue.
+//  3. Wait for the grant, and go on with the next key.
+//  4. If a lease was lost while others were waited for, release all and begin again.
+//
+// All ask in the same order, so no two wait for each other. Lockers are served in the order of their places at the
+// service (Caps.FIFO), and the waiters of one Locker for a key in the order in which they came: they share one place, which
+// goes behind the others after each turn. Where the service has no queue, the first waiter of each Locker tries again, with
+// a pause that grows to 250 ms. It waits through an outage of the service, unless l has never reached it.
+//
+// After an error nothing is held, and the places are given back: in the background, within the call timeout if the service
+// answers, else when the session ends. If ctx ends the wait, the error matches ctx.Err() and the last obstacle, most often
+// ErrBusy. It matches errors.ErrUnsupported if the backend lacks a Mode or Limit, and ErrUnavailable if l is closed. A request
+// is refused if its Owner holds the key with another Mode or Limit.
+func (l *Locker) Acquire(ctx context.Context, requests ...Request) ([]*Lease, error) {
 	reqs, order, err := l.checked(ctx, requests)
 	if err == nil {
 		err = l.start() //nolint:contextcheck // what it starts outlives the call
@@ -28,282 +38,217 @@ func (l *Locker) TryAcquire(ctx context.Context, requests ...Request) ([]Attempt
 	if err == nil {
 		err = ctx.Err()
 	}
+	if err == nil {
+		err = l.upgrades(reqs)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("locks: acquire: %w", err)
 	}
-	attempts := make([]Attempt, len(reqs))
-	rest := l.joinAll(reqs, order, attempts)
-	if len(rest) == 0 {
-		return attempts, nil
-	}
-	began := time.Now()
-	calling, cancel := l.calling(ctx)
-	defer cancel()
-	err = l.onSession(calling, func(s *session) error { return l.ask(calling, s, reqs, rest, attempts) })
-	l.opt.Observer.Asked(l.backend, asked(attempts, rest, err, time.Since(began)))
-	if err == nil {
-		return attempts, nil
-	}
-	if len(rest) < len(order) { // some have an outcome
-		for _, i := range rest {
-			attempts[i].Err = fmt.Errorf("%s: %w", reqs[i].Key, unavailable(err))
+	leases := make([]*Lease, len(reqs))
+	for {
+		ws := make([]*waiter, len(order))
+		for n, i := range order {
+			ws[n] = newWaiter(reqs[i])
 		}
-		return attempts, nil
+		err := l.await(ctx, ws)
+		for n, i := range order {
+			leases[i] = ws[n].lease
+		}
+		if err == nil && l.allHeld(leases) {
+			return leases, nil
+		}
+		releasing, cancel := l.calling(context.WithoutCancel(ctx))
+		_ = l.Release(releasing, leases...) // what fails is freed in the background
+		cancel()
+		if err != nil {
+			return nil, fmt.Errorf("locks: acquire: %w", err)
+		}
 	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("locks: acquire: %w: %w", ctx.Err(), err)
-	}
-	return nil, fmt.Errorf("locks: acquire: %w", unavailable(err))
 }
 
-// checked returns the requests with their full keys, and their indexes in the order of these.
-func (l *Locker) checked(ctx context.Context, given []Request) (reqs []Request, order []int, err error) {
-	reqs, order = slices.Clone(given), make([]int, len(given))
-	for i := range reqs {
-		r := &reqs[i]
-		if r.Key, err = fullKey(ctx, r.Key); err != nil {
-			return nil, nil, err
-		}
-		if err := r.check(); err != nil {
-			return nil, nil, err
-		}
-		if !r.kind().alone() {
-			if err := r.kind().supported(l.drv.Caps()); err != nil {
-				return nil, nil, fmt.Errorf("key %s: %w", r.Key, err)
+// upgrades returns an error if one of the requests would wait for a hold of its own Owner.
+func (l *Locker) upgrades(reqs []Request) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range reqs {
+		for h := l.holds[r.Key]; h != nil; h = h.next {
+			if r.Owner != "" && h.owner == r.Owner && h.kind != r.kind() {
+				return fmt.Errorf("key %s: %s holds it with another mode or limit, which a hold keeps: release it first", r.Key, r.Owner)
 			}
 		}
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(reqs[a].Key, reqs[b].Key) })
-	for n := 1; n < len(order); n++ {
-		if key := reqs[order[n]].Key; key == reqs[order[n-1]].Key {
-			return nil, nil, fmt.Errorf("key %s: asked for twice", key)
-		}
-	}
-	return reqs, order, nil
-}
-
-// joinAll fills in the attempts that join a hold, and those of keys that this Locker waits for, and returns the rest.
-func (l *Locker) joinAll(reqs []Request, order []int, attempts []Attempt) []int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	rest := make([]int, 0, len(order))
-	for _, i := range order {
-		if attempts[i].Lease = l.join(reqs[i]); attempts[i].Lease != nil {
-			continue
-		}
-		if n := l.lines[reqs[i].Key]; n != nil { // a try does not overtake
-			holder := l.ahead(reqs[i].Key, n)
-			attempts[i] = Attempt{Holder: holder, Err: busy(holder)}
-			continue
-		}
-		rest = append(rest, i)
-	}
-	return rest
-}
-
-// onSession runs one call on the session, and once more on a new one if that turns out to have ended: then the call has
-// done nothing.
-func (l *Locker) onSession(ctx context.Context, do func(s *session) error) error {
-	var err error
-	for range 2 {
-		s, down := l.current(ctx)
-		if down != nil {
-			return down
-		}
-		if err = do(s); !errors.Is(err, driver.ErrSessionEnded) {
-			break
-		}
-		l.lose(s, err)
-	}
-	return err
-}
-
-// current returns the session, and opens it if there is none.
-func (l *Locker) current(ctx context.Context) (*session, error) {
-	for range 2 {
-		l.mu.Lock()
-		err, s := l.down(), l.session
-		if s != nil && l.left(s) <= 0 {
-			s = nil
-		}
-		l.mu.Unlock()
-		if err != nil || s != nil {
-			return s, err
-		}
-		if err := l.open(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return nil, unavailable(errors.New("the session ended as soon as it was open"))
-}
-
-// ask asks the service for reqs[rest...] and fills in the attempts. It returns an error only if
-// certainly nothing was granted.
-func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int, attempts []Attempt) error {
-	wants := make([]driver.Want, len(rest))
-	l.mu.Lock()
-	for n, i := range rest {
-		wants[n] = reqs[i].want()
-		l.inFlight[reqs[i].Key]++
-	}
-	l.mu.Unlock()
-	d := &unresolved{acquisition: rand.Text(), wants: wants, asked: boottime.Now()}
-	results, err := l.attempt(ctx, s, d)
-	err = explain(ctx, err)
-
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, w := range wants {
-		l.landed(w.Key)
-	}
-	if errors.Is(err, driver.ErrSessionEnded) {
-		return err
-	}
-	if err == nil || !l.givenUp(ctx) {
-		l.note(trouble(results, err))
-	}
-	if certain(err) {
-		return err
-	}
-	if err != nil {
-		results = make([]driver.Result, len(wants))
-		for n := range results {
-			results[n].Err = err
-		}
-	}
-	alive := l.left(s) > 0
-	granted, recovering := false, error(nil)
-	d.wants = nil // granted keys are not unresolved: resolve would release them
-	for n, i := range rest {
-		if unknown(results[n]) {
-			d.wants = append(d.wants, wants[n])
-		}
-		a := l.record(s, reqs[i], results[n], alive)
-		attempts[i] = a
-		granted = granted || !errors.Is(a.Err, ErrRecovering)
-		recovering = a.Err
-	}
-	if !granted {
-		return recovering
-	}
-	if len(d.wants) > 0 {
-		s.unresolvedCalls = append(s.unresolvedCalls, d)
-		l.wake()
-	}
-	if len(d.delayed) > 0 { // for later: keep looks before
-		s.unresolvedCalls = append(s.unresolvedCalls, &unresolved{acquisition: d.acquisition, wants: d.delayed, asked: d.asked, settled: true})
 	}
 	return nil
 }
 
-// attempt asks once, and again if the outcome is unknown and there is time: for the same id
-// the service gives the same answer.
-func (l *Locker) attempt(ctx context.Context, s *session, d *unresolved) ([]driver.Result, error) {
-	results, err := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
-	if ctx.Err() != nil || certain(err) || err == nil && !slices.ContainsFunc(results, unknown) {
-		return results, err
-	}
-	again, err2 := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
-	if errors.Is(err2, driver.ErrSessionEnded) {
-		return nil, err2
-	}
-	if err2 != nil {
-		return results, err
-	}
-	for n, r := range again {
-		before := driver.Result{Err: err}
-		if err == nil {
-			before = results[n]
-		}
-		switch {
-		case r.Err != nil && (before.Token > 0 || certain(r.Err)): // the second try tells nothing about the first
-			again[n] = before
-		case r.Holder != nil && unknown(before):
-			d.delayed = append(d.delayed, d.wants[n])
+func (l *Locker) allHeld(leases []*Lease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lease := range leases {
+		if l.check(lease) != nil {
+			return false
 		}
 	}
-	return again, nil
+	return true
 }
 
-// certain reports whether err says that nothing was granted.
-func certain(err error) bool {
-	return errors.Is(err, driver.ErrUnreachable) || errors.Is(err, ErrRecovering) || errors.Is(err, driver.ErrSessionEnded) ||
-		errors.Is(err, driver.ErrAbandoned)
-}
-
-// unknown reports whether the key may have been granted without an answer.
-func unknown(r driver.Result) bool { return r.Err != nil && !certain(r.Err) }
-
-// trouble is the error that an answer tells about the service: nil if it answered for at least one key.
-func trouble(results []driver.Result, err error) error {
-	if err != nil {
-		return err
+// await serves waiters in their order. After an error some may have leases.
+func (l *Locker) await(ctx context.Context, ws []*waiter) error {
+	var refused error
+	began := time.Now()
+	for range ws {
+		l.opt.Observer.Waiting(l.backend)
 	}
-	for _, r := range results {
-		if r.Err == nil {
+	for pause := minPause; ; {
+		l.mu.Lock()
+		for len(ws) > 0 && l.served(ws[0]) {
+			l.opt.Observer.Waited(l.backend, time.Since(began), true)
+			ws = ws[1:]
+			pause = minPause
+		}
+		due := l.toAsk(ws)
+		l.mu.Unlock()
+		if len(ws) == 0 {
 			return nil
 		}
-		err = r.Err
+		var again <-chan time.Time
+		if len(due) > 0 {
+			err := l.askFor(ctx, due)
+			if err == nil {
+				refused = nil
+				continue
+			}
+			if ctx.Err() == nil || refused == nil {
+				refused = err
+			}
+			if errors.Is(err, ErrUnavailable) && !l.waitable() {
+				l.leaveAll(ws, began)
+				return err
+			}
+			again = time.After(pause/2 + rand.N(pause))
+			pause = min(pause*3/2, maxPause)
+		}
+		select {
+		case <-ws[0].news:
+		case <-again:
+		case <-ctx.Done():
+			obstacle := l.leaveAll(ws, began)
+			if refused != nil {
+				obstacle = refused
+			}
+			return errors.Join(obstacle, ctx.Err())
+		}
 	}
+}
+
+// served reports whether w has its lease, perhaps by joining one just now. With mu held.
+func (l *Locker) served(w *waiter) bool {
+	if w.lease == nil {
+		if w.lease = l.join(w.request); w.lease != nil {
+			l.leave(w)
+		}
+	}
+	return w.lease != nil
+}
+
+// toAsk returns the first of ws, in line, if it must ask the service; and with it those behind it that can be asked for in the
+// same call, since no other waiter here is before them. With mu held.
+func (l *Locker) toAsk(ws []*waiter) []*waiter {
+	if len(ws) == 0 {
+		return nil
+	}
+	n := l.enter(ws[0])
+	if !n.due(ws[0]) {
+		return nil
+	}
+	count := 1
+	for ; count < len(ws); count++ {
+		w := ws[count]
+		other := l.lines[w.request.Key]
+		sameCall := other != nil && other.first() == w && n.place != nil && other.place != nil && other.place.id == n.place.id
+		if !sameCall && (other != nil || n.place != nil || l.joinable(w.request) != nil) {
+			break
+		}
+		l.enter(w)
+	}
+	return ws[:count]
+}
+
+// askFor asks for the keys of waiters that are due. The error says why the first of them was not granted, and not queued.
+func (l *Locker) askFor(ctx context.Context, due []*waiter) error {
+	calling, cancel := l.calling(ctx)
+	defer cancel()
+	began := time.Now()
+	var outcome Asked
+	err := l.onSession(calling, func(s *session) (err error) {
+		if s.queue == nil {
+			outcome, err = l.poll(calling, s, due)
+		} else {
+			outcome, err = l.queueUp(calling, s, due)
+		}
+		return err
+	})
+	l.mu.Lock()
+	for _, w := range due[1:] { // what is not asked for does not wait yet
+		if n := l.lines[w.request.Key]; w.inLine && n.place == nil {
+			l.leave(w)
+		}
+	}
+	l.mu.Unlock()
+	if outcome == (Asked{}) { // no call was made
+		outcome.Unavailable = len(due)
+	}
+	outcome.Took = time.Since(began)
+	l.opt.Observer.Asked(l.backend, outcome)
 	return err
 }
 
-// record turns the outcome for one key into an Attempt. With mu held.
-func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) Attempt {
-	switch {
-	case certain(res.Err):
-		return Attempt{Err: fmt.Errorf("%s: %w", r.Key, unavailable(res.Err))}
-	case res.Err != nil:
-		return Attempt{Err: fmt.Errorf("%w: %s: %w", ErrUnknown, r.Key, res.Err)}
-	case res.Holder != nil:
-		if joined := l.join(r); joined != nil {
-			return Attempt{Lease: joined}
+// poll asks once for keys, without a place, and keeps those before the first that is not free.
+func (l *Locker) poll(ctx context.Context, s *session, due []*waiter) (Asked, error) {
+	reqs, all, attempts := make([]Request, len(due)), make([]int, len(due)), make([]Attempt, len(due))
+	for i, w := range due {
+		reqs[i], all[i] = w.request, i
+	}
+	err := l.ask(ctx, s, reqs, all, attempts)
+	outcome := asked(attempts, all, err, 0)
+	if err != nil {
+		return outcome, err
+	}
+	l.mu.Lock()
+	kept := 0
+	for ; kept < len(due) && attempts[kept].Lease != nil; kept++ {
+		l.grant(l.lines[reqs[kept].Key], attempts[kept].Lease)
+	}
+	l.mu.Unlock()
+	for _, a := range attempts[kept:] {
+		if err := a.Lease.Release(ctx); err != nil {
+			break // it is freed in the background
 		}
-		l.freeUnexpected(s, r.Key, res.Holder)
-		return Attempt{Holder: res.Holder, Err: busy(res.Holder)}
-	case !alive:
-		return Attempt{Err: fmt.Errorf("%w: %s: the session ended meanwhile", ErrUnknown, r.Key)}
 	}
-	h := l.obtain(s, r, res.Token)
-	if h == nil {
-		last := l.holds[r.Key]
-		holder := Info{Key: r.Key, Token: last.token, Session: s.drv.ID(), Owner: l.opt.Owner}
-		return Attempt{Holder: &holder, Err: busy(&holder)}
+	if kept == 0 {
+		return outcome, attempts[0].Err
 	}
-	return Attempt{Lease: l.share(h, r)}
+	return outcome, nil
 }
 
-// busy says who holds the key, since when, and for how long at most if it has died.
-func busy(holder *Info) error {
-	text := name(holder)
-	if !holder.Since.IsZero() {
-		text += " since " + holder.Since.UTC().Format(time.RFC3339)
+// leaveAll takes waiters out of their lines, and returns what the first of them waits for.
+func (l *Locker) leaveAll(ws []*waiter, began time.Time) (obstacle error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := ws[0].request.Key
+	obstacle = fmt.Errorf("%w: %s: others wait before it", ErrBusy, key)
+	if n := l.lines[key]; n != nil && n.holder != nil {
+		obstacle = busy(n.holder)
 	}
-	if holder.Remaining > 0 {
-		text += fmt.Sprintf(", for %v at most without a renewal", holder.Remaining.Round(time.Millisecond))
+	for _, w := range ws {
+		l.leave(w)
+		l.opt.Observer.Waited(l.backend, time.Since(began), false)
 	}
-	return fmt.Errorf("%w: %s: held by %s", ErrBusy, holder.Key, text)
+	return obstacle
 }
 
-// ahead is the holder that the waiters of a line wait for, as far as it is known. With mu held.
-func (l *Locker) ahead(key string, n *line) *Info {
-	if n.holder != nil {
-		return n.holder
-	}
-	holder := &Info{Key: key, Owner: l.opt.Owner}
-	if l.session != nil {
-		holder.Session = l.session.drv.ID()
-	}
-	return holder
-}
-
-func name(holder *Info) string {
-	switch {
-	case holder.Owner != "":
-		return holder.Owner
-	case holder.Session != "":
-		return "session " + holder.Session
-	}
-	return "an unknown session"
+// waitable reports whether waiting for an unavailable service makes sense.
+func (l *Locker) waitable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.closed && l.health.reached
 }

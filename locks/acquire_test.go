@@ -4,276 +4,429 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lockstep-scheduler/lockstep/locks"
-	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
-func TestInvalidRequests(t *testing.T) {
-	f := newFaulty(memlock.New())
-	l := start(t, f, locks.Options{})
-	good := locks.Request{Key: "user/a"}
-	for name, r := range map[string]locks.Request{
-		"no key":     {},
-		"blank":      {Key: "user/a b"},
-		"newline":    {Key: "user/a\n"},
-		"delete":     {Key: "user/a\x7f"},
-		"not ASCII":  {Key: "user/ä"},
-		"too long":   {Key: strings.Repeat("k", 196)},
-		"long meta":  {Key: "user/b", Meta: strings.Repeat("m", 513)},
-		"same again": good,
-	} {
-		if a, err := l.TryAcquire(t.Context(), good, r); err == nil || a != nil {
-			t.Errorf("%s: %+v, %v, want an error", name, a, err)
-		}
-		if r == good {
-			continue
-		}
-		if err := locks.Do(t.Context(), l, r, nil); err == nil {
-			t.Errorf("%s: Do accepts it", name)
-		}
+// acquire waits for one key.
+func acquire(t *testing.T, l *locks.Locker, r locks.Request) *locks.Lease {
+	t.Helper()
+	leases, err := l.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if n := len(f.counts()); n != 0 {
-		t.Errorf("the driver was called: %v", f.counts())
-	}
-	long := locks.Request{Key: strings.Repeat("~", 95) + strings.Repeat("!", 100), Meta: strings.Repeat("m", 512)}
-	if a := try(t, l, long); a.Lease == nil {
-		t.Errorf("the longest request: %v", a.Err)
-	}
-	if a, err := l.TryAcquire(t.Context()); err != nil || len(a) != 0 {
-		t.Errorf("no request: %v, %v", a, err)
+	return leases[0]
+}
+
+func release(t *testing.T, leases ...*locks.Lease) {
+	t.Helper()
+	for _, lease := range leases {
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
-// The driver sees sorted keys; the caller sees its own order.
-func TestOrder(t *testing.T) {
+// turns records who was served, in order.
+type turns struct {
+	mu   sync.Mutex
+	all  sync.WaitGroup
+	who  []string
+	errs []error
+}
+
+// wait has who wait for r in the background, hold it for a while, and release it. It returns once that waits.
+func (s *turns) wait(ctx context.Context, who string, l *locks.Locker, r locks.Request, hold time.Duration) {
+	s.all.Go(func() {
+		leases, err := l.Acquire(ctx, r)
+		s.mu.Lock()
+		if err == nil {
+			s.who = append(s.who, who)
+		} else {
+			s.errs = append(s.errs, err)
+		}
+		s.mu.Unlock()
+		if err == nil {
+			time.Sleep(hold)
+			if err := leases[0].Release(context.Background()); err != nil {
+				panic(err)
+			}
+		}
+	})
+	synctest.Wait()
+}
+
+func (s *turns) want(t *testing.T, want ...string) {
+	t.Helper()
+	s.all.Wait()
+	if !slices.Equal(s.who, want) || len(s.errs) > 0 {
+		t.Errorf("served %v, want %v; errors: %v", s.who, want, s.errs)
+	}
+}
+
+// Lockers with one waiter each are served in the order in which they came, and a waiter of the Locker that holds the key
+// does not come before those.
+func TestAcquireInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		var s turns
+		var want []string
+		for i := range 20 {
+			who := fmt.Sprint(i)
+			s.wait(t.Context(), who, start(t, service, locks.Options{}), key, 10*time.Millisecond)
+			want = append(want, who)
+		}
+		s.want(t, want...)
+	})
+}
+
+func TestAcquireBehindItsOwnHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		first := acquire(t, l, key)
+		var s turns
+		s.wait(t.Context(), "l", l, key, time.Second)
+		s.wait(t.Context(), "other", other, key, time.Second)
+		s.wait(t.Context(), "l again", l, key, time.Second)
+		release(t, first)
+		s.want(t, "l", "other", "l again")
+	})
+}
+
+// Fifty waiters of one Locker and one of another take turns, and each turn of theirs is one call.
+func TestAcquireLockersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
-		take(t, other, "user/m")
-		asked := []string{"user/z", "user/m", "user/a", "user/q"}
-		var reqs []locks.Request
-		for _, key := range asked {
-			reqs = append(reqs, locks.Request{Key: key, Meta: "meta of " + key})
-		}
-		attempts, err := l.TryAcquire(t.Context(), reqs...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, a := range attempts {
-			switch {
-			case a.Lease != nil:
-				got = append(got, a.Lease.Key())
-			case a.Holder != nil:
-				wantErr(t, "busy one", a.Err, locks.ErrBusy)
-				got = append(got, a.Holder.Owner+" has "+a.Holder.Key)
+		first := acquire(t, l, key)
+		var s turns
+		var want []string
+		for i := range 50 {
+			who := fmt.Sprint(i)
+			s.wait(t.Context(), who, l, key, 10*time.Millisecond)
+			if i < 2 {
+				want = append(want, who, "other")
+				s.wait(t.Context(), "other", other, key, 10*time.Millisecond)
+			} else {
+				want = append(want, who)
 			}
 		}
-		if diff := cmp.Diff([]string{"user/z", "two has user/m", "user/a", "user/q"}, got); diff != "" {
-			t.Errorf("attempts (-want +got):\n%s", diff)
-		}
-		var sent []string
-		for _, w := range f.wants {
-			sent = append(sent, w.Key+" "+w.Meta)
-		}
-		if diff := cmp.Diff([]string{"user/a meta of user/a", "user/m meta of user/m", "user/q meta of user/q", "user/z meta of user/z"}, sent); diff != "" {
-			t.Errorf("what the driver was asked (-want +got):\n%s", diff)
-		}
-		synctest.Wait()
-		if n := f.count("release"); n != 0 {
-			t.Errorf("%d releases, want none: what others hold is left alone", n)
-		}
-		var listed []string
-		for info, err := range other.Inspect(t.Context(), "") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			listed = append(listed, info.Owner+" "+info.Key)
-		}
-		if diff := cmp.Diff([]string{"one user/a", "two user/m", "one user/q", "one user/z"}, listed); diff != "" {
-			t.Errorf("list (-want +got):\n%s", diff)
+		before := f.counts()
+		release(t, first)
+		s.want(t, want...)
+		after := f.counts()
+		// The first place was asked for when its waiter came; the last turn leaves nobody.
+		if asked, freed := after["queue"]-before["queue"], after["release"]-before["release"]; asked != 49 || freed != 2 {
+			t.Errorf("%d places and %d releases, want 49 places that release in the same call, and 2 releases", asked, freed)
 		}
 	})
 }
 
-// A key with a release under way is not freed as unexpected.
-func TestBusyDuringRelease(t *testing.T) {
+// A new waiter of the other Locker comes for each turn: it waits for one turn of the fifty, not for all.
+func TestAcquireManyStarveNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		first := acquire(t, l, key)
+		var s turns
+		for range 50 {
+			s.wait(t.Context(), "many", l, key, 100*time.Millisecond)
+		}
+		release(t, first)
+		for range 20 {
+			began := time.Now()
+			lease := acquire(t, other, key)
+			if waited := time.Since(began); waited > 100*time.Millisecond {
+				t.Errorf("waited for %v, want one turn", waited)
+			}
+			release(t, lease)
+		}
+		s.all.Wait()
+		if len(s.who) != 50 {
+			t.Errorf("%d were served, want 50", len(s.who))
+		}
+	})
+}
+
+// Several keys are one call where they are free, and one that frees them.
+func TestAcquireSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		reqs := []locks.Request{{Key: "user/c"}, {Key: "user/a"}, {Key: "user/b"}}
+		leases, err := l.Acquire(t.Context(), reqs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range reqs {
+			if leases[i].Key() != r.Key || leases[i].Check() != nil {
+				t.Errorf("lease %d: %s, %v", i, leases[i].Key(), leases[i].Check())
+			}
+			wantBusy(t, other, r.Key)
+		}
+		if err := l.Release(t.Context(), leases...); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.counts(); n["queue"] != 1 || n["release"] != 1 {
+			t.Errorf("calls: %v, want one that acquires and one that releases", n)
+		}
+
+		// b is held: a is acquired, c is not before b.
+		theirs := take(t, other, "user/b")
+		var got []*locks.Lease
+		var all sync.WaitGroup
+		all.Go(func() { got, err = l.Acquire(t.Context(), reqs...) })
+		synctest.Wait()
+		wantBusy(t, other, "user/a")
+		release(t, take(t, other, "user/c"))
+		release(t, theirs)
+		all.Wait()
+		if err != nil || len(got) != 3 {
+			t.Fatalf("%v, %v", got, err)
+		}
+		if n := f.count("queue"); n != 3 { // a and the place for b; c
+			t.Errorf("%d calls, want 3", n)
+		}
+	})
+}
+
+// Philosophers: each wants two of five keys, in any order. None waits for ever.
+func TestAcquireDoesNotDeadlock(t *testing.T) {
+	for _, fifo := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			service := memlock.New()
+			var all sync.WaitGroup
+			for i := range 5 {
+				f := newFaulty(service)
+				if !fifo {
+					withoutQueue(f)
+				}
+				l := start(t, f, locks.Options{})
+				for _, n := range []int{1, 2} {
+					all.Go(func() {
+						for range 20 {
+							leases, err := l.Acquire(t.Context(),
+								locks.Request{Key: fmt.Sprint("user/", (i+n)%5)}, locks.Request{Key: fmt.Sprint("user/", i)})
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							time.Sleep(time.Millisecond)
+							if err := l.Release(t.Context(), leases...); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+			}
+			all.Wait()
+		})
+	}
+}
+
+// The end of ctx gives back the place and what was acquired before it.
+func TestAcquireGivesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, service := pair(t)
+		third := start(t, service, locks.Options{Owner: "three"})
+		theirs := take(t, other, "user/b")
+		ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond) // between two looks
+		defer cancel()
+		leases, err := l.Acquire(ctx, locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"})
+		wantErr(t, "acquire", err, locks.ErrBusy)
+		want := regexp.MustCompile(`^locks: acquire: lock busy: user/b: held by two since 2000-01-01T00:00:00Z, for [89]\.333s at most without a renewal\ncontext deadline exceeded$`)
+		if leases != nil || !errors.Is(err, context.DeadlineExceeded) || !want.MatchString(said(err)) {
+			t.Errorf("%v, %q", leases, said(err))
+		}
+		synctest.Wait()
+		release(t, take(t, other, "user/a"))
+		release(t, theirs)
+		release(t, take(t, third, "user/b"))
+		release(t, take(t, l, "user/b")) // nobody waits here
+	})
+}
+
+// A waiter whose turn comes leaves while the release that asks for its place is under way.
+func TestAcquireLeavesDuringATurn(t *testing.T) {
+	for _, next := range []string{"nobody", "same kind", "other kind"} {
+		t.Run(next, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, l, other, _ := pair(t)
+				first := take(t, l, "user/a")
+				var s, gone turns
+				s.wait(t.Context(), "first", l, key, time.Second) // has a place
+				ctx, cancel := context.WithCancel(t.Context())
+				gone.wait(ctx, "gone", l, key, time.Second)
+				want := []string{"first"}
+				switch next {
+				case "same kind":
+					s.wait(t.Context(), "next", l, key, time.Second)
+					want = append(want, "next")
+				case "other kind":
+					s.wait(t.Context(), "next", l, locks.Request{Key: "user/a", Mode: locks.Shared}, time.Second)
+					want = append(want, "next")
+				}
+				f.on(only("queue", func(_ context.Context, _ string, do func() error) error {
+					time.Sleep(500 * time.Millisecond)
+					return do()
+				}))
+				release(t, first)
+				time.Sleep(1300 * time.Millisecond) // the turn of the first ended a moment ago
+				cancel()
+				gone.all.Wait()
+				if len(gone.errs) != 1 {
+					t.Errorf("served %v, want it to be given up", gone.who)
+				}
+				s.want(t, want...)
+				time.Sleep(2 * time.Second)
+				f.on(nil)
+				release(t, take(t, other, "user/a"))
+				release(t, take(t, l, "user/a"))
+			})
+		})
+	}
+}
+
+// Who leaves passes its place on: the next one here does not go behind others.
+func TestAcquirePassesItsPlaceOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, service := pair(t)
+		third := start(t, service, locks.Options{})
+		first := take(t, other, "user/a")
+		ctx, cancel := context.WithCancel(t.Context())
+		var s, gone turns
+		gone.wait(ctx, "gone", l, key, 0)
+		s.wait(t.Context(), "l", l, locks.Request{Key: "user/a", Meta: "the second"}, time.Second)
+		s.wait(t.Context(), "third", third, key, time.Second)
+		cancel()
+		gone.all.Wait()
+		synctest.Wait()
+		if len(gone.errs) != 1 {
+			t.Errorf("served %v", gone.who)
+		}
+		release(t, first)
+		synctest.Wait()
+		for info, err := range other.Inspect(t.Context(), "user/a") {
+			if err != nil || info.Place == 0 && info.Meta != "the second" {
+				t.Errorf("%+v, %v: want the one that holds it now", info, err)
+			}
+		}
+		s.want(t, "l", "third")
+	})
+}
+
+func TestAcquireRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
-		lease := take(t, l, "user/a")
-		f.on(only("release", func(_ context.Context, _ string, do func() error) error {
-			time.Sleep(time.Second)
-			return do()
-		}))
-		var released sync.WaitGroup
-		released.Go(func() {
-			if err := lease.Release(t.Context()); err != nil {
+		caps := f.Driver.Caps()
+		caps.Shared, caps.Limit = false, false
+		f.caps = &caps
+		for want, reqs := range map[string][]locks.Request{
+			`locks: acquire: key user/a: memory has no shared mode: unsupported operation`: {{Key: "user/a", Mode: locks.Shared}},
+			`locks: acquire: key user/a: memory has no limit: unsupported operation`:       {{Key: "user/a", Limit: 2}},
+			`locks: acquire: key user/a: asked for twice`:                                  {{Key: "user/a"}, {Key: "user/b"}, {Key: "user/a"}},
+			`locks: acquire: key user/a: mode 2: must be Exclusive or Shared`:              {{Key: "user/a", Mode: 2}},
+			`locks: acquire: key user/a: limit -1: must be 1 or more, or 0 for one holder`: {{Key: "user/a", Limit: -1}},
+			`locks: acquire: key user/a: shared with a limit of 2: must be one of the two`: {{Key: "user/a", Limit: 2, Mode: locks.Shared}},
+		} {
+			leases, err := l.Acquire(t.Context(), reqs...)
+			if leases != nil || said(err) != want {
+				t.Errorf("%v, %q, want %q", leases, said(err), want)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Acquire(ctx, key); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if n := len(f.counts()); n != 0 {
+			t.Errorf("calls: %v", f.counts())
+		}
+		if leases, err := l.Acquire(t.Context()); err != nil || len(leases) != 0 {
+			t.Errorf("no request: %v, %v", leases, err)
+		}
+	})
+}
+
+// Without a queue the first waiter of a Locker tries again, and the next one is told when the key is released here.
+func TestAcquireWithoutQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaulty(memlock.New())
+		withoutQueue(f)
+		l, other := start(t, f, locks.Options{}), start(t, f.Driver, locks.Options{})
+		var s turns
+		var want []string
+		for i := range 10 {
+			want = append(want, fmt.Sprint(i))
+			s.wait(t.Context(), want[i], l, key, time.Second)
+		}
+		began := time.Now()
+		s.want(t, want...)
+		if took := time.Since(began); took != 10*time.Second || f.count("acquire") != 10 {
+			t.Errorf("10 turns of a second took %v and %d calls, want no pause and no call beside", took, f.count("acquire"))
+		}
+
+		// What shares a hold of this Locker asks at once; what does not waits for its end, without a call.
+		shared := locks.Request{Key: "user/s", Mode: locks.Shared}
+		mine, second := acquire(t, l, shared), acquire(t, l, shared)
+		before := f.count("acquire")
+		s = turns{}
+		s.wait(t.Context(), "writer", l, locks.Request{Key: "user/s"}, time.Second)
+		time.Sleep(time.Minute)
+		if n := f.count("acquire") - before; n != 0 {
+			t.Errorf("asked %d times for a key that this Locker holds", n)
+		}
+		release(t, mine, second)
+		s.want(t, "writer")
+
+		// c is not kept while b is waited for.
+		theirs := take(t, other, "user/b")
+		var all sync.WaitGroup
+		all.Go(func() {
+			leases, err := l.Acquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"}, locks.Request{Key: "user/c"})
+			if err != nil || len(leases) != 3 {
+				t.Errorf("%v, %v", leases, err)
+			}
+		})
+		time.Sleep(time.Minute)
+		wantBusy(t, other, "user/a")
+		release(t, take(t, other, "user/c"))
+		release(t, theirs)
+		all.Wait()
+	})
+}
+
+// A thousand increments of a counter that nothing else protects.
+func TestAcquireExcludes(t *testing.T) {
+	service := memlock.New()
+	lockers := make([]*locks.Locker, 4)
+	for i := range lockers {
+		lockers[i] = start(t, service, locks.Options{})
+	}
+	counter := 0
+	var last locks.Token
+	var all sync.WaitGroup
+	for i := range 1000 {
+		all.Go(func() {
+			err := locks.Do(t.Context(), lockers[i%len(lockers)], key, func(_ context.Context, token locks.Token) error {
+				if token <= last {
+					t.Errorf("token %d after %d", token, last)
+				}
+				last = token
+				counter++
+				return nil
+			})
+			if err != nil {
 				t.Error(err)
 			}
 		})
-		time.Sleep(500 * time.Millisecond)
-		wantBusy(t, l, "user/a")
-		released.Wait()
-		time.Sleep(5 * time.Second)
-		if n := f.count("release"); n != 1 {
-			t.Errorf("%d releases, want 1", n)
-		}
-	})
-}
-
-// A caller that gives up gets its answer at once, and that says nothing about the service.
-func TestCallerGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, l, other, _ := pair(t)
-		take(t, l, "user/kept")
-		f.on(only("acquire", func(ctx context.Context, _ string, do func() error) error {
-			if ctx.Err() != nil {
-				t.Error("asked in a context that is done")
-			}
-			_ = do()
-			return hangs(ctx, "", nil)
-		}))
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		attempts, err := l.TryAcquire(ctx, locks.Request{Key: "user/a"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantErr(t, "attempt", attempts[0].Err, locks.ErrUnknown)
-		if !errors.Is(attempts[0].Err, context.DeadlineExceeded) {
-			t.Errorf("%v, want it to say that the context ended", attempts[0].Err)
-		}
-		if st := l.State(); !st.Up {
-			t.Errorf("state %+v, want up", st)
-		}
-		f.on(nil)
-		time.Sleep(3 * time.Second) // the first try to free it may hang too
-		take(t, other, "user/a")
-
-		_, err = l.TryAcquire(ctx, locks.Request{Key: "user/a"})
-		wantErr(t, "with a context that is done", err, context.DeadlineExceeded)
-
-		f, l, _, _ = pair(t)
-		f.on(hangs)
-		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if _, err = l.TryAcquire(ctx, locks.Request{Key: "user/a"}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("while the session is opened: %v", err)
-		}
-		if st := l.State(); st.Err != nil {
-			t.Errorf("state %+v, want no verdict", st)
-		}
-	})
-}
-
-// While the service is unavailable no call waits for it, and its return is noticed soon.
-func TestAway(t *testing.T) {
-	for name, during := range map[string]func(context.Context, string, func() error) error{
-		"refuses": func(context.Context, string, func() error) error { return driver.ErrUnreachable },
-		"hangs":   hangs,
-	} {
-		for _, session := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/session open %v", name, session), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					f, l, _, _ := pair(t)
-					if session {
-						take(t, l, "user/kept")
-					}
-					f.on(during)
-					began, calls := time.Now(), 0
-					var longest, total time.Duration
-					for ; time.Since(began) < 30*time.Second; calls++ {
-						at := time.Now()
-						attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"})
-						took := time.Since(at)
-						longest, total = max(longest, took), total+took
-						switch {
-						case err == nil && name == "hangs" && session:
-							wantErr(t, "attempt", attempts[0].Err, locks.ErrUnknown)
-						case err == nil:
-							t.Fatalf("%+v, want an error", attempts[0])
-						default:
-							wantErr(t, "acquire", err, locks.ErrUnavailable)
-						}
-						time.Sleep(10 * time.Millisecond)
-					}
-					if longest > 2*time.Second {
-						t.Errorf("one took %v, longer than the call timeout", longest)
-					}
-					if total > 21*time.Second {
-						t.Errorf("%d calls took %v of 30 s", calls, total)
-					}
-					if n := f.count("open"); !session && n > 70 {
-						t.Errorf("%d opens in 30 s, want about one a second in the background, and one of callers", n)
-					}
-					if st := l.State(); st.Up || st.Err == nil || time.Since(st.Since) < 20*time.Second {
-						t.Errorf("state %+v, want down since 30 s", st)
-					}
-					f.on(nil)
-					time.Sleep(3100 * time.Millisecond) // one call timeout and one backoff
-					if st := l.State(); !st.Up || st.Err != nil || st.Session == "" {
-						t.Errorf("state %+v, want up again", st)
-					}
-					take(t, l, "user/a")
-				})
-			})
-		}
 	}
-}
-
-func TestRecovering(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, l, other, service := pair(t)
-		lease := take(t, l, "user/a")
-		service.Restart()
-		attempts, err := other.TryAcquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"})
-		if attempts != nil {
-			t.Errorf("%+v, want nothing", attempts)
-		}
-		wantErr(t, "acquire", err, locks.ErrRecovering)
-		if st := other.State(); st.Up || !errors.Is(st.Err, locks.ErrRecovering) {
-			t.Errorf("state %+v, want recovering", st)
-		}
-		endsAfter(t, lease, locks.ErrLost, 10*time.Second/3, 50*time.Millisecond)
-		time.Sleep(7 * time.Second)
-		if again := take(t, other, "user/a"); again.Token() <= lease.Token() {
-			t.Errorf("token %d after %d", again.Token(), lease.Token())
-		}
-		if st := other.State(); !st.Up {
-			t.Errorf("state %+v, want up", st)
-		}
-
-		f.on(only("open", func(context.Context, string, func() error) error { return fmt.Errorf("addr: %w", driver.ErrRecovering) }))
-		service.Expire(f.last.ID())
-		_, err = l.TryAcquire(t.Context(), locks.Request{Key: "user/c"})
-		wantErr(t, "acquire", err, locks.ErrRecovering)
-		wantErr(t, "connect", l.Connect(t.Context()), locks.ErrRecovering)
-	})
-}
-
-// The first use by many at once opens one session.
-func TestOneSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, l, _, _ := pair(t)
-		f.on(only("open", func(_ context.Context, _ string, do func() error) error {
-			time.Sleep(time.Second)
-			return do()
-		}))
-		var all sync.WaitGroup
-		for i := range 50 {
-			all.Go(func() { take(t, l, fmt.Sprintf("user/%d", i)) })
-		}
-		all.Wait()
-		if n := f.count("open"); n != 1 {
-			t.Errorf("%d sessions, want 1", n)
-		}
-	})
+	all.Wait()
+	if counter != 1000 {
+		t.Errorf("%d, want 1000", counter)
+	}
 }

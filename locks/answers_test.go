@@ -127,25 +127,6 @@ func TestSecondTryThatFails(t *testing.T) {
 	})
 }
 
-// Keys whose outcome is asked for together are resolved one by one: an unknown one is asked for again soon.
-func TestOneOfSeveralThatIsNotSettled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		service := memlock.New()
-		l, other := start(t, amended{service, func(call int, key string, r driver.Result) driver.Result {
-			if call <= 2 || call == 3 && key == "user/a" {
-				return driver.Result{Err: errNet}
-			}
-			return r
-		}}, locks.Options{}), start(t, service, locks.Options{})
-		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		take(t, other, "user/a")
-		take(t, other, "user/b")
-	})
-}
-
 // second is a world in which the answers of a batch's first and second call are rewritten, and things happen in between.
 type second struct {
 	t      *testing.T

@@ -14,8 +14,8 @@ import (
 // If ctx ends the wait, the error matches ctx.Err() and the last obstacle, most often ErrBusy.
 //
 // When the lock is lost, the context of fn ends with a cause that matches ErrLost or ErrForced. If that
-// happened before fn returned, the error of Do matches ErrLost and fn's own error. So with ErrReleased, at the end of
-// MaxHold.
+// happened before fn returned, the error of Do matches ErrLost and fn's own error. At the end of MaxHold, the cause and the
+// error match ErrReleased instead.
 func Do(ctx context.Context, l *Locker, r Request, fn func(ctx context.Context, token Token) error) (err error) {
 	leases, err := l.Acquire(ctx, r)
 	if err != nil {

@@ -134,7 +134,7 @@ func TestDoInterruptedDuringACall(t *testing.T) {
 				t.Errorf("%v, want it to say why it stopped", err)
 			}
 			f.on(nil)
-			time.Sleep(30 * time.Second) // until what is not known is settled
+			synctest.Wait() // until what is not known is abandoned
 		}
 	})
 }

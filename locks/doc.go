@@ -1,5 +1,5 @@
 // Package locks acquires locks at a lock service, for programs with several replicas. A backend
-// (redislock, zklock, sqllock, memlock) implements a driver; this package has what all backends would repeat.
+// (redislock, quorumlock, zklock, sqllock, memlock) implements a driver; this package has what all backends would repeat.
 //
 // # Session
 //

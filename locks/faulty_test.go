@@ -29,6 +29,8 @@ type faulty struct {
 	closed  int             // how often the driver was
 	samples [][]driver.Held // of the renewals
 	wants   []driver.Want   // of the last acquire
+
+	abandons []string // the keys of the last abandon
 }
 
 func newFaulty(d driver.Driver) *faulty {
@@ -186,8 +188,11 @@ func (q *faultyQueue) Look(ctx context.Context, places []driver.Place) (r []driv
 	return r, err
 }
 
-func (q *faultyQueue) Abandon(ctx context.Context, id string, keys []string) error {
-	return q.f.through(ctx, "abandon", func() error { return q.Queue.Abandon(ctx, id, keys) })
+func (s *faultySession) Abandon(ctx context.Context, id string, keys []string) error {
+	s.f.mu.Lock()
+	s.f.abandons = keys
+	s.f.mu.Unlock()
+	return s.f.through(ctx, "abandon", func() error { return s.Session.Abandon(ctx, id, keys) })
 }
 
 func (s *faultySession) Release(ctx context.Context, held []driver.Held) error {

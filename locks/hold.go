@@ -13,7 +13,7 @@ type hold struct {
 	owner   string // of the Request
 	session *session
 	leases  []*Lease  // not released yet
-	alone   [1]*Lease // the leases, while there is one
+	only    [1]*Lease // the leases, while there is one
 	doubted string    // the acquisition, if a request for it had no answer and may still arrive
 	next    *hold     // another one of the key
 	ended   error     // why it ended before it was released
@@ -26,7 +26,7 @@ func (l *Locker) obtain(s *session, r Request, token Token) *hold {
 	k := r.kind()
 	for h := l.holds[r.Key]; h != nil; h = h.next {
 		switch {
-		case h.kind == k && !k.alone():
+		case h.kind == k && !k.exclusive():
 		case h.token >= token:
 			return nil
 		default:
@@ -34,7 +34,7 @@ func (l *Locker) obtain(s *session, r Request, token Token) *hold {
 		}
 	}
 	h := &hold{key: r.Key, kind: k, token: token, owner: r.Owner, session: s, next: l.holds[r.Key]}
-	h.leases, h.since = h.alone[:0], time.Now()
+	h.leases, h.since = h.only[:0], time.Now()
 	l.opt.Observer.Held(l.backend)
 	l.holds[r.Key] = h
 	if n := l.lines[r.Key]; n != nil && r.Owner != "" {
@@ -54,8 +54,11 @@ func (l *Locker) find(key string, token Token) *hold {
 	return h
 }
 
-// forget takes out a hold that was released or evicted. With mu held.
+// forget takes out a hold that was released or evicted: from now on a delayed request for it must not be granted. With mu held.
 func (l *Locker) forget(h *hold) {
+	if h.doubted != "" {
+		l.abandon(h.session, h.doubted, h.key)
+	}
 	first := l.holds[h.key]
 	switch {
 	case first != h:
@@ -96,7 +99,7 @@ func (h *hold) finish(cause error) {
 // excluding returns a hold of this Locker that the request has to wait for, or nil. With mu held.
 func (l *Locker) excluding(r Request) *hold {
 	for h := l.holds[r.Key]; h != nil; h = h.next {
-		if h.kind.alone() || h.kind != r.kind() {
+		if h.kind.exclusive() || h.kind != r.kind() {
 			return h
 		}
 	}

@@ -43,8 +43,9 @@ func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, err
 }
 
 // ForceRelease evicts the holder of the key under the token, in any process, and returns false if there
-// is none. Keys of the scheduler (those that start with "sys/") are allowed. The holder learns of it with its next renewal (ErrForced), not before: use it for a holder that
-// is known to be stuck.
+// is none. Keys of the scheduler (those that start with "sys/") are allowed. The holder learns of it with its next renewal
+// (ErrForced), not before: use it for a holder that is known to be stuck. If the error matches ErrUnavailable or ErrRecovering,
+// nothing was freed; after any other error of the service it may have been.
 func (l *Locker) ForceRelease(ctx context.Context, key string, token Token) (bool, error) {
 	key, err := fullKey(syskeys.Allow(ctx), key)
 	if err != nil {
@@ -64,14 +65,4 @@ func (l *Locker) ForceRelease(ctx context.Context, key string, token Token) (boo
 		l.force(h)
 	}
 	return freed, nil
-}
-
-// call runs one call that grants nothing, on a new session if the old one has expired.
-func (l *Locker) call(ctx context.Context, do func(context.Context, driver.Session) error) error {
-	if err := l.start(); err != nil { //nolint:contextcheck // what it starts outlives the call
-		return err
-	}
-	calling, cancel := l.calling(ctx)
-	defer cancel()
-	return l.onSession(calling, func(s *session) error { return do(calling, s.drv) })
 }

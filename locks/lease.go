@@ -2,8 +2,6 @@ package locks
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 )
 
@@ -104,11 +102,4 @@ func (l *Lease) Release(ctx context.Context) error {
 		return nil
 	}
 	return l.locker.Release(ctx, l)
-}
-
-func gone(cause error) error {
-	if errors.Is(cause, ErrForced) {
-		return fmt.Errorf("%w: %w", ErrLost, cause)
-	}
-	return cause
 }

@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"slices"
-
-	"github.com/lockstep-scheduler/lockstep/locks/driver"
-)
+import "slices"
 
 // line has the waiters of this Locker for one key, in the order in which they came. They share one place in the queue of
 // the service: the grant goes to the first of them. Guarded by the Locker's mu.
@@ -25,7 +21,7 @@ type line struct {
 //	asking ──▶ queued ──▶ granted
 //	   └──▶ unanswered ──▶ asking again, under the same id
 //
-// It is given up if the first waiter is of another kind when that matters, or none is left.
+// When it is queued or granted, it is given up if no waiter is left, or the first one is of another kind.
 type place struct {
 	id      string // of the acquisition
 	kind    kind
@@ -148,7 +144,7 @@ func (l *Locker) grant(n *line, lease *Lease) {
 		}
 		return w.lease != nil
 	})
-	if next := n.first(); next != nil && (h.kind.alone() || next.request.kind() != h.kind) {
+	if next := n.first(); next != nil && (h.kind.exclusive() || next.request.kind() != h.kind) {
 		n.after = h
 	}
 	n.tell()
@@ -188,7 +184,6 @@ func (l *Locker) giveUp(key string, n *line) {
 	p := n.place
 	n.place = nil
 	if !p.session.ended {
-		p.session.abandoned = append(p.session.abandoned, driver.Place{Acquisition: p.id, Key: key})
-		l.wake()
+		l.abandon(p.session, p.id, key)
 	}
 }

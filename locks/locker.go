@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
@@ -187,73 +186,4 @@ func (l *Locker) wake() {
 	case l.wakeup <- struct{}{}:
 	default:
 	}
-}
-
-// health is what the last calls told about the service.
-type health struct {
-	up      bool // a session is open and the last call was answered
-	since   time.Time
-	err     error            // of the last call
-	fails   int              // in a row
-	tried   boottime.Instant // of the last opening, tried or done, or failed call
-	reached bool             // at least one session was opened
-}
-
-// State is what a Locker knows about its service.
-type State struct {
-	Up      bool      // a session is open and the last call was answered
-	Since   time.Time // of the last change of Up
-	Err     error     // why it is not up; nil before the first use, and while a lost session is replaced
-	Session string    // "" if none is open
-}
-
-// State returns the present state, without a call.
-func (l *Locker) State() State {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	st := State{Up: l.health.up, Since: l.health.since, Err: l.health.err}
-	if l.session != nil {
-		st.Session = l.session.drv.ID()
-	}
-	return st
-}
-
-// note records the result of a call, unless givenUp. With mu held.
-func (l *Locker) note(err error) {
-	if l.health.err = err; err == nil {
-		l.health.fails = 0
-	} else {
-		l.health.fails++
-		l.health.tried = boottime.Now()
-		l.wake()
-	}
-	l.turn()
-}
-
-// turn computes up, and since when it changes. With mu held.
-func (l *Locker) turn() {
-	if up := l.session != nil && l.health.err == nil; up != l.health.up {
-		l.health.up, l.health.since = up, time.Now()
-	}
-}
-
-// down returns the error of an unavailable service that was tried less than a second ago; nil: the
-// caller tries it. With mu held.
-func (l *Locker) down() error {
-	h := &l.health
-	if h.err == nil || l.session != nil && errors.Is(h.err, ErrRecovering) {
-		return nil
-	}
-	if len(l.opening) == 0 && h.tried.Elapsed() >= maxBackoff {
-		h.tried = boottime.Now()
-		return nil
-	}
-	return unavailable(h.err)
-}
-
-func unavailable(err error) error {
-	if errors.Is(err, ErrRecovering) || errors.Is(err, ErrUnavailable) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }

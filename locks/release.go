@@ -54,10 +54,6 @@ func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.H
 				l.inFlight[h.key]++
 				l.forget(h)
 				l.freed(h)
-				if h.doubted != "" {
-					h.session.abandoned = append(h.session.abandoned, driver.Place{Acquisition: h.doubted, Key: h.key})
-					l.wake()
-				}
 				if awaited == nil && h.session.queue != nil && l.awaiting(h) != nil {
 					awaited = h
 				} else {
@@ -79,7 +75,7 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, await
 		calling, cancel := l.calling(ctx)
 		defer cancel()
 		if n := l.awaiting(awaited); n != nil {
-			err = l.turnOver(calling, s, held, n)
+			err = l.releaseAndAsk(calling, s, held, n)
 		} else {
 			l.mu.Unlock()
 			err = explain(calling, s.drv.Release(calling, held))
@@ -106,9 +102,9 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, await
 	return err
 }
 
-// turnOver frees keys, and asks for the place of the first waiter of a line, in one call. With mu held, but not during the
+// releaseAndAsk frees keys, and asks for the place of the first waiter of a line, in one call. With mu held, but not during the
 // call.
-func (l *Locker) turnOver(ctx context.Context, s *session, held []driver.Held, n *line) error {
+func (l *Locker) releaseAndAsk(ctx context.Context, s *session, held []driver.Held, n *line) error {
 	n.after = nil
 	next := []*waiter{n.first()}
 	id, places := l.take(s, next)
@@ -129,4 +125,12 @@ func (l *Locker) landed(key string) {
 	if l.inFlight[key]--; l.inFlight[key] == 0 {
 		delete(l.inFlight, key)
 	}
+}
+
+// gone is the error of releasing a lease that had ended before, for a cause.
+func gone(cause error) error {
+	if errors.Is(cause, ErrForced) {
+		return fmt.Errorf("%w: %w", ErrLost, cause)
+	}
+	return cause
 }

@@ -15,7 +15,7 @@ import (
 // holder that was paused for longer than its lease.
 type Token = driver.Token
 
-// Info describes a holder.
+// Info describes a holder, or one that waits.
 type Info = driver.Info
 
 // Caps says what a backend guarantees.
@@ -91,7 +91,7 @@ func (r Request) check() error {
 	return nil
 }
 
-// kind says who may hold a key together: those of one kind that is not alone.
+// kind is the Mode and the Limit of a request. Holders of one kind may hold a key together, unless it is exclusive.
 type kind struct {
 	mode  Mode
 	limit int // at least 1
@@ -99,8 +99,8 @@ type kind struct {
 
 func (r Request) kind() kind { return kind{mode: r.Mode, limit: max(r.Limit, 1)} }
 
-// alone reports whether holders of this kind exclude each other.
-func (k kind) alone() bool { return k.mode == Exclusive && k.limit == 1 }
+// exclusive reports whether holders of this kind exclude each other.
+func (k kind) exclusive() bool { return k.mode == Exclusive && k.limit == 1 }
 
 // supported returns an error if the backend cannot hold a key so.
 func (k kind) supported(c Caps) error {

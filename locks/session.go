@@ -15,20 +15,19 @@ import (
 //
 //	open ──▶ renewed … renewed ──▶ ended: closed, expired at the service, or past its deadline
 type session struct {
-	drv             driver.Session
-	queue           driver.Queue // nil: the service has none
-	ttl             time.Duration
-	window          time.Duration // the trust window of a renewal
-	over            chan struct{} // closed when the session ended
-	renewed         boottime.Instant
-	ended           bool
-	unresolvedCalls []*unresolved
-	unfreed         []driver.Held  // released here, not confirmed by the service
-	abandoned       []driver.Place // given up here, not confirmed by the service
-	evicted         bool           // a key may have been, and no Check has told which
-	sweeping        bool
-	queued          bool // look is due
-	looking         bool
+	drv       driver.Session
+	queue     driver.Queue // nil: the service has none
+	ttl       time.Duration
+	window    time.Duration // the trust window of a renewal
+	over      chan struct{} // closed when the session ended
+	renewed   boottime.Instant
+	ended     bool
+	unfreed   []driver.Held // released here, not confirmed by the service
+	abandoned []abandoned
+	evicted   bool // a key may have been, and no Check has told which
+	sweeping  bool
+	queued    bool // look is due
+	looking   bool
 }
 
 func (s *session) deadline() boottime.Instant { return s.renewed.Add(s.window) }
@@ -93,6 +92,52 @@ func (l *Locker) open(ctx context.Context) error {
 	return nil
 }
 
+// onSession runs one call on the session, and once more on a new one if that turns out to have ended: then the call has
+// done nothing.
+func (l *Locker) onSession(ctx context.Context, do func(s *session) error) error {
+	var err error
+	for range 2 {
+		s, down := l.current(ctx)
+		if down != nil {
+			return down
+		}
+		if err = do(s); !errors.Is(err, driver.ErrSessionEnded) {
+			break
+		}
+		l.lose(s, err)
+	}
+	return err
+}
+
+// current returns the session, and opens it if there is none.
+func (l *Locker) current(ctx context.Context) (*session, error) {
+	for range 2 {
+		l.mu.Lock()
+		err, s := l.down(), l.session
+		if s != nil && l.left(s) <= 0 {
+			s = nil
+		}
+		l.mu.Unlock()
+		if err != nil || s != nil {
+			return s, err
+		}
+		if err := l.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return nil, unavailable(errors.New("the session ended as soon as it was open"))
+}
+
+// call runs one call that grants nothing, on a new session if the old one has expired.
+func (l *Locker) call(ctx context.Context, do func(context.Context, driver.Session) error) error {
+	if err := l.start(); err != nil { //nolint:contextcheck // what it starts outlives the call
+		return err
+	}
+	calling, cancel := l.calling(ctx)
+	defer cancel()
+	return l.onSession(calling, func(s *session) error { return do(calling, s.drv) })
+}
+
 // watch ends the session when the driver reports its expiry, or at its deadline, also while a call is under way. It
 // receives the grants that were waited for.
 func (l *Locker) watch(s *session) {
@@ -155,7 +200,7 @@ func (l *Locker) end(s *session, cause error) {
 	s.ended = true
 	close(s.over)
 	l.session = nil
-	l.turn()
+	l.refresh()
 	count := 0
 	for _, h := range l.holds {
 		for ; h != nil; h = h.next {

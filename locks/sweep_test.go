@@ -3,22 +3,32 @@ package locks_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
-// An acquisition without an answer is asked for again at once, and a last time a ttl after the first try. What that grants is released,
-// and nothing else.
-func TestUnknownIsAskedForTwice(t *testing.T) {
+// unanswered are calls without an answer; those that satisfy arrives are carried out.
+func unanswered(arrives func(call string) bool, calls ...string) func(context.Context, string, func() error) error {
+	return func(_ context.Context, call string, do func() error) error {
+		if !slices.Contains(calls, call) {
+			return do()
+		}
+		if arrives(call) {
+			_ = do()
+		}
+		return errNet
+	}
+}
+
+// An acquisition without an answer is abandoned, at once and once: nothing is acquired anew to find out, and nobody else's key is freed.
+func TestUnknownIsAbandoned(t *testing.T) {
 	for name, busy := range map[string]bool{"free": false, "another session has it": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -26,122 +36,78 @@ func TestUnknownIsAskedForTwice(t *testing.T) {
 				if busy {
 					take(t, other, "user/a")
 				}
-				f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
-					if f.count("acquire") <= 2 {
-						return errNet
-					}
-					return do()
-				}))
-				began := time.Now()
+				f.on(unanswered(func(string) bool { return true }, "acquire"))
 				wantErr(t, "attempt", try(t, l, key).Err, locks.ErrUnknown)
-				for _, c := range []struct {
-					after              time.Duration
-					acquires, releases int
-				}{{0, 3, 1}, {10*time.Second - 1, 3, 1}, {10 * time.Second, 4, 2}, {time.Minute, 4, 2}} {
-					time.Sleep(time.Until(began.Add(c.after)))
+				for range 2 {
 					synctest.Wait()
-					if busy {
-						c.releases = 0
+					if n := f.counts(); n["acquire"] != 2 || n["abandon"] != 1 || n["release"] != 0 {
+						t.Errorf("calls: %v; want two that acquire and one that abandons", n)
 					}
-					if a, r := f.count("acquire"), f.count("release"); a != c.acquires || r != c.releases {
-						t.Errorf("after %v: %d acquires and %d releases, want %d and %d", c.after, a, r, c.acquires, c.releases)
-					}
+					time.Sleep(time.Minute)
+				}
+				f.on(nil)
+				if busy {
+					wantBusy(t, l, "user/a")
+				} else {
+					take(t, other, "user/a")
 				}
 			})
 		})
 	}
 }
 
-// The last try comes a ttl after the first one to the second, whatever part of the ttl may be trusted, and however late the
-// one before was answered.
-func TestUnknownIsAskedForByTheTTL(t *testing.T) {
-	for name, answers := range map[string]time.Duration{"at once": 0, "when less is left than may be trusted": 9 * time.Second} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFaulty(memlock.New())
-				f.caps = &driver.Caps{TrustMargin: 3 * time.Second}
-				l := start(t, f, locks.Options{TTL: 11 * time.Second})
-				began, answered := time.Now(), new(atomic.Int32)
-				f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
-					if f.count("acquire") <= 2 || time.Since(began) < answers {
-						return errNet
-					}
-					answered.Add(1)
-					return do()
-				}))
-				wantErr(t, "attempt", try(t, l, key).Err, locks.ErrUnknown)
-				time.Sleep(11*time.Second - 1)
-				before := answered.Load()
-				time.Sleep(time.Second)
-				after := answered.Load()
-				time.Sleep(time.Minute)
-				if all := answered.Load(); before != 1 || after != 2 || all != 2 {
-					t.Errorf("answered %d times within a ttl, %d times by its end, %d times in all; want 1, 2 and 2", before, after, all)
-				}
-			})
-		})
-	}
-}
-
-// The last try for one call settles nothing of a later one.
-func TestUnknownOfALaterCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, l, _, _ := pair(t)
-		tries := map[string][]time.Duration{}
-		began := time.Now()
-		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
-			f.mu.Lock()
-			of := f.wants[0].Key
-			f.mu.Unlock()
-			if tries[of] = append(tries[of], time.Since(began)); len(tries[of]) <= 2 {
-				return errNet
+// A key is granted by the second request of an acquisition, and the first one, which had no answer, arrives after its lease has ended:
+// it is refused.
+func TestDelayedRequestOfATry(t *testing.T) {
+	for how, end := range map[string]func(t *testing.T, l *locks.Locker, lease *locks.Lease){
+		"released": func(t *testing.T, _ *locks.Locker, lease *locks.Lease) { release(t, lease) },
+		"evicted": func(t *testing.T, l *locks.Locker, lease *locks.Lease) {
+			if ok, err := l.ForceRelease(t.Context(), lease.Key(), lease.Token()); !ok || err != nil {
+				t.Fatalf("force release: %t, %v", ok, err)
 			}
-			return do()
-		}))
-		for _, k := range []string{"user/a", "user/b"} {
-			wantErr(t, k, try(t, l, locks.Request{Key: k}).Err, locks.ErrUnknown)
-			time.Sleep(5500 * time.Millisecond)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		want := map[string][]time.Duration{
-			"user/a": {0, 0, 0, 10 * time.Second},
-			"user/b": {5500 * time.Millisecond, 5500 * time.Millisecond, 6 * time.Second, 16 * time.Second},
-		}
-		if diff := cmp.Diff(want, tries); diff != "" {
-			t.Errorf("tries (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// A service that renews the session and answers for no key may do so for long. What it granted in that time is freed when it
-// answers again.
-func TestUnknownForLong(t *testing.T) {
-	for name, lost := range map[string]func(do func() error){
-		"nothing arrives":      func(func() error) {},
-		"the answers are lost": func(do func() error) { _ = do() },
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, l, other, _ := pair(t)
 				f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
-					if f.count("acquire") == 1 { // the first is granted
-						_ = do()
-					} else {
-						lost(do)
+					if f.count("acquire") > 1 {
+						return do()
 					}
+					go func() { time.Sleep(5 * time.Second); _ = do() }()
 					return errNet
 				}))
-				wantErr(t, "attempt", try(t, l, locks.Request{Key: "user/a"}).Err, locks.ErrUnknown)
+				end(t, l, take(t, l, "user/a"))
+				time.Sleep(6 * time.Second)
+				take(t, other, "user/a")
+			})
+		})
+	}
+}
+
+// A service that renews the session and answers for no key may do so for long. What it granted in that time is freed as soon as a call
+// that abandons it arrives, and asked for no more once one was answered.
+func TestUnknownForLong(t *testing.T) {
+	for name, arrives := range map[string]bool{"nothing arrives": false, "the answers are lost": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, l, other, _ := pair(t)
+				first := true // is granted
+				f.on(unanswered(func(string) bool { was := first; first = false; return was || arrives }, "acquire", "abandon"))
+				wantErr(t, "attempt", try(t, l, key).Err, locks.ErrUnknown)
 				time.Sleep(45 * time.Second) // four and a half times the ttl
-				wantErr(t, "the other's attempt", try(t, other, locks.Request{Key: "user/a"}).Err, locks.ErrBusy)
+				if a := try(t, other, key); (a.Lease != nil) != arrives {
+					t.Errorf("the other's attempt: %+v", a)
+				} else if arrives {
+					release(t, a.Lease)
+				}
 				f.on(nil)
 				time.Sleep(time.Second)
 				take(t, other, "user/a")
-				asked := f.count("acquire")
+				abandoned := f.count("abandon")
 				time.Sleep(time.Minute)
-				if n := f.count("acquire"); n != asked {
-					t.Errorf("asked %d times more of what is free", n-asked)
+				if n := f.count("abandon"); n != abandoned {
+					t.Errorf("abandoned %d times more", n-abandoned)
 				}
 			})
 		})
@@ -161,11 +127,17 @@ func TestUnknownOfMany(t *testing.T) {
 				f := newFaulty(service)
 				f.caps = &driver.Caps{TrustMargin: c.margin}
 				l, other := start(t, f, locks.Options{TTL: 11 * time.Second}), start(t, service, locks.Options{})
-				f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
-					time.Sleep(time.Second)
-					_ = do()
-					return errNet
-				}))
+				f.on(func(_ context.Context, call string, do func() error) error {
+					switch call {
+					case "acquire":
+						time.Sleep(time.Second)
+						_ = do()
+						return errNet
+					case "abandon":
+						return errNet
+					}
+					return do()
+				})
 				const many = 1100
 				var all sync.WaitGroup
 				for n := range many {
@@ -186,7 +158,7 @@ func TestUnknownOfMany(t *testing.T) {
 				}
 				time.Sleep(c.away)
 				if n := free(); n != 0 {
-					t.Errorf("%d are free; want none while no call returned them as held", n)
+					t.Errorf("%d are free; want none while no call that abandons them has arrived", n)
 				}
 				f.on(nil)
 				time.Sleep(2 * time.Second)
@@ -203,17 +175,20 @@ func TestUnknownBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
 		down := true
-		f.on(only("acquire", func(ctx context.Context, _ string, do func() error) error {
+		f.on(func(ctx context.Context, call string, do func() error) error {
 			f.mu.Lock()
-			of, all := f.wants[0].Key, down
+			of, all := f.abandons, down
 			f.mu.Unlock()
-			if all || of == "user/a" || of == "user/c" {
+			switch {
+			case call == "acquire":
 				_ = do()
+				return errNet
+			case call == "abandon" && (all || slices.Contains(of, "user/a") || slices.Contains(of, "user/c")):
 				<-ctx.Done()
 				return errNet
 			}
 			return do()
-		}))
+		})
 		for _, k := range []string{"user/a", "user/b", "user/c", "user/d"} {
 			wantErr(t, k, try(t, l, locks.Request{Key: k}).Err, locks.ErrUnknown)
 			time.Sleep(2 * time.Second) // the renewal that says that the service is back
@@ -276,21 +251,21 @@ func TestSweepTriesQuicklyAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
 		lease := take(t, l, "user/a")
-		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
-			if f.count("acquire") <= 5 { // the lease, two tries, and two that settle them
+		f.on(func(_ context.Context, call string, do func() error) error {
+			if call == "acquire" || call == "abandon" && f.count("abandon") <= 2 {
 				return errNet
 			}
 			return do()
-		}))
+		})
 		wantErr(t, "attempt", try(t, l, locks.Request{Key: "user/b"}).Err, locks.ErrUnknown)
 		for _, c := range []struct {
 			after    time.Duration // the one before
-			acquires int
-		}{{0, 4}, {50 * time.Millisecond, 5}, {100 * time.Millisecond, 6}, {time.Second, 6}} {
+			abandons int
+		}{{0, 1}, {50 * time.Millisecond, 2}, {100 * time.Millisecond, 3}, {time.Second, 3}} {
 			time.Sleep(c.after)
 			synctest.Wait()
-			if n := f.count("acquire"); n != c.acquires {
-				t.Errorf("after %v more: %d acquires, want %d", c.after, n, c.acquires)
+			if n := f.count("abandon"); n != c.abandons {
+				t.Errorf("after %v more: abandoned %d times, want %d", c.after, n, c.abandons)
 			}
 		}
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
@@ -70,6 +71,38 @@ func TestCounterWithoutOrder(t *testing.T) {
 				if count != 1000 {
 					t.Errorf("counted %d, want 1000", count)
 				}
+			})
+		})
+	}
+}
+
+// Where the service promises nothing (the zero Caps), and also where its sessions have no queue, the waiters of one Locker are served by
+// arrival, and a try of the same Locker does not overtake them, though the key is free.
+func TestWaitersOfOneLockerAreServedByArrival(t *testing.T) {
+	for name, polls := range map[string]bool{"a queue without order": false, "no queue": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service := memlock.New()
+				f := newFaulty(service)
+				f.caps, f.polls, f.deaf = &driver.Caps{}, polls, true // grants are found by Look, a second later at most
+				l, other := start(t, f, locks.Options{}), start(t, service, locks.Options{})
+				held := acquire(t, other, key)
+				var s turns
+				var want []string
+				for i := range 10 {
+					want = append(want, fmt.Sprint(i))
+					s.wait(t.Context(), want[i], l, key, 10*time.Millisecond)
+				}
+				release(t, held)
+				before := f.count("acquire")
+				a := try(t, l, key) // before the first waiter asks again
+				wantErr(t, "a try", a.Err, locks.ErrBusy)
+				release(t, a.Lease)
+				if n := f.count("acquire") - before; n > 0 {
+					t.Errorf("the service was asked %d times for it", n)
+				}
+				s.want(t, want...)
+				release(t, take(t, l, key.Key))
 			})
 		})
 	}

@@ -106,6 +106,11 @@ type Session interface {
 	// ErrRecovering or ErrSessionEnded: then nothing was granted. An error of a single key is in
 	// its Result.
 	TryAcquire(ctx context.Context, acquisition string, wants []Want) (results []Result, err error)
+	// Abandon ends an acquisition for the given keys, which may be some of those it asked for: it gives up their places, and
+	// frees what was granted under it. So it also settles an answer that was lost. For one ttl the session grants and
+	// queues nothing more under that id (ErrAbandoned, in the Result of each key), since a lost request may still arrive. It
+	// is idempotent.
+	Abandon(ctx context.Context, acquisition string, keys []string) error
 	// Queue is how this session waits at the service; nil if it cannot: then package locks asks again and again. Only with
 	// Caps.FIFO it is a queue in the order of arrival.
 	Queue() Queue
@@ -150,8 +155,8 @@ type Queue interface {
 	// trip's latency; so does a turn, which releases one holding and asks for the next.
 	//
 	// The acquisition is as for TryAcquire: asked again under the same id, a key that was granted is granted with the same
-	// token, and a place is kept, with the Meta of the last request. After an error the outcome of all keys is unknown, but for the errors of
-	// TryAcquire.
+	// token, and a place is kept, with the Meta of the last request. After an error the outcome of all keys is unknown, with the exceptions
+	// of TryAcquire.
 	Acquire(ctx context.Context, acquisition string, release []Held, wants []Want) (results []Result, err error)
 	// Granted receives the grants of places. It notifies: a grant may be missing, come twice, or come after it has ended.
 	// Look says what holds.
@@ -160,10 +165,6 @@ type Queue interface {
 	// Err that wraps ErrNotQueued. Before it answers it ends the sessions among their holders that have expired, and
 	// grants what that frees.
 	Look(ctx context.Context, places []Place) (results []Result, err error)
-	// Abandon ends an acquisition for the given keys: it gives up their places, and frees what was granted under it.
-	// For one ttl the session grants and queues nothing more under that id (ErrAbandoned), since a lost request
-	// may still arrive. It is idempotent.
-	Abandon(ctx context.Context, acquisition string, keys []string) error
 }
 
 // Want is one key to ask for.

@@ -120,13 +120,18 @@ func (c *contender) confirmed(ctx context.Context, t *clientSession, asked int64
 	return true
 }
 
-// end closes the session: its keys become free at some time.
-func (c *contender) end() {
+// close closes the session. After an error it expires.
+func (c *contender) close() error {
 	c.stop()
 	c.clientSession.ending(c.h.now())
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	_ = c.clientSession.Close(ctx) // else it expires
+	return c.clientSession.Close(ctx)
+}
+
+// end closes the session: its keys become free at some time.
+func (c *contender) end() {
+	_ = c.close()
 	for key, token := range c.held {
 		c.h.holds(name(key), c.clientSession)
 		c.retired = append(c.retired, staleHold{key, c.clientSession.number, token})

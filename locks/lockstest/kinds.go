@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// kinds is for backends with Caps.Shared and Caps.Limit.
-var kinds = []testCase{
+// shared is for backends with Caps.Shared.
+var shared = []testCase{
 	{"shared/together", func(t *testing.T, s *suite) {
 		ns := namespace()
 		a, b := s.warm(t, ns), s.kept(t, s.client(t), ns)
@@ -33,6 +33,10 @@ var kinds = []testCase{
 			t.Errorf("a reader beside a writer: %+v, want busy", r)
 		}
 	}},
+}
+
+// readers is for those whose sessions have a Queue in order, too.
+var readers = []testCase{
 	{"shared/no reader overtakes a writer", func(t *testing.T, s *suite) {
 		ns := namespace()
 		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
@@ -60,6 +64,30 @@ var kinds = []testCase{
 		abandon(t, b, writes)
 		granted(t, c, reads)
 	}},
+	{"shared/behind a writer that died while it waited", func(t *testing.T, s *suite) {
+		for next, w := range map[string]driver.Want{"a reader": reader, "a writer": writer} {
+			ns := namespace()
+			a, b := s.warm(t, ns), s.kept(t, s.client(t), ns)
+			dead := s.open(t, s.client(t), ns)
+			held := driver.Held{Key: "user/a", Token: s.tryFor(t, a, reader).Token}
+			queuedFor(t, dead, writer)
+			place := queuedFor(t, b, w)
+			stillQueued(t, b, place)
+			if w.Shared { // the readers stay, and nobody says that the writer is dead: a look ends it
+				eventually(t, dead.TTL()+late, next+" is granted", func() bool { return look(t, b, place).Token > 0 })
+			} else {
+				s.expire(t, dead)
+				free(t, a, held)
+			}
+			if got := granted(t, b, place); got.Token <= held.Token {
+				t.Errorf("%s: token %d was granted after %d", next, got.Token, held.Token)
+			}
+		}
+	}},
+}
+
+// limits is for backends with Caps.Limit whose sessions have a Queue in order.
+var limits = []testCase{
 	{"limit/so many together", func(t *testing.T, s *suite) {
 		ns := namespace()
 		a, b := s.warm(t, ns), s.kept(t, s.client(t), ns)

@@ -104,6 +104,10 @@ func (c linked) TryAcquire(ctx context.Context, id string, wants []driver.Want) 
 	return results, err
 }
 
+func (c linked) Abandon(ctx context.Context, id string, keys []string) error {
+	return c.pass(func() error { return c.Session.Abandon(ctx, id, keys) })
+}
+
 func (c linked) Release(ctx context.Context, held []driver.Held) error {
 	return c.pass(func() error { return c.Session.Release(ctx, held) })
 }

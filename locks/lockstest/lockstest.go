@@ -65,7 +65,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 			t.Logf("the harness has no %s: what depends on it is not tested", fault)
 		}
 	}
-	cases := [][]testCase{exclusive, batch, idempotent, tokens, release, session, loss, list, cancelled, keys, portable}
+	cases := [][]testCase{exclusive, batch, idempotent, tokens, release, abandoning, session, loss, list, cancelled, keys, portable}
 	caps := s.client(t).Caps()
 	if has(t, s, func(c driver.Session) bool { return c.Queue() != nil }) {
 		cases = append(cases, queue)
@@ -75,8 +75,14 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	if caps.FIFO {
 		cases = append(cases, order)
 	}
-	if caps.Shared && caps.Limit {
-		cases = append(cases, kinds)
+	if caps.Shared {
+		cases = append(cases, shared)
+	}
+	if caps.Shared && caps.FIFO {
+		cases = append(cases, readers)
+	}
+	if caps.Limit && caps.FIFO {
+		cases = append(cases, limits)
 	}
 	if has(t, s, func(c driver.Session) bool { return c.Notifier() != nil }) {
 		cases = append(cases, notices)
@@ -95,7 +101,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	if s.Brief {
 		alone, inTurn = linear[:1], turns[:1]
 	}
-	if caps.FIFO && caps.Shared && caps.Limit {
+	if caps.Shared {
 		alone = append(slices.Clone(alone), inTurn...)
 	}
 	for _, c := range alone {

@@ -73,7 +73,7 @@ func lost(t *testing.T, s *suite, end func(driver.Session)) {
 		select {
 		case <-gone:
 		case <-time.After(callTimeout):
-			t.Error("Lost was not closed")
+			t.Error("Ended was not closed")
 		}
 	}
 	if err := a.Close(calling(t)); err != nil && !errors.Is(err, driver.ErrSessionEnded) {

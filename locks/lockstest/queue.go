@@ -378,10 +378,3 @@ func granted(t *testing.T, c driver.Session, place driver.Place) driver.Held {
 		}
 	}
 }
-
-func abandon(t *testing.T, c driver.Session, place driver.Place) {
-	t.Helper()
-	if err := c.Queue().Abandon(calling(t), place.Acquisition, []string{place.Key}); err != nil {
-		t.Fatalf("abandon: %v", err)
-	}
-}

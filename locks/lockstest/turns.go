@@ -36,13 +36,13 @@ func (w *waiter) run(span time.Duration) {
 		time.Sleep(time.Until(began.Add(span * time.Duration(n) / turnOps)))
 		w.act(n%fall == fall-1)
 	}
-	w.end()
+	w.finish()
 }
 
 // act takes one turn: ask, wait, hold, release. If it is to fall, its session ends before.
 func (w *waiter) act(fall bool) {
 	turn, do := w.next(), turnAsk
-	if !fall && w.random.IntN(4) == 0 {
+	if !w.turns.waits || !fall && w.random.IntN(4) == 0 {
 		do = turnTry
 	}
 	if !w.ask(turn, do, nil) {
@@ -57,7 +57,7 @@ func (w *waiter) act(fall bool) {
 			return
 		}
 		time.Sleep(time.Duration(w.random.IntN(300)) * time.Microsecond)
-		if again <= 0 {
+		if again <= 0 || !w.turns.waits {
 			w.release(turn)
 			return
 		}
@@ -70,12 +70,16 @@ func (w *waiter) act(fall bool) {
 	}
 }
 
-// next is a new acquisition. The first key is exclusive, the others are also held together.
+// next is a new acquisition. The first key is exclusive, the others are also held together: the last one up to a limit, if there are limits.
 func (w *waiter) next() *turn {
 	key := w.random.IntN(turnKeys)
 	kind := turnKind{limit: 1}
 	if w.random.IntN(3) > 0 {
-		kind = [turnKeys]turnKind{{limit: 1}, {shared: true, limit: 1}, {limit: 2}}[key]
+		kinds := [turnKeys]turnKind{{limit: 1}, {shared: true, limit: 1}, {limit: 2}}
+		if !w.turns.limits {
+			kinds[turnKeys-1] = kinds[1]
+		}
+		kind = kinds[key]
 	}
 	w.turns.mu.Lock()
 	defer w.turns.mu.Unlock()
@@ -117,6 +121,7 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) bool {
 		held = []driver.Held{{Key: release.key, Token: release.held}}
 	}
 	begun := w.h.now()
+	turn.do = do
 	var r driver.Result
 	sent, err := w.repeat(func(ctx context.Context) (err error) {
 		var results []driver.Result
@@ -132,11 +137,16 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) bool {
 		return r.Err
 	})
 	if err != nil {
-		if release != nil {
-			w.missing(release, turnRelease, begun)
+		switch {
+		case sent:
+			if release != nil {
+				w.missing(release, turnRelease, begun)
+			}
+			w.missing(turn, do, begun)
+			turn.since = begun
+		case release != nil: // nothing was done: it ends with the session
+			turn = release
 		}
-		w.missing(turn, do, begun)
-		turn.since = begun
 		w.fallWith(turn)
 		return false
 	}
@@ -146,10 +156,9 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) bool {
 	if turn.held = r.Token; r.Queued {
 		turn.since = begun
 	}
-	if sent && r.Token == 0 && !r.Queued { // what was sent before may be granted later
-		w.missing(turn, do, begun)
+	if sent && r.Token == 0 && !r.Queued { // what was sent before may be granted until it is abandoned
 		turn.since = begun
-		w.giveUp(turn)
+		w.giveUp(turn, do)
 		return false
 	}
 	w.note(turn, do, begun, turnAnswer{queued: r.Queued, token: r.Token})
@@ -169,7 +178,7 @@ func (w *waiter) wait(turn *turn) bool {
 			}
 		case <-timer.C:
 			if w.random.IntN(2) == 0 {
-				w.giveUp(turn)
+				w.giveUp(turn, turnGrant)
 				return false
 			}
 			_, err := w.repeat(func(ctx context.Context) error {
@@ -191,18 +200,27 @@ func (w *waiter) wait(turn *turn) bool {
 	return true
 }
 
-// giveUp abandons a place. It may have been granted a moment ago.
-func (w *waiter) giveUp(turn *turn) {
+// giveUp abandons a place, which may have been granted a moment ago, or what was asked for without an answer: once that is
+// answered, no request for it arrives any more.
+func (w *waiter) giveUp(turn *turn, what turnAct) {
 	begun := w.h.now()
-	_, err := w.repeat(func(ctx context.Context) error {
-		return w.clientSession.Queue().Abandon(ctx, turn.place.Acquisition, []string{turn.key})
+	sent, err := w.repeat(func(ctx context.Context) error {
+		return w.clientSession.Abandon(ctx, turn.place.Acquisition, []string{turn.key})
 	})
 	if err != nil {
-		w.missing(turn, turnRelease, begun)
+		if what != turnGrant {
+			w.missing(turn, what, turn.since)
+		}
+		if sent {
+			w.missing(turn, turnRelease, begun)
+		}
 		w.fallWith(turn)
 		return
 	}
-	w.note(turn, turnGrant, turn.since, turnAnswer{unknown: true})
+	w.note(turn, what, turn.since, turnAnswer{unknown: true})
+	if what == turnAsk { // it may have been queued, and then granted
+		w.note(turn, turnGrant, turn.since, turnAnswer{unknown: true})
+	}
 	w.released(turn, begun)
 	w.turns.count(&w.turns.gaveUp)
 	turn.since = 0
@@ -210,11 +228,13 @@ func (w *waiter) giveUp(turn *turn) {
 
 func (w *waiter) release(turn *turn) {
 	begun := w.h.now()
-	_, err := w.repeat(func(ctx context.Context) error {
+	sent, err := w.repeat(func(ctx context.Context) error {
 		return w.clientSession.Release(ctx, []driver.Held{{Key: turn.key, Token: turn.held}})
 	})
 	if err != nil {
-		w.missing(turn, turnRelease, begun)
+		if sent {
+			w.missing(turn, turnRelease, begun)
+		}
 		w.fallWith(turn)
 		return
 	}
@@ -232,7 +252,7 @@ func (w *waiter) released(turn *turn, begun int64) {
 	w.note(turn, turnRelease, begun, turnAnswer{})
 }
 
-// missing notes a call without an answer: it may arrive at any time.
+// missing notes a call without an answer: it may arrive until the session ends, and have no effect.
 func (w *waiter) missing(turn *turn, do turnAct, begun int64) {
 	w.add(turn, do, begun, never, turnAnswer{unknown: true, never: true})
 	w.turns.count(&w.turns.unanswered)
@@ -245,14 +265,48 @@ func (w *waiter) fallWith(turn *turn) {
 	if w.ExpireSession != nil && w.random.IntN(2) == 0 {
 		w.ExpireSession(w.t, w.clientSession.Session)
 	}
-	if turn.since > 0 {
+	if turn.since > 0 && turn.do == turnAsk {
 		w.add(turn, turnGrant, turn.since, never, turnAnswer{unknown: true, never: true})
 	}
 	if turn.held > 0 || turn.since > 0 {
 		w.add(turn, turnExpire, w.clientSession.earliestEnd(), never, turnAnswer{never: true})
 	}
 	w.turns.count(&w.turns.fell)
-	w.again()
+	w.finish()
+	w.begin()
+}
+
+// finish closes the session. If that is confirmed, nothing that it has asked for has an effect any more.
+func (w *waiter) finish() {
+	closes := w.closes()
+	if w.close() == nil && closes {
+		w.turns.over(w.clientSession.number)
+	}
+}
+
+// closes reports whether the driver still has the session. One that has given it up leaves it to the server to expire.
+func (w *waiter) closes() bool {
+	select {
+	case <-w.clientSession.Ended():
+		return false
+	default:
+		return true
+	}
+}
+
+// over notes that a session has ended by now, and with it what would never end otherwise.
+func (h *turnHistory) over(session int) {
+	now := h.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, op := range h.ops {
+		if op.Return != never || op.Input.(turnCall).session != session {
+			continue
+		}
+		a := op.Output.(turnAnswer)
+		a.never = false
+		h.ops[i].Output, h.ops[i].Return = a, now
+	}
 }
 
 // note records a call that was answered just now.

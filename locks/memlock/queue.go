@@ -139,22 +139,3 @@ func (c *session) Look(ctx context.Context, places []driver.Place) (results []dr
 	})
 	return results, err
 }
-
-// Abandon implements driver.Queue.
-func (c *session) Abandon(ctx context.Context, acquisition string, keys []string) error {
-	return c.call(ctx, "abandon", func(s *Service) error {
-		for id, at := range c.abandoned {
-			if s.now.Sub(at) >= c.ttl {
-				delete(c.abandoned, id)
-			}
-		}
-		c.abandoned[acquisition] = s.now
-		for _, name := range keys {
-			at := place{c.namespace, name}
-			k := s.at(at)
-			k.drop(func(h *holding) bool { return h.session == c && h.acquisition == acquisition })
-			s.advance(at, k)
-		}
-		return nil
-	})
-}

@@ -70,6 +70,24 @@ func (c *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 	return results, err
 }
 
+func (c *session) Abandon(ctx context.Context, acquisition string, keys []string) error {
+	return c.call(ctx, "abandon", func(s *Service) error {
+		for id, at := range c.abandoned {
+			if s.now.Sub(at) >= c.ttl {
+				delete(c.abandoned, id)
+			}
+		}
+		c.abandoned[acquisition] = s.now
+		for _, name := range keys {
+			at := place{c.namespace, name}
+			k := s.at(at)
+			k.drop(func(h *holding) bool { return h.session == c && h.acquisition == acquisition })
+			s.advance(at, k)
+		}
+		return nil
+	})
+}
+
 func (c *session) Release(ctx context.Context, held []driver.Held) error {
 	return c.call(ctx, "release", func(s *Service) error {
 		for _, h := range held {

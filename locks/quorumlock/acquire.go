@@ -28,7 +28,7 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 func together(results []driver.Result) error {
 	kinds := map[error]int{}
 	for _, r := range results {
-		if r.Err == nil {
+		if r.Err == nil || errors.Is(r.Err, driver.ErrAbandoned) {
 			return nil
 		}
 		kinds[kindOfError(r.Err)]++
@@ -55,7 +55,11 @@ func kindOfError(err error) error {
 //  3. vote again for what is split, after a random pause that grows; then one server is asked before the others, so that
 //     one of those who ask gets the votes of all
 func (s *session) acquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
-	gates, err := s.enterGates(ctx, wants)
+	keys := make([]string, len(wants))
+	for i, w := range wants {
+		keys[i] = w.Key
+	}
+	gates, err := s.enterGates(ctx, keys)
 	defer s.leaveGates(gates)
 	if err != nil {
 		return nil, err
@@ -73,23 +77,22 @@ func (s *session) acquire(ctx context.Context, acquisition string, wants []drive
 		}
 		var won, split, same, back []*try
 		for _, t := range tries {
-			switch o := t.count(s, rs); o {
+			switch t.count(s, rs) {
 			case hasMajority:
 				won = append(won, t)
 			case mayHaveMajority:
-				if t.again++; t.answers() >= s.majority && t.again <= 2 { // the same ballot: it may get the vote that it lacks
+				switch answered := t.answers() >= s.majority; {
+				case answered && t.again < 2: // the same ballot may get the vote that it lacks
+					t.again++
 					same = append(same, t)
-					continue
-				}
-				if t.answers() >= s.majority {
+				case answered:
 					split, back = append(split, t), append(back, t)
-					continue
+				default: // the caller asks again under the same id, or abandons it
+					s.mu.Lock()
+					s.book.unclear[request{acquisition, t.key}] = t.candidacy
+					s.mu.Unlock()
+					results[t.index].Err = s.refusal(rs, "answered for "+t.key)
 				}
-				s.mu.Lock() // the caller asks again under the same id
-
-				s.book.unclear[request{acquisition, t.key}] = t.candidacy
-				s.mu.Unlock()
-				results[t.index].Err = s.refusal(rs, "answered for "+t.key)
 			case isBusy:
 				results[t.index].Holder = t.holder
 				back = append(back, t)
@@ -128,42 +131,6 @@ func (s *session) acquire(ctx context.Context, acquisition string, wants []drive
 	return results, nil
 }
 
-// enterGates waits for other calls of this session for the same keys, which are sorted: they would split the votes.
-func (s *session) enterGates(ctx context.Context, wants []driver.Want) (entered []string, err error) {
-	for _, w := range wants {
-		for {
-			s.mu.Lock()
-			other, over := s.book.asking[w.Key], s.over
-			if other == nil && !over {
-				s.book.asking[w.Key] = make(chan struct{})
-			}
-			s.mu.Unlock()
-			if over {
-				return entered, driver.ErrSessionEnded
-			}
-			if other == nil {
-				entered = append(entered, w.Key)
-				break
-			}
-			select {
-			case <-other:
-			case <-ctx.Done():
-				return entered, calls.Ended(ctx)
-			}
-		}
-	}
-	return entered, nil
-}
-
-func (s *session) leaveGates(entered []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, key := range entered {
-		close(s.book.asking[key])
-		delete(s.book.asking, key)
-	}
-}
-
 // begin fills in what was granted before and is still held, and makes tries of the rest.
 func (s *session) begin(ctx context.Context, acquisition string, wants []driver.Want, results []driver.Result) ([]*try, error) {
 	var before []driver.Held
@@ -193,7 +160,11 @@ func (s *session) begin(ctx context.Context, acquisition string, wants []driver.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, w := range wants {
-		if results[i] == (driver.Result{}) {
+		switch {
+		case results[i] != (driver.Result{}):
+		case s.book.refuses(acquisition, s.ttl):
+			results[i].Err = driver.ErrAbandoned
+		default:
 			tries = append(tries, &try{candidacy: s.book.candidate(acquisition, w), want: w, index: i, named: map[string]mentions{}})
 		}
 	}

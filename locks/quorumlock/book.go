@@ -54,13 +54,31 @@ type book struct {
 	unclear   map[request]candidacy
 	asking    map[string]chan struct{} // keys that a call asks for
 	contended map[string]time.Time     // keys that others wanted, too, and when
+	abandoned map[string]time.Time     // acquisitions, and when
 	evicted   bool                     // a key may be gone: until the next Check
 }
 
 func newBook() book {
 	return book{
-		granted: map[request]*holding{}, under: map[driver.Held]*holding{}, unclear: map[request]candidacy{}, asking: map[string]chan struct{}{}, contended: map[string]time.Time{},
+		granted: map[request]*holding{}, under: map[driver.Held]*holding{}, unclear: map[request]candidacy{},
+		asking: map[string]chan struct{}{}, contended: map[string]time.Time{}, abandoned: map[string]time.Time{},
 	}
+}
+
+// abandon has the session refuse an acquisition for one ttl.
+func (b *book) abandon(acquisition string, ttl time.Duration) {
+	for id := range b.abandoned {
+		if !b.refuses(id, ttl) {
+			delete(b.abandoned, id)
+		}
+	}
+	b.abandoned[acquisition] = time.Now()
+}
+
+// refuses reports whether an acquisition was abandoned within the last ttl.
+func (b *book) refuses(acquisition string, ttl time.Duration) bool {
+	at, abandoned := b.abandoned[acquisition]
+	return abandoned && time.Since(at) < ttl
 }
 
 // candidate returns the attempt of a request that has no outcome yet, or a new one.

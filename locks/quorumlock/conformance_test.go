@@ -2,11 +2,9 @@ package quorumlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -56,8 +54,8 @@ func harness(t *testing.T, group []*servers.RedisServer, brief bool) lockstest.H
 				}
 			}
 		},
-		Disconnect: func(_ *testing.T, d driver.Driver) { d.(*wired).cut(true) },
-		Reconnect:  func(_ *testing.T, d driver.Driver) { d.(*wired).cut(false) },
+		Disconnect: func(_ *testing.T, d driver.Driver) { d.(*wired).each((*lockstest.Wires).Cut) },
+		Reconnect:  func(_ *testing.T, d driver.Driver) { d.(*wired).each((*lockstest.Wires).Mend) },
 		RestartEmpty: func(*testing.T) { // all, which is worse than promised: the clocks must not step back then
 			for _, srv := range group {
 				srv.Kill()
@@ -96,52 +94,22 @@ func wire(t *testing.T, group []*servers.RedisServer, o Options) *wired {
 	w := &wired{}
 	var clients []redis.UniversalClient
 	for _, srv := range group {
-		one := &wires{}
+		one := &lockstest.Wires{}
 		w.wires = append(w.wires, one)
-		clients = append(clients, client(t, srv.Addr, one.dial))
+		clients = append(clients, client(t, srv.Addr, one.Dial))
 	}
 	w.Driver = New(clients, o)
 	return w
 }
 
-// wired is a driver whose client can be cut off.
+// wired is a driver whose client can be cut off from each server.
 type wired struct {
 	*Driver
-	wires []*wires
+	wires []*lockstest.Wires
 }
 
-func (w *wired) cut(off bool) {
+func (w *wired) each(do func(*lockstest.Wires)) {
 	for _, one := range w.wires {
-		one.cut(off)
+		do(one)
 	}
-}
-
-// wires are the connections of one client to one server.
-type wires struct {
-	mu    sync.Mutex
-	off   bool
-	conns []net.Conn
-}
-
-func (w *wires) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.off {
-		return nil, errors.New("cut off by the test")
-	}
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, addr)
-	if err == nil {
-		w.conns = append(w.conns, conn)
-	}
-	return conn, err
-}
-
-func (w *wires) cut(off bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.off = off
-	for _, conn := range w.conns {
-		_ = conn.Close()
-	}
-	w.conns = nil
 }

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"net"
-	"strings"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
-	"github.com/lockstep-scheduler/lockstep/internal/handshake"
+	"github.com/lockstep-scheduler/lockstep/internal/redisconn"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -52,71 +50,23 @@ func (n *node) call(ctx context.Context, g *calls.Group, f func() ([]any, error)
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnreachable, errAway)
 		}
 		if n.suspect.Load() { // the client's own retries would hide that nothing was sent, and why
-			if err := calls.Do(ctx, g, func() error { return n.dial(ctx) }); err != nil {
+			if err := calls.Do(ctx, g, func() error { return redisconn.Dial(ctx, n.rdb) }); err != nil {
 				return nil, fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 			}
 		}
 	}
 	answer, err := calls.Await(ctx, g, f)
-	n.suspect.Store(err != nil && !answered(err))
+	n.suspect.Store(err != nil && !redisconn.Answered(err))
 	return answer, err
 }
 
-// dial reports whether the server can be reached. It sends nothing.
-func (n *node) dial(ctx context.Context) error {
-	c, ok := n.rdb.(*redis.Client)
-	if !ok {
-		return nil
-	}
-	o := c.Options()
-	dial := o.Dialer
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	conn, err := dial(ctx, o.Network, o.Addr)
-	if err == nil {
-		err = conn.Close()
-	}
-	return err
-}
-
 // address names the server, for messages.
-func (n *node) address() string {
-	if c, ok := n.rdb.(*redis.Client); ok {
-		return c.Options().Addr
-	}
-	return "redis"
-}
+func (n *node) address() string { return redisconn.Address(n.rdb) }
 
-// refused explains why a server refuses the connection.
-func (n *node) refused(err error) error {
-	c, ok := n.rdb.(*redis.Client)
-	encrypted := ok && c.Options().TLSConfig != nil
-	text := err.Error()
-	switch {
-	case strings.Contains(text, "WRONGPASS"):
-		return fmt.Errorf("the server does not accept the user and the password: %w", err)
-	case strings.Contains(text, "NOAUTH"), strings.Contains(text, "unauthenticated"):
-		return fmt.Errorf("the server wants a password: %w", err)
-	case strings.Contains(text, "NOPERM"), strings.Contains(text, "user executing the script can't"): // Redis 7.0, of a command in a script
-		return fmt.Errorf("the user may not do what locks need: %w", err)
-	}
-	return handshake.Explain(err, encrypted)
-}
-
-// answered reports whether err is an answer of the server, not a failed connection.
-func answered(err error) bool {
-	var said redis.Error
-	return errors.As(err, &said)
-}
-
-// keeps reads the answer of memory.lua.
-func keeps(answer []any) error {
-	switch answer[0] {
-	case "evicts":
-		return fmt.Errorf("the server may evict locks: maxmemory-policy is %v; set it to noeviction or to one of volatile-*, which spare keys without a TTL (or maxmemory to 0)", answer[1])
-	case "replica":
+// suits reads the answer of memory.lua.
+func suits(answer []any) error {
+	if answer[0] == "replica" {
 		return errors.New("the server is a replica: the servers of a quorum are independent of each other")
 	}
-	return nil
+	return redisconn.Keeps(answer)
 }

@@ -91,7 +91,11 @@ func (w *wired) reaches(servers ...int) {
 		some = some.with(i)
 	}
 	for i, one := range w.wires {
-		one.cut(!some.has(i))
+		if some.has(i) {
+			one.Mend()
+		} else {
+			one.Cut()
+		}
 	}
 }
 

@@ -66,6 +66,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
+	"github.com/lockstep-scheduler/lockstep/internal/redisconn"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -120,16 +121,13 @@ func (d *Driver) Valid() error {
 			return fmt.Errorf("quorumlock: New: client %d is one of a Cluster: each server of a quorum stands alone", i+1)
 		}
 		at := n.address()
-		if c, ok := n.rdb.(*redis.Client); ok && seen[at] && c.Options().Addr != behindSentinel {
+		if c, ok := n.rdb.(*redis.Client); ok && seen[at] && c.Options().Addr != redisconn.BehindSentinel {
 			return fmt.Errorf("quorumlock: New: %s is named twice: it would vote twice", at)
 		}
 		seen[at] = true
 	}
 	return nil
 }
-
-// behindSentinel is what the client has in place of an address that Sentinel knows.
-const behindSentinel = "FailoverClient"
 
 // majority is how many servers decide.
 func (d *Driver) majority() int { return len(d.nodes)/2 + 1 }
@@ -180,10 +178,10 @@ func (d *Driver) Check(ctx context.Context) error {
 	var errs []error
 	for i, r := range rs {
 		if r.err == nil {
-			r.err = keeps(r.answer)
+			r.err = suits(r.answer)
 		}
 		if r.err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", d.nodes[i].address(), d.nodes[i].refused(r.err)))
+			errs = append(errs, fmt.Errorf("%s: %w", d.nodes[i].address(), redisconn.Refused(d.nodes[i].rdb, r.err)))
 		}
 	}
 	if err := twice(d.nodes, rs, 1); err != nil {

@@ -3,50 +3,94 @@ package quorumlock
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 // Release implements driver.Session. It succeeds when a majority has freed the keys; the others are told with the next calls.
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
-	s.mu.Lock()
 	var freed []*holding
+	var has []candidacy
+	s.mu.Lock()
 	for _, held := range held {
 		if h := s.book.under[held]; h != nil { // no other was granted, or it was released before
 			h.freeing = true
-			freed = append(freed, h)
+			freed, has = append(freed, h), append(has, h.candidacy)
 		}
 	}
 	s.mu.Unlock()
-	if len(freed) == 0 {
-		return nil
-	}
-	args := func(i int) []any {
-		args := []any{s.id, s.ttl.Microseconds()}
-		for _, h := range freed {
-			args = append(args, h.key, h.kind, h.number, h.doubt.has(i))
-		}
-		return args
-	}
-	sent := make([][]any, len(s.nodes))
-	s.mu.Lock()
-	for i := range sent {
-		sent[i] = args(i)
-	}
-	s.mu.Unlock()
-	rs := s.ask(ctx, s.everywhere(), 0, func(rs replies) bool { return s.enough(rs.said("ok")) }, func(ctx context.Context, i int) ([]any, error) {
-		return s.eval(ctx, i, freeScript, sent[i]...)
-	})
-	ok := rs.said("ok")
-	if !s.enough(ok) {
-		return fmt.Errorf("quorumlock: release: %w", s.refusal(rs, "freed the keys"))
+	if err := s.free(ctx, has); err != nil {
+		return fmt.Errorf("quorumlock: release: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range freed {
 		s.book.forget(h)
-		(s.everywhere() &^ ok).each(func(i int) { s.members[i].rest = append(s.members[i].rest, h.ballot) })
 	}
+	return nil
+}
+
+// Abandon implements driver.Session. Servers refuse the ballots that the acquisition has used, and the session makes no other ones for
+// it. It succeeds as Release does.
+func (s *session) Abandon(ctx context.Context, acquisition string, keys []string) error {
+	gates, err := s.enterGates(ctx, slices.Compact(slices.Sorted(slices.Values(keys)))) // a call for the acquisition may be under way
+	defer s.leaveGates(gates)
+	if err != nil {
+		return fmt.Errorf("quorumlock: abandon: %w", err)
+	}
+	var has []candidacy
+	s.mu.Lock()
+	s.book.abandon(acquisition, s.ttl)
+	for _, key := range keys {
+		r := request{acquisition, key}
+		c, there := s.book.unclear[r]
+		if h := s.book.granted[r]; h != nil {
+			h.freeing = true
+			c, there = h.candidacy, true
+		}
+		if c.doubt = s.everywhere(); there {
+			has = append(has, c)
+		}
+	}
+	s.mu.Unlock()
+	if err := s.free(ctx, has); err != nil {
+		return fmt.Errorf("quorumlock: abandon: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		r := request{acquisition, key}
+		delete(s.book.unclear, r)
+		if h := s.book.granted[r]; h != nil {
+			s.book.forget(h)
+		}
+	}
+	return nil
+}
+
+// free deletes votes and holdings on all servers, and has those in doubt refuse the ballots. It succeeds when a majority has done so;
+// the others do it with the next calls.
+func (s *session) free(ctx context.Context, has []candidacy) error {
+	if len(has) == 0 {
+		return nil
+	}
+	rs := s.ask(ctx, s.everywhere(), 0, func(rs replies) bool { return s.enough(rs.said("ok")) }, func(ctx context.Context, i int) ([]any, error) {
+		args := []any{s.id, s.ttl.Microseconds()}
+		for _, c := range has {
+			args = append(args, c.key, c.kind, c.number, c.doubt.has(i))
+		}
+		return s.eval(ctx, i, freeScript, args...)
+	})
+	ok := rs.said("ok")
+	if !s.enough(ok) {
+		return s.refusal(rs, "freed the keys")
+	}
+	(s.everywhere() &^ ok).each(func(i int) {
+		for _, c := range has {
+			s.leave(i, c.ballot)
+		}
+	})
 	return nil
 }
 

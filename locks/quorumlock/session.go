@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
+	"github.com/lockstep-scheduler/lockstep/internal/redisconn"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -85,13 +86,12 @@ func (s *session) open(ctx context.Context, d *Driver) error {
 		s.nodes[i].suspect.Store(true) // so that an error says that nothing was sent
 	}
 	s.mu.Unlock()
-	opened := func(rs replies) mask { return rs.said("ok") }
-	rs := s.askFor(ctx, max(openLimit, s.limit), s.everywhere(), s.limit/2, func(rs replies) bool { return s.enough(opened(rs)) }, func(ctx context.Context, i int) ([]any, error) {
+	rs := s.askFor(ctx, max(openLimit, s.limit), s.everywhere(), s.limit/2, func(rs replies) bool { return s.enough(rs.said("ok")) }, func(ctx context.Context, i int) ([]any, error) {
 		return s.openAt(ctx, i, d.options)
 	})
 	for i, r := range rs {
 		if r.err == nil {
-			if err := keeps(r.answer); err != nil {
+			if err := suits(r.answer); err != nil {
 				return fmt.Errorf("%s: %w", s.nodes[i].address(), err)
 			}
 		}
@@ -99,11 +99,11 @@ func (s *session) open(ctx context.Context, d *Driver) error {
 	if err := twice(s.nodes, rs, 2); err != nil {
 		return err
 	}
-	if !s.enough(opened(rs)) {
+	if !s.enough(rs.said("ok")) {
 		return s.refusal(rs, "installed the session")
 	}
 	s.mu.Lock()
-	opened(rs).each(func(i int) {
+	rs.said("ok").each(func(i int) {
 		m, now := &s.members[i], summary(rs[i].answer)
 		m.settled, m.gen, m.evictions, m.confirmed = true, now.gen, now.evictions, tick
 		if now.run == "" {
@@ -124,7 +124,7 @@ func (s *session) openAt(ctx context.Context, i int, o Options) ([]any, error) {
 		if err == nil {
 			known = len(found) > 0 && found[0]
 		}
-		if err != nil && answered(err) {
+		if err != nil && redisconn.Answered(err) {
 			return nil, nil
 		}
 		return nil, err
@@ -219,7 +219,7 @@ func (s *session) refusal(rs replies, done string) error {
 	for i, r := range rs {
 		switch {
 		case r.err != nil:
-			errs = append(errs, fmt.Errorf("%s: %w", s.nodes[i].address(), plain(s.nodes[i].refused(r.err))))
+			errs = append(errs, fmt.Errorf("%s: %w", s.nodes[i].address(), plain(redisconn.Refused(s.nodes[i].rdb, r.err))))
 		case r.said("recovering"):
 			errs = append(errs, fmt.Errorf("%s: %s", s.nodes[i].address(), waitFor(r.answer[1])))
 		case away.has(i):

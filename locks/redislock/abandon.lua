@@ -8,7 +8,6 @@ redis.call('ZADD', abandoned, text(now + ttl), session .. ' ' .. acquisition)
 redis.call('HSET', state, 'refused', text(math.max(now + ttl, tonumber(redis.call('HGET', state, 'refused') or 0))))
 for i = 5, #ARGV do
   local key = ARGV[i]
-  bring(key)
   local number, _, token = place(key, session, acquisition)
   if token then free(key, token, session, granting) end
   if number then

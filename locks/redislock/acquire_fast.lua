@@ -22,10 +22,21 @@ do
       local token = string.format('%.0f', minted)
       local record = table.concat({token, ARGV[1], ARGV[4], string.format('%.0f', now), '1', ARGV[5], ''}, '\n')
       local values = {'token', token}
-      for i = 1, #keys do
+      local members = {}
+      for i, key in ipairs(keys) do
         values[2 * i + 1], values[2 * i + 2] = fields[5 + i], record .. ARGV[8 + 3 * i]
+        members[2 * i - 1], members[2 * i] = 0, 'k' .. key
       end
       redis.call('HSET', KEYS[1], unpack(values))
+      if #keys > 16 then
+        -- Up to 128 members of at most 64 bytes are kept as a list, which each addition walks through. A longer one ends that.
+        local long = string.rep('-', 65)
+        redis.call('ZADD', KEYS[5], 0, long)
+        redis.call('ZADD', KEYS[5], unpack(members))
+        redis.call('ZREM', KEYS[5], long)
+      else
+        redis.call('ZADD', KEYS[5], unpack(members))
+      end
       return {'all', '+' .. token}
     end
   end

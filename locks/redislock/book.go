@@ -1,6 +1,8 @@
 package redislock
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,6 +84,9 @@ func (b *book) leave(p driver.Place) {
 	delete(b.asked, p)
 }
 
+// held lists the holdings.
+func (b *book) held() []driver.Held { return slices.Collect(maps.Keys(b.under)) }
+
 // args are the holdings and the places, as reassert.lua takes them.
 func (b *book) args() []any {
 	args := []any{len(b.holdings)}
@@ -94,8 +99,8 @@ func (b *book) args() []any {
 	return args
 }
 
-// held reads "key token".
-func held(text string) driver.Held {
+// parseHeld reads "key token".
+func parseHeld(text string) driver.Held {
 	key, digits, _ := strings.Cut(text, " ")
 	token, _ := strconv.ParseInt(digits, 10, 64)
 	return driver.Held{Key: key, Token: driver.Token(token)}

@@ -3,10 +3,8 @@ package redislock
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -65,14 +63,14 @@ func limited(t *testing.T, admin redis.UniversalClient) {
 // leastRights stands in docs/backends.md.
 const leastRights = "resetkeys ~{lockstep:* resetchannels &{lockstep:* -@all " +
 	"+evalsha +eval +script|load +script|exists +info " +
-	"+time +hget +hgetall +hset +hmget +hvals +hdel +hexists +hincrby +zadd +zscore +zrem +zrangebylex +zrangebyscore +zrevrange +zremrangebyscore +publish +subscribe +ping"
+	"+time +hget +hset +hmget +hvals +hdel +hexists +hincrby +zadd +zscore +zrem +zrangebylex +zrangebyscore +zrevrange +zremrangebyscore +publish +subscribe +ping"
 
 // harness makes each client with wires of its own.
 func harness(admin redis.UniversalClient, settings *tls.Config, connect func(dialer) redis.UniversalClient) lockstest.Harness {
 	return lockstest.Harness{
 		Driver: func(t *testing.T) driver.Driver {
-			w := &wired{wires: wires{tls: settings}}
-			rdb := connect(w.dial)
+			w := &wired{Wires: lockstest.Wires{TLS: settings}}
+			rdb := connect(w.Dial)
 			t.Cleanup(func() { _ = rdb.Close() })
 			w.Driver = New(rdb)
 			return w
@@ -83,8 +81,8 @@ func harness(admin redis.UniversalClient, settings *tls.Config, connect func(dia
 				t.Fatal(err)
 			}
 		},
-		Disconnect: func(_ *testing.T, d driver.Driver) { d.(*wired).cut(true) },
-		Reconnect:  func(_ *testing.T, d driver.Driver) { d.(*wired).cut(false) },
+		Disconnect: func(_ *testing.T, d driver.Driver) { d.(*wired).Cut() },
+		Reconnect:  func(_ *testing.T, d driver.Driver) { d.(*wired).Mend() },
 	}
 }
 
@@ -93,43 +91,5 @@ type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 // wired is a driver whose client can be cut off.
 type wired struct {
 	*Driver
-	wires
-}
-
-// wires are the connections of one client.
-type wires struct {
-	tls *tls.Config // nil: none
-
-	mu    sync.Mutex
-	off   bool
-	conns []net.Conn
-}
-
-func (w *wires) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.off {
-		return nil, errors.New("cut off by the test")
-	}
-	var d interface {
-		DialContext(ctx context.Context, network, addr string) (net.Conn, error)
-	} = new(net.Dialer)
-	if w.tls != nil {
-		d = &tls.Dialer{Config: w.tls}
-	}
-	conn, err := d.DialContext(ctx, network, addr)
-	if err == nil {
-		w.conns = append(w.conns, conn)
-	}
-	return conn, err
-}
-
-func (w *wires) cut(off bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.off = off
-	for _, conn := range w.conns {
-		_ = conn.Close()
-	}
-	w.conns = nil
+	lockstest.Wires
 }

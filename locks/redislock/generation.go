@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
+	"github.com/lockstep-scheduler/lockstep/internal/redisconn"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -118,7 +119,7 @@ func (s *session) reassert(ctx context.Context) (string, error) {
 	defer s.mu.Unlock()
 	s.gen, s.renewed, s.proof = answer[1].(string), asked, proven(answer[2])
 	for _, taken := range answer[3:] {
-		s.book.release(held(taken.(string)))
+		s.book.release(parseHeld(taken.(string)))
 		s.robbed = true
 	}
 	return s.gen, nil
@@ -188,7 +189,7 @@ func (s *session) call(ctx context.Context, f func() ([]any, error)) ([]any, err
 		return nil, err
 	}
 	answer, err := s.promptly(ctx, f)
-	s.suspect.Store(err != nil && !answered(err))
+	s.suspect.Store(err != nil && !redisconn.Answered(err))
 	return answer, err
 }
 
@@ -202,7 +203,7 @@ func (s *session) reach(ctx context.Context) error {
 	if c, ok := s.rdb.(*redis.ClusterClient); ok {
 		c.ReloadState(ctx) // else it keeps asking a failed master
 	}
-	if err := calls.Do(ctx, &s.calls, func() error { return dial(ctx, s.rdb) }); err != nil {
+	if err := calls.Do(ctx, &s.calls, func() error { return redisconn.Dial(ctx, s.rdb) }); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
 	return nil

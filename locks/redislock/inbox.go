@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
+	"github.com/lockstep-scheduler/lockstep/internal/redisconn"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -48,23 +49,23 @@ func (s *session) listen(ctx context.Context) error {
 		_ = subscription.Close()
 		return driver.ErrSessionEnded
 	}
-	if err != nil && answered(err) { // grants are found by Look
+	if err != nil && redisconn.Answered(err) { // grants are found by Look
 		s.lacks.channels.Store(true)
 		_ = subscription.Close()
 		return nil
 	}
 	if err != nil {
 		_ = subscription.Close()
-		return fmt.Errorf("%w: subscribe to %s: %w", driver.ErrUnreachable, s.channel(), refused(s.rdb, err))
+		return fmt.Errorf("%w: subscribe to %s: %w", driver.ErrUnreachable, s.channel(), redisconn.Refused(s.rdb, err))
 	}
 	s.inbox = &inbox{subscription: subscription}
 	published := subscription.Channel(redis.WithChannelSize(unread))
 	s.inbox.reading.Go(func() {
 		for m := range published {
 			if m.Channel == s.noticeChannel() {
-				s.heard(m.Payload)
+				s.takeNotice(m.Payload)
 			} else {
-				s.hear(m.Payload)
+				s.takeGrant(m.Payload)
 			}
 		}
 	})
@@ -84,9 +85,9 @@ func (s *session) listens() (bool, error) {
 // channel is where scripts publish the session's grants.
 func (s *session) channel() string { return strings.TrimSuffix(s.keys[0], "state") + "inbox:" + s.id }
 
-// hear takes in "gen acquisition token key". A grant of a generation that has ended was not reasserted, and one that nobody
+// takeGrant takes in "gen acquisition token key". A grant of a generation that has ended was not reasserted, and one that nobody
 // asks for any more was abandoned.
-func (s *session) hear(message string) {
+func (s *session) takeGrant(message string) {
 	f := strings.Fields(message)
 	if len(f) != 4 {
 		return

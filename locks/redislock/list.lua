@@ -1,4 +1,5 @@
--- ARGV: lowest and highest field of holders, as ZRANGEBYLEX takes them; limit
+-- Reads what is held by key, from the index, so many keys as limit. It writes nothing.
+-- ARGV: lowest and highest member of the index, as ZRANGEBYLEX takes them; limit
 -- Returns {'ok', then of each key: its name, µs until its session expires and record of each holding of a live session, and the
 -- same of each place, with a blank before its name, and record: number\nsession\nacquisition\nsince\nkind\nowner\nmeta}: so many keys as limit
 local low, limit = ARGV[1], tonumber(ARGV[3])
@@ -22,11 +23,11 @@ local function waiters(key)
   end
 end
 
-bring_all()
 while true do
   local found = below(index, low, ARGV[2], limit)
-  for _, field in ipairs(found) do
-    local value = redis.call('HGET', holders, field)
+  for _, member in ipairs(found) do
+    local field = string.sub(member, 2)
+    local value = present(field)
     local _, by = fields(value)
     if by and live(by) then
       local key = string.match(field, '^%S+')

@@ -2,19 +2,20 @@
 -- the server: now, in µs. KEYS, all with the namespace's hash tag:
 --   1 state     hash  run, gen, began, until (0: granting), proof: see epoch(); token: the high-water mark;
 --                     number: of the last place in a queue; refused: until when (µs) an acquisition may be abandoned;
---                     "=key": see queue.lua; "~session": the last eviction of something that it held
+--                     "=key": the record of a key that acquire_fast.lua has granted, see queue.lua
+--                     swept: where the index is to be looked at next for such keys of sessions that have ended, see reap()
+--                     "~session": the last eviction of something that it held
 --   2 sessions  zset  session -> when it expires, in µs of the server's clock
 --   3 terms     hash  session -> "gen ttl" it was last installed with
---   4 holders   hash  what is held: see queue.lua
---   5 index     zset  fields of holders that are records, in lexical order
---   6 owned     zset  "session field" of what is held, "session|acquisition key" of what waits, in lexical order
---   7 queue     zset  "key number session acquisition" of what waits, in lexical order
---   8 places    hash  "session acquisition key" -> "number\nsince\nkind\nowner\nmeta" while it waits;
+--   4 holders   hash  what is held by others: see queue.lua
+--   5 index     zset  in lexical order, by key: "kfield" of each record, also of those in state; by session: "ssession field"
+--                     of each record in holders, and "ssession|acquisition key" of what waits
+--   6 queue     zset  "key number session acquisition" of what waits, in lexical order
+--   7 places    hash  "session acquisition key" -> "number\nsince\nkind\nowner\nmeta" while it waits;
 --                     "+token" once it holds together with others
---   9 abandoned zset  "session acquisition" -> until when (µs) nothing is granted under it
-local state, sessions, terms = KEYS[1], KEYS[2], KEYS[3]
-local holders, index, owned = KEYS[4], KEYS[5], KEYS[6]
-local queue, places, abandoned = KEYS[7], KEYS[8], KEYS[9]
+--   8 abandoned zset  "session acquisition" -> until when (µs) nothing is granted under it
+local state, sessions, terms, holders = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local index, queue, places, abandoned = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local inbox = string.sub(state, 1, -6) .. 'inbox:' -- and a session: the channel that its grants are published on
 
 local time = redis.call('TIME')

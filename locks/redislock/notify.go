@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
+	"github.com/lockstep-scheduler/lockstep/internal/redisconn"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -18,7 +19,7 @@ func (s *session) Notifier() driver.Notifier { return s }
 func (s *session) Notify(ctx context.Context, topic string) error {
 	err := calls.Do(ctx, &s.calls, func() error { return s.rdb.Publish(ctx, s.noticeChannel(), topic).Err() })
 	if err != nil {
-		return s.failed("notify", refused(s.rdb, err))
+		return s.failed("notify", redisconn.Refused(s.rdb, err))
 	}
 	return nil
 }
@@ -34,7 +35,8 @@ func (s *session) Notified(ctx context.Context) (<-chan string, error) {
 // noticeChannel is where notices of the namespace are published.
 func (s *session) noticeChannel() string { return strings.TrimSuffix(s.keys[0], "state") + "notices" }
 
-func (s *session) heard(topic string) {
+// takeNotice passes a notice on, unless too many are unread.
+func (s *session) takeNotice(topic string) {
 	select {
 	case s.topics <- topic:
 	default:

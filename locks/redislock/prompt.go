@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
+	"github.com/lockstep-scheduler/lockstep/internal/redisconn"
 )
 
 // promptLimit is how long a call may last whose context is cancelled before its deadline.
@@ -52,7 +53,7 @@ func (s *session) promptly(ctx context.Context, f func() ([]any, error)) ([]any,
 	}
 	answer, err := f()
 	switch {
-	case err == nil, answered(err):
+	case err == nil, redisconn.Answered(err):
 		return answer, err
 	case errors.Is(err, os.ErrDeadlineExceeded) && !time.Now().Before(deadline):
 		<-ctx.Done() // the connection was the first to see it

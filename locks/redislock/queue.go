@@ -62,7 +62,7 @@ func (s *session) Look(ctx context.Context, places []driver.Place) ([]driver.Res
 	}
 }
 
-// Abandon implements driver.Queue.
+// Abandon implements driver.Session.
 func (s *session) Abandon(ctx context.Context, acquisition string, keys []string) error {
 	args := []any{acquisition}
 	for _, key := range keys {

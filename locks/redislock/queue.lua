@@ -3,8 +3,8 @@
 --   a record          one session has it alone
 --   "*kind count"     it is held together; each holding has a record under "key token"
 --   "!"               nobody has it, and the first in its queue gets it as soon as the server grants again
--- A key that acquire_fast.lua has granted has its record in state, under "=key", and nothing else. It gets its entries only
--- when a script needs them: see bring().
+-- A key that acquire_fast.lua has granted has its record in state, under "=key", and no entry: it has one holder, and nobody
+-- waits for it. It gets its entry once that may change: see bring().
 -- A record is "token\nsession\nacquisition\nsince\nkind\nowner\nmeta". The kind is 1 (alone), s (shared), or a limit.
 
 local function fields(held)
@@ -23,7 +23,11 @@ end
 local function below(zset, low, high, limit) return redis.call('ZRANGEBYLEX', zset, low, high, 'LIMIT', 0, limit) end
 
 -- records are the fields of those that hold a key together, the first grants first.
-local function records(key, limit) return below(index, '[' .. key .. ' ', '(' .. key .. '!', limit) end
+local function records(key, limit)
+  local fields_of = below(index, '[k' .. key .. ' ', '(k' .. key .. '!', limit)
+  for i, member in ipairs(fields_of) do fields_of[i] = string.sub(member, 2) end
+  return fields_of
+end
 
 -- put writes the record of a holding.
 local function put(key, record)
@@ -36,11 +40,10 @@ local function put(key, record)
     redis.call('HSET', places, session .. ' ' .. acquisition .. ' ' .. key, '+' .. token)
   end
   redis.call('HSET', holders, field, record)
-  redis.call('ZADD', index, 0, field)
-  redis.call('ZADD', owned, 0, session .. ' ' .. field)
+  redis.call('ZADD', index, 0, 'k' .. field, 0, 's' .. session .. ' ' .. field)
 end
 
--- bring makes the entries of a key that acquire_fast.lua has granted.
+-- bring makes the entry of a key that acquire_fast.lua has granted.
 local function bring(key)
   local record = redis.call('HGET', state, '=' .. key)
   if not record then return end
@@ -48,35 +51,14 @@ local function bring(key)
   put(key, record)
 end
 
--- bring_all does it for all keys.
-local function bring_all()
-  local all = redis.call('HGETALL', state)
-  local gone, held, names, owners = {}, {}, {}, {}
-  for i = 1, #all, 2 do
-    if string.sub(all[i], 1, 1) == '=' then
-      local key, n = string.sub(all[i], 2), 2 * #gone + 1
-      local _, session = fields(all[i + 1])
-      gone[#gone + 1] = all[i]
-      held[n], held[n + 1] = key, all[i + 1]
-      names[n], names[n + 1] = 0, key
-      owners[n], owners[n + 1] = 0, session .. ' ' .. key
-    end
-  end
-  for i = 1, #gone, 1000 do -- the stack is limited
-    local first, last = 2 * i - 1, math.min(2 * i + 1998, #held)
-    redis.call('HDEL', state, unpack(gone, i, math.min(i + 999, #gone)))
-    redis.call('HSET', holders, unpack(held, first, last))
-    redis.call('ZADD', index, unpack(names, first, last))
-    redis.call('ZADD', owned, unpack(owners, first, last))
-  end
-end
+-- present is the entry of a key, or the record of one that acquire_fast.lua has granted.
+local function present(field) return redis.call('HGET', holders, field) or redis.call('HGET', state, '=' .. field) end
 
 -- drop takes a holding out of the holders of a key.
 local function drop(key, field, record)
   local _, session, acquisition = fields(record)
-  redis.call('HDEL', holders, field)
-  redis.call('ZREM', index, field)
-  redis.call('ZREM', owned, session .. ' ' .. field)
+  if redis.call('HDEL', holders, field) == 0 then redis.call('HDEL', state, '=' .. field) end
+  redis.call('ZREM', index, 'k' .. field, 's' .. session .. ' ' .. field)
   if field == key then return end
   redis.call('HDEL', places, session .. ' ' .. acquisition .. ' ' .. key)
   local kind, count = together(redis.call('HGET', holders, key))
@@ -90,9 +72,8 @@ end
 
 -- holding finds what is held of a key under a token.
 local function holding(key, token)
-  bring(key)
   local field = key
-  local record = redis.call('HGET', holders, key)
+  local record = present(key)
   if together(record) then
     field = key .. ' ' .. token
     record = redis.call('HGET', holders, field)
@@ -101,12 +82,10 @@ local function holding(key, token)
   if has == token then return field, record, session end
 end
 
--- holds says whether a session holds a key under a token. It writes nothing.
+-- holds says whether a session holds a key under a token.
 local function holds(session, key, token)
-  local record = redis.call('HGET', state, '=' .. key) or redis.call('HGET', holders, key)
-  if together(record) then record = redis.call('HGET', holders, key .. ' ' .. token) end
-  local has, by = fields(record)
-  return has == token and by == session
+  local _, _, by = holding(key, token)
+  return by == session
 end
 
 -- holder is the record of one that has the key.
@@ -135,18 +114,18 @@ end
 local function enqueue(key, number, session, acquisition, place)
   redis.call('ZADD', queue, 0, key .. ' ' .. number .. ' ' .. session .. ' ' .. acquisition)
   redis.call('HSET', places, session .. ' ' .. acquisition .. ' ' .. key, place)
-  redis.call('ZADD', owned, 0, session .. '|' .. acquisition .. ' ' .. key)
+  redis.call('ZADD', index, 0, 's' .. session .. '|' .. acquisition .. ' ' .. key)
 end
 
 local function dequeue(key, number, session, acquisition)
   redis.call('ZREM', queue, key .. ' ' .. number .. ' ' .. session .. ' ' .. acquisition)
   redis.call('HDEL', places, session .. ' ' .. acquisition .. ' ' .. key)
-  redis.call('ZREM', owned, session .. '|' .. acquisition .. ' ' .. key)
+  redis.call('ZREM', index, 's' .. session .. '|' .. acquisition .. ' ' .. key)
 end
 
 -- place returns the number of a place in the queue, and what it asks for; or the token of what it became.
 local function place(key, session, acquisition)
-  local has, by, under = fields(redis.call('HGET', holders, key))
+  local has, by, under = fields(present(key))
   if by == session and under == acquisition then return nil, nil, has end
   local found = redis.call('HGET', places, session .. ' ' .. acquisition .. ' ' .. key)
   if not found then return nil end
@@ -209,38 +188,62 @@ local function settle(key, granting)
   advance(key, granting)
 end
 
--- wipe frees what a session holds and gives up its places, so many as limit at most, and returns whether that was all.
+-- wipe frees what a session has entries for and gives up its places, so many as limit at most, and returns whether that was all.
 local function wipe(session, limit, granting)
-  bring_all()
   local keys = {}
-  local waits = below(owned, '[' .. session .. '|', '(' .. session .. '}', limit)
+  local waits = below(index, '[s' .. session .. '|', '(s' .. session .. '}', limit)
   for _, member in ipairs(waits) do
-    local acquisition, key = string.match(string.sub(member, #session + 2), '^(%S+) (%S+)$')
+    local acquisition, key = string.match(string.sub(member, #session + 3), '^(%S+) (%S+)$')
     local number = place(key, session, acquisition)
-    if number then dequeue(key, number, session, acquisition) else redis.call('ZREM', owned, member) end
+    if number then dequeue(key, number, session, acquisition) else redis.call('ZREM', index, member) end
     keys[#keys + 1] = key
   end
-  local holds = below(owned, '[' .. session .. ' ', '(' .. session .. '!', limit)
+  local holds = below(index, '[s' .. session .. ' ', '(s' .. session .. '!', limit)
   for _, member in ipairs(holds) do
-    local field = string.sub(member, #session + 2)
+    local field = string.sub(member, #session + 3)
     local key = string.match(field, '^%S+')
     local value = redis.call('HGET', holders, field)
     local _, by = fields(value)
-    if by == session then drop(key, field, value) else redis.call('ZREM', owned, member) end
+    if by == session then drop(key, field, value) else redis.call('ZREM', index, member) end
     keys[#keys + 1] = key
   end
   for _, key in ipairs(keys) do advance(key, granting) end
   return limit < 0 or #waits < limit and #holds < limit
 end
 
--- reap wipes a few expired sessions, and pulls in sessions that a step back of the server's clock has made too long.
+-- sweep frees keys that acquire_fast.lua has granted to sessions of which gone says so. It looks at a part of the index, and
+-- returns where the rest begins; nil: that was all.
+local function sweep(from, gone)
+  local members, names = below(index, from, '(l', 1000), {}
+  if #members == 0 then return nil end
+  for i, member in ipairs(members) do names[i] = '=' .. string.sub(member, 2) end
+  for i, record in ipairs(redis.call('HMGET', state, unpack(names))) do
+    local _, session = fields(record)
+    local key = string.sub(names[i], 2)
+    if session and gone(session) then drop(key, key, record) end
+  end
+  return #members == 1000 and '(' .. members[1000] or nil
+end
+
+-- unregister forgets a session that has no entries any more.
+local function unregister(session)
+  redis.call('ZREM', sessions, session)
+  redis.call('HDEL', terms, session)
+  redis.call('HDEL', state, '~' .. session)
+end
+
+-- reap wipes a few expired sessions, sweeps, and pulls in sessions that a step back of the server's clock has made too long.
 local function reap(granting)
   for _, session in ipairs(redis.call('ZRANGEBYSCORE', sessions, '-inf', text(now), 'LIMIT', 0, 4)) do
     if wipe(session, 1000, granting) then
-      redis.call('ZREM', sessions, session)
-      redis.call('HDEL', terms, session)
-      redis.call('HDEL', state, '~' .. session)
+      unregister(session)
+      redis.call('HSET', state, 'swept', '[k') -- nobody waits for what that finds, and it is free to all who ask
     end
+  end
+  local from = redis.call('HGET', state, 'swept')
+  if from then
+    from = sweep(from, function(session) return not live(session) end)
+    if from then redis.call('HSET', state, 'swept', from) else redis.call('HDEL', state, 'swept') end
   end
   local far = redis.call('ZREVRANGE', sessions, 0, 3, 'WITHSCORES')
   for i = 1, #far, 2 do

@@ -130,7 +130,7 @@ func TestNothingIsGrantedEarly(t *testing.T) {
 			}
 		},
 		"abandoned": func(t *testing.T, holder, _ driver.Session) {
-			if err := holder.Queue().Abandon(t.Context(), "theirs", []string{"k"}); err != nil {
+			if err := holder.Abandon(t.Context(), "theirs", []string{"k"}); err != nil {
 				t.Error(err)
 			}
 		},
@@ -208,7 +208,7 @@ func TestGrantsOfPlacesAreBroughtBack(t *testing.T) {
 		release(t, a, held)
 		mine := learn(p)
 		restarted(t, rdb, ns)
-		must(t, rdb.Del(t.Context(), part(ns, "holders"), part(ns, "index"), part(ns, "owned"), part(ns, "places")))
+		must(t, rdb.Del(t.Context(), part(ns, "holders"), part(ns, "index"), part(ns, "places")))
 		renew(t, a, b)
 		lockstest.Holds(t, b, mine, true)
 		if infos, err := a.List(t.Context(), name, "", 1); err != nil || len(infos) != 1 || infos[0].Limit != 2 || infos[0].Token != mine.Token {
@@ -243,9 +243,8 @@ func TestHoldingsTogetherAreBroughtBack(t *testing.T) {
 	must(t, rdb.HDel(t.Context(), part(ns, "holders"), "shared"),
 		rdb.HSet(t.Context(), part(ns, "holders"), "shared", strings.Replace(older, "%s", "1", 1)),
 		rdb.HSet(t.Context(), part(ns, "holders"), "two 0000000000000001", strings.Replace(older, "%s", "2", 1)),
-		rdb.ZAdd(t.Context(), part(ns, "index"), redis.Z{Member: "shared"}, redis.Z{Member: "two 0000000000000001"}),
-		rdb.HDel(t.Context(), part(ns, "holders"), ofA), rdb.ZRem(t.Context(), part(ns, "index"), ofA),
-		rdb.ZRem(t.Context(), part(ns, "owned"), a.ID()+" "+ofA))
+		rdb.ZAdd(t.Context(), part(ns, "index"), redis.Z{Member: "kshared"}, redis.Z{Member: "ktwo 0000000000000001"}),
+		rdb.HDel(t.Context(), part(ns, "holders"), ofA), rdb.ZRem(t.Context(), part(ns, "index"), "k"+ofA, "s"+a.ID()+" "+ofA))
 	renew(t, a, b)
 	for i, s := range []driver.Session{a, b} {
 		lockstest.Holds(t, s, readers[i], true)
@@ -274,7 +273,7 @@ func TestNothingIsLeft(t *testing.T) {
 	for _, kind := range []driver.Want{{Key: "k"}, {Key: "k", Shared: true}, {Key: "k", Limit: 2}} {
 		held := lockstest.Grant(t, a, "k")
 		p, given := queued(t, b, kind), queued(t, b, driver.Want{Key: "k", Limit: 7})
-		if err := b.Queue().Abandon(t.Context(), given.Acquisition, []string{"k"}); err != nil {
+		if err := b.Abandon(t.Context(), given.Acquisition, []string{"k"}); err != nil {
 			t.Fatal(err)
 		}
 		release(t, a, held)
@@ -301,7 +300,7 @@ func TestNothingIsLeft(t *testing.T) {
 		must(t, rdb.ZAdd(t.Context(), part(ns, "abandoned"), redis.Z{Member: m, Score: 1}))
 	}
 	renew(t, a)
-	for _, name := range []string{"holders", "index", "owned", "queue", "places", "abandoned"} {
+	for _, name := range []string{"holders", "index", "queue", "places", "abandoned"} {
 		if n := must1(t, rdb.Exists(t.Context(), part(ns, name))); n != 0 {
 			t.Errorf("%s is left", name)
 		}

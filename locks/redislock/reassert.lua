@@ -15,6 +15,7 @@ if began + ttl > till then redis.call('HSET', state, 'until', text(began + ttl))
 
 -- room drops what an old snapshot says of a key in place of a holding, unless it was granted later.
 local function room(key, token, kind)
+  bring(key)
   local held = redis.call('HGET', holders, key)
   if admits(held, kind) then return true end
   local shared = together(held)
@@ -27,7 +28,9 @@ local function room(key, token, kind)
   return true
 end
 
-wipe(session, -1, false) -- what an old snapshot says that it has; it brings all in, too
+wipe(session, -1, false) -- what an old snapshot says that it has
+local from = '[k'
+while from do from = sweep(from, function(other) return other == session end) end
 local answer = {'ok', gen, redis.call('HGET', state, 'proof') or ''}
 for i = 4, waits - 1, 2 do
   local key, value = ARGV[i], ARGV[i + 1]

@@ -60,7 +60,10 @@ func expired(t *testing.T, rdb *redis.Client, namespace string, s driver.Session
 // owned holds which keys the server counts as whose.
 func owned(t *testing.T, rdb *redis.Client, namespace, when string, want ...string) {
 	t.Helper()
-	got, err := rdb.ZRange(t.Context(), part(namespace, "owned"), 0, -1).Result()
+	got, err := rdb.ZRangeByLex(t.Context(), part(namespace, "index"), &redis.ZRangeBy{Min: "[s", Max: "(t"}).Result()
+	for i := range got {
+		got[i] = strings.TrimPrefix(got[i], "s")
+	}
 	if err != nil || len(got) != len(want) || len(want) == 1 && got[0] != want[0] {
 		t.Errorf("%s the server counts as owned %q, %v; want %q", when, got, err, want)
 	}

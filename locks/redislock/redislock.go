@@ -20,10 +20,10 @@
 //
 // # One free key
 //
-// acquire_fast.lua and release_fast.lua begin the scripts and answer the common case, in which nobody waits: five and two
-// commands. A key granted so has one entry, in the hash of the state; the scripts that need the others
-// (a queue, a list, the end of a session) make them first. In all other cases they have written nothing, and the script goes on
-// in the same call.
+// acquire_fast.lua and release_fast.lua begin the scripts and answer the common case, in which nobody waits: six and three
+// commands. A key granted so has its record in the hash of the state, which the script reads anyway, and its two members of the
+// index, by which lists and the end of a session find it. It gets an entry of its own before another session may hold it or wait
+// for it. In all other cases they have written nothing, and the script goes on in the same call.
 //
 // # Epoch
 //
@@ -71,6 +71,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
+	"github.com/lockstep-scheduler/lockstep/internal/redisconn"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -142,7 +143,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	defer cancel()
 	s := newSession(d, o, rand.Text())
 	if err := s.open(ctx, d.options); err != nil {
-		return nil, s.failed("open", refused(d.rdb, err))
+		return nil, s.failed("open", redisconn.Refused(d.rdb, err))
 	}
 	return s, nil
 }
@@ -153,16 +154,16 @@ func (d *Driver) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
 	defer cancel()
 	answer, err := calls.Await(ctx, new(calls.Group), func() ([]any, error) {
-		if err := dial(ctx, d.rdb); err != nil {
+		if err := redisconn.Dial(ctx, d.rdb); err != nil {
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 		}
 		return memoryScript.Run(ctx, d.rdb, nil).Slice()
 	})
 	if err == nil {
-		err = keeps(answer)
+		err = redisconn.Keeps(answer)
 	}
 	if err != nil {
-		return fmt.Errorf("redislock: check %s: %w", address(d.rdb), refused(d.rdb, err))
+		return fmt.Errorf("redislock: check %s: %w", redisconn.Address(d.rdb), redisconn.Refused(d.rdb, err))
 	}
 	return nil
 }

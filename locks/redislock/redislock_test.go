@@ -143,7 +143,7 @@ func TestNothingStaysBehind(t *testing.T) {
 		return names
 	}
 	h := lockstest.Grant(t, a, "k")
-	if len(left()) != 6 {
+	if len(left()) != 5 {
 		t.Errorf("while held: %v", left())
 	}
 	if err := a.Release(t.Context(), []driver.Held{h}); err != nil {

@@ -52,7 +52,7 @@ var (
 // keysOf names a namespace's keys in the order of namespace.lua. The braces are the hash tag.
 func keysOf(namespace string) []string {
 	var keys []string
-	for _, part := range []string{"state", "sessions", "terms", "holders", "index", "owned", "queue", "places", "abandoned"} {
+	for _, part := range []string{"state", "sessions", "terms", "holders", "index", "queue", "places", "abandoned"} {
 		keys = append(keys, "{lockstep:"+namespace+"}:"+part)
 	}
 	return keys

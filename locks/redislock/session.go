@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
+	"github.com/lockstep-scheduler/lockstep/internal/redisconn"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -85,7 +86,7 @@ func (s *session) open(ctx context.Context, o Options) error {
 	asked := boottime.Now()
 	known, err := calls.Await(ctx, &s.calls, func() (bool, error) {
 		found, err := s.mark.Exists(ctx, s.shard(ctx)).Result()
-		if err != nil && answered(err) {
+		if err != nil && redisconn.Answered(err) {
 			return true, nil // SCRIPT is forbidden: the namespace counts as used
 		}
 		return len(found) > 0 && found[0], err
@@ -95,7 +96,7 @@ func (s *session) open(ctx context.Context, o Options) error {
 	}
 	answer, err := s.eval(ctx, openScript, nil, s.words(4, s.id, s.ttl.Microseconds(), !known, o.NoGracePeriod))
 	if err == nil {
-		err = keeps(answer)
+		err = redisconn.Keeps(answer)
 	}
 	if err != nil {
 		return err
@@ -109,14 +110,6 @@ func (s *session) open(ctx context.Context, o Options) error {
 	s.lacks.runID.Store(answer[2] == "")
 	s.lacks.channels.Store(answer[3] == "")
 	s.gen, s.renewed, s.proof = answer[1].(string), asked, proven(answer[4])
-	return nil
-}
-
-// keeps reads the answer of memory.lua.
-func keeps(answer []any) error {
-	if answer[0] == "evicts" {
-		return fmt.Errorf("the server may evict locks: maxmemory-policy is %v; set it to noeviction or to one of volatile-*, which spare keys without a TTL (or maxmemory to 0)", answer[1])
-	}
 	return nil
 }
 
@@ -181,100 +174,6 @@ func (s *session) acquire(ctx context.Context, acquisition string, release []dri
 	}
 }
 
-// errOutdated: the generation in which the server answered has ended.
-var errOutdated = errors.New("the generation has ended")
-
-// results reads the answer of acquire.lua, and enters it into the book.
-func (s *session) results(gen, acquisition string, wants []driver.Want, answer []any) ([]driver.Result, error) {
-	results := make([]driver.Result, len(wants))
-	granted := false
-	var recovering, malformed error
-	current := s.inGeneration(gen, func(b *book) {
-		for i, said := range answer {
-			w, said := wants[i], said.(string)
-			p := driver.Place{Acquisition: acquisition, Key: w.Key}
-			r, queued, err := result(p.Key, said)
-			switch {
-			case err != nil:
-				malformed = err
-			case r.Token > 0:
-				b.hold(w.Key, record{r.Token, s.id, acquisition, int64(r.Token), kindOf(w), s.owner, w.Meta})
-				granted = true
-			case r.Queued:
-				queued.kind, queued.owner, queued.meta = kindOf(w), s.owner, w.Meta
-				b.wait(p, queued)
-			default:
-				b.leave(p)
-				if errors.Is(r.Err, driver.ErrRecovering) {
-					recovering = r.Err
-				}
-			}
-			results[i] = r
-		}
-		for _, w := range wants[len(answer):] { // not asked for
-			b.leave(driver.Place{Acquisition: acquisition, Key: w.Key})
-		}
-	})
-	switch {
-	case malformed != nil:
-		return nil, malformed
-	case !current:
-		return nil, errOutdated
-	case recovering != nil && !granted:
-		return nil, recovering
-	}
-	return results, nil
-}
-
-// result reads the outcome for one key.
-func result(key, said string) (r driver.Result, w waiting, err error) {
-	kind, rest := said[:1], said[1:]
-	switch kind {
-	case "+":
-		token, err := strconv.ParseInt(rest, 10, 64)
-		return driver.Result{Token: driver.Token(token)}, w, err
-	case "~":
-		place, by, _ := strings.Cut(rest, "\n")
-		w.number, w.since, _ = strings.Cut(place, " ")
-		r.Queued, rest = true, by
-	case "!":
-		return driver.Result{Err: driver.ErrAbandoned}, w, nil
-	case "?":
-		return driver.Result{Err: waitFor(rest)}, w, nil
-	case "0":
-		return driver.Result{Err: driver.ErrNotQueued}, w, nil
-	}
-	if rest == "" { // nobody has it, while nothing is granted
-		return r, w, nil
-	}
-	remaining, rest, _ := strings.Cut(rest, "\n")
-	micros, err := strconv.ParseInt(remaining, 10, 64)
-	by, err2 := parse(rest)
-	if err := cmp.Or(err, err2); err != nil {
-		return driver.Result{}, w, err
-	}
-	info := by.info(key)
-	info.Remaining = time.Duration(micros) * time.Microsecond
-	r.Holder = &info
-	return r, w, nil
-}
-
-// waitFor reads what grace() of namespace.lua says: how long nothing is granted, and why.
-func waitFor(grace string) error {
-	micros, up, _ := strings.Cut(grace, " ")
-	n, err := strconv.ParseInt(micros, 10, 64)
-	if err != nil {
-		return err
-	}
-	why := "the server was started again, has failed over or has lost data a short time ago"
-	if up != "" {
-		why = "the server is new, or was started again, " + up + " s ago"
-	}
-	wait := time.Duration(n) * time.Microsecond
-	return fmt.Errorf("%w: %s, and may not know of all locks; they are granted from %s on, in %v",
-		driver.ErrRecovering, why, time.Now().Add(wait).Format(time.TimeOnly), wait.Round(time.Millisecond))
-}
-
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	s.forget(held) // first: whatever becomes of the call, it is not to be brought back
 	if _, _, err := s.run(ctx, releaseScript, pairs(held)...); err != nil && !errors.Is(err, driver.ErrSessionEnded) {
@@ -299,11 +198,11 @@ func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error)
 }
 
 func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
-	low := "[" + prefix
+	low := "[k" + prefix
 	if after != "" && after >= prefix {
-		low = "[" + after + "!" // behind its holders, and not behind longer keys
+		low = "[k" + after + "!" // behind its holders, and not behind longer keys
 	}
-	answer, err := s.eval(ctx, listScript, nil, s.words(3, low, "("+prefix+"\xff", limit))
+	answer, err := s.eval(ctx, listScript, nil, s.words(3, low, "(k"+prefix+"\xff", limit))
 	if err != nil {
 		return nil, s.failed("list", err)
 	}
@@ -342,12 +241,12 @@ func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bo
 
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
-	was, gen, in := s.over, s.gen, s.inbox
+	was, gen, in, held := s.over, s.gen, s.inbox, s.book.held()
 	s.over, s.inbox = true, nil
 	s.mu.Unlock()
 	var err error
 	if !was {
-		_, err = s.eval(ctx, closeScript, nil, s.words(3, s.id, gen, s.ttl.Microseconds()))
+		_, err = s.eval(ctx, closeScript, nil, append(s.words(3+2*len(held), s.id, gen, s.ttl.Microseconds()), pairs(held)...))
 	}
 	if in != nil {
 		in.close()
@@ -360,7 +259,7 @@ func (s *session) Close(ctx context.Context) error {
 
 // failed names the operation and the server.
 func (s *session) failed(op string, err error) error {
-	return fmt.Errorf("redislock: %s at %s: %w", op, address(s.rdb), err)
+	return fmt.Errorf("redislock: %s at %s: %w", op, redisconn.Address(s.rdb), err)
 }
 
 func pairs(held []driver.Held) []any {

@@ -73,7 +73,7 @@ func TestARequestThatHandsOnComesLate(t *testing.T) {
 	if r, err := a.Queue().Acquire(ctx, "2", held, []driver.Want{{Key: "k"}}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("%+v, %v: want no answer", r, err)
 	}
-	if err := a.Queue().Abandon(t.Context(), "2", []string{"k"}); err != nil {
+	if err := a.Abandon(t.Context(), "2", []string{"k"}); err != nil {
 		t.Fatal(err)
 	}
 	close(arrives)
@@ -92,7 +92,7 @@ func TestTheAnswerToARequestThatHandsOnIsLost(t *testing.T) {
 			_ = a.Release(t.Context(), next(t, a, "2", held))
 		},
 		"it is abandoned": func(t *testing.T, a driver.Session, _ []driver.Held) {
-			if err := a.Queue().Abandon(t.Context(), "2", []string{"k"}); err != nil {
+			if err := a.Abandon(t.Context(), "2", []string{"k"}); err != nil {
 				t.Error(err)
 			}
 		},

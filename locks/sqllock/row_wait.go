@@ -213,7 +213,7 @@ func (s *rowSession) Look(ctx context.Context, places []driver.Place) ([]driver.
 	return results, nil
 }
 
-// Abandon implements driver.Queue. It closes the connection of what waits: the server finds out when it is about to grant, or
+// Abandon implements driver.Session. It closes the connection of what waits: the server finds out when it is about to grant, or
 // after waitFor.
 func (s *rowSession) Abandon(ctx context.Context, acquisition string, keys []string) error {
 	s.mu.Lock()

@@ -135,7 +135,7 @@ func TestRowModeAbandonedPlace(t *testing.T) {
 	before := db.Stats().InUse
 	for range 3 {
 		place := wait(t, b, "k")
-		if err := b.Queue().Abandon(t.Context(), place.Acquisition, []string{"k"}); err != nil {
+		if err := b.Abandon(t.Context(), place.Acquisition, []string{"k"}); err != nil {
 			t.Fatal(err)
 		}
 	}

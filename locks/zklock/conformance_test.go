@@ -77,7 +77,7 @@ type behind struct {
 	ways []*cut
 }
 
-// expire ends the session at the server, as its timeout would: by closing it from a connection of
+// expire ends the session at the server, as its timeout would: by closing it from another connection
 // of the session, with the password that the server gave for it.
 func expire(t *testing.T, addr string, s *session) {
 	t.Helper()

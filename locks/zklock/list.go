@@ -1,8 +1,10 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,18 +34,9 @@ func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]
 				}
 			}
 		}
-		return s.page(sorted(keys), queued, limit)
+		return s.page(slices.Sorted(maps.Keys(keys)), queued, limit)
 	})
 	return infos, s.failed("list", err)
-}
-
-func sorted(keys map[string]bool) []string {
-	list := make([]string, 0, len(keys))
-	for key := range keys {
-		list = append(list, key)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // page reads who has the first of these keys that anybody has, at most limit of them.
@@ -105,6 +98,6 @@ func (s *session) infos(key string, queued bool) ([]driver.Info, error) {
 			waiters = append(waiters, info)
 		}
 	}
-	slices.SortFunc(holders, func(a, b driver.Info) int { return int(min(max(a.Token-b.Token, -1), 1)) })
+	slices.SortFunc(holders, func(a, b driver.Info) int { return cmp.Compare(a.Token, b.Token) })
 	return append(holders, waiters...), nil
 }

@@ -180,7 +180,7 @@ func (s *session) lookAt(p driver.Place) (driver.Result, error) {
 	return r, nil
 }
 
-// Abandon implements driver.Queue.
+// Abandon implements driver.Session.
 func (s *session) Abandon(ctx context.Context, acquisition string, keys []string) error {
 	s.refuse(acquisition)
 	err := calls.Do(ctx, &s.calls, func() error {

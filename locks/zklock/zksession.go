@@ -26,7 +26,7 @@ type zkSession struct {
 	conn   *zk.Conn // set before keep runs
 
 	ready     chan struct{}      // closed at the first StateHasSession
-	begin     func()             // closes ready
+	setReady  func()             // closes ready
 	changed   chan struct{}      // says that the connection's state may have changed
 	over      chan struct{}      // closed once no lease may be trusted any more
 	end       func()             // closes over
@@ -43,7 +43,7 @@ func newZKSession(timeout time.Duration, settings *tls.Config) *zkSession {
 		dialer: newDialer(timeout, settings), ready: make(chan struct{}), over: make(chan struct{}), quit: make(chan struct{}),
 		renewals: make(chan time.Duration), done: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
-	t.begin = sync.OnceFunc(func() { close(t.ready) })
+	t.setReady = sync.OnceFunc(func() { close(t.ready) })
 	t.end = sync.OnceFunc(func() { t.dialer.refuse(); close(t.over) })
 	t.leave = sync.OnceFunc(func() { close(t.quit) })
 	return t
@@ -66,7 +66,7 @@ func (t *zkSession) connect(servers []string, timeout time.Duration) error {
 func (t *zkSession) event(e zk.Event) {
 	switch e.State {
 	case zk.StateHasSession:
-		t.begin()
+		t.setReady()
 	case zk.StateExpired:
 		t.confirmed.Store(true)
 		t.end()

@@ -36,7 +36,7 @@ func (l layer) String() string {
 
 // layers names the layer of each package; a package below a named one belongs to it.
 var layers = map[string]layer{
-	"jobs": domain, "internal/ledger": domain, "jobs/reason": domain, "api/wire": domain, "locks": domain, "locks/driver": domain, "migrations": domain, "internal/abort": domain, "internal/boottime": domain, "internal/bound": domain, "internal/calls": domain, "internal/clip": domain, "internal/duration": domain, "internal/handshake": domain, "internal/identity": domain, "internal/limits": domain, "internal/mysqlconn": domain, "internal/naming": domain, "internal/nearest": domain, "internal/nesting": domain, "internal/nilcheck": domain, "internal/paging": domain, "internal/process": domain, "internal/sqlitefile": domain, "internal/sqlkit": domain, "internal/syskeys": domain, "internal/trustedfile": domain, "internal/unwrap": domain, "internal/zone": domain,
+	"jobs": domain, "internal/ledger": domain, "jobs/reason": domain, "api/wire": domain, "locks": domain, "locks/driver": domain, "migrations": domain, "internal/abort": domain, "internal/boottime": domain, "internal/bound": domain, "internal/calls": domain, "internal/clip": domain, "internal/duration": domain, "internal/handshake": domain, "internal/identity": domain, "internal/limits": domain, "internal/mysqlconn": domain, "internal/naming": domain, "internal/nearest": domain, "internal/nesting": domain, "internal/nilcheck": domain, "internal/paging": domain, "internal/process": domain, "internal/redisconn": domain, "internal/sqlitefile": domain, "internal/sqlkit": domain, "internal/syskeys": domain, "internal/trustedfile": domain, "internal/unwrap": domain, "internal/zone": domain,
 
 	"locks/redislock": adapters, "locks/quorumlock": adapters, "locks/zklock": adapters, "locks/sqllock": adapters, "locks/memlock": adapters,
 	"store": adapters, "store/sqlite": adapters, "jobs/exechandler": adapters, "jobs/httphandler": adapters,
@@ -77,7 +77,7 @@ var clients = []struct {
 	why    string
 }{
 	{"gorm.io/", []string{"store"}, "the ORM is an implementation detail of the store; locks do without it"},
-	{"github.com/redis/", []string{"locks/redislock", "locks/quorumlock", "cmd/scheduler"}, "a program with another lock backend must not compile a Redis client"},
+	{"github.com/redis/", []string{"locks/redislock", "locks/quorumlock", "internal/redisconn", "cmd/scheduler"}, "a program with another lock backend must not compile a Redis client"},
 	{"github.com/go-zookeeper/", []string{"locks/zklock", "cmd/scheduler"}, "a program with another lock backend must not compile a ZooKeeper client"},
 	{"modernc.org/", []string{"store/sqlite", "cmd/scheduler"}, "SQLite is large: a program with MySQL alone does not link it"},
 	{"github.com/go-sql-driver/", []string{"locks/sqllock", "internal/mysqlconn", "internal/sqlkit", "config", "cmd/scheduler"}, "MySQL's driver is imported where its errors or addresses are read"},

@@ -134,8 +134,10 @@ func (q lockQueue) Look(ctx context.Context, places []driver.Place) ([]driver.Re
 	return lockCall(ctx, q.l, func(ctx context.Context) ([]driver.Result, error) { return q.Queue.Look(ctx, places) })
 }
 
-func (q lockQueue) Abandon(ctx context.Context, acquisition string, keys []string) error {
-	_, err := lockCall(ctx, q.l, func(ctx context.Context) (nothing, error) { return nothing{}, q.Queue.Abandon(ctx, acquisition, keys) })
+func (s *lockSession) Abandon(ctx context.Context, acquisition string, keys []string) error {
+	_, err := lockCall(ctx, s.l, func(ctx context.Context) (nothing, error) {
+		return nothing{}, s.Session.Abandon(ctx, acquisition, keys)
+	})
 	return err
 }
 
