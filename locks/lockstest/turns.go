@@ -15,6 +15,7 @@ import (
 type waiter struct {
 	*contender
 	turns *turnHistory
+	falls bool // once it has something
 }
 
 // turn is one acquisition of a key.
@@ -34,22 +35,24 @@ func (w *waiter) run(span time.Duration) {
 	fall := turnOps/4 + w.random.IntN(turnOps/4)
 	for n := 0; n < turnOps && !w.t.Failed(); n++ {
 		time.Sleep(time.Until(began.Add(span * time.Duration(n) / turnOps)))
-		w.act(n%fall == fall-1)
+		w.falls = w.falls || n%fall == fall-1
+		w.act()
 	}
 	w.finish()
 }
 
 // act takes one turn: ask, wait, hold, release. If it is to fall, its session ends before.
-func (w *waiter) act(fall bool) {
+func (w *waiter) act() {
 	turn, do := w.next(), turnAsk
-	if !w.turns.waits || !fall && w.random.IntN(4) == 0 {
+	if !w.turns.waits || !w.falls && w.random.IntN(4) == 0 {
 		do = turnTry
 	}
 	if !w.ask(turn, do, nil) {
 		return
 	}
 	for again := w.random.IntN(3); ; again-- {
-		if fall {
+		if w.falls {
+			w.falls = false
 			w.fallWith(turn)
 			return
 		}
