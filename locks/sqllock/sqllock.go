@@ -26,10 +26,13 @@
 //
 // The two modes do not exclude each other: all programs that share keys use the same mode.
 //
+// A SQLite file that has locks alone needs no synchronous=FULL: a power loss that undoes the last writes ends the holders, too, and
+// tokens of later holders are above the clock. With NORMAL no commit waits for the disk.
+//
 // # Tokens
 //
 // In mode lease, a token is the larger of the database's clock in µs and the namespace's highest token, plus one, by one
-// UPDATE in the transaction that grants. The numbers of places are of the same row. In mode row it is the AUTO_INCREMENT number of the holder's row, which is
+// UPDATE in the transaction that grants, which mints some more for the turns of the same session that follow. The numbers of places are of the same row. In mode row it is the AUTO_INCREMENT number of the holder's row, which is
 // inserted while the row of the key is locked; a session begins where the namespace's committed mark is, and raises that before
 // a token comes near it. So tokens grow although free keys have no state, and although the clock may be set back.
 package sqllock

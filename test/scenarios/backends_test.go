@@ -104,7 +104,7 @@ func onMySQL(mode sqllock.Mode) func(address string) (driver.Driver, func() erro
 func newFile(t *testing.T) string { return filepath.Join(t.TempDir(), "locks.db") }
 
 func onSQLite(file string) (driver.Driver, func() error, error) {
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_txlock=immediate")
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(5000)&_txlock=immediate")
 	if err != nil {
 		return nil, nil, err
 	}

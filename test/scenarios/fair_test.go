@@ -73,7 +73,7 @@ func (l *line) order() (who []int) {
 
 // see returns once the places that wait for the key are as is says.
 func see(t *testing.T, l *locks.Locker, is func(places []locks.Info) bool) error {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var places []locks.Info
 		for info, err := range l.Inspect(t.Context(), "user/fair") {
 			if err != nil {
