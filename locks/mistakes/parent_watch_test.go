@@ -23,7 +23,8 @@ import (
 // The mistake: all who wait watch the parent of the queue. One release wakes all of them, each lists the queue, and one of them
 // goes on: n waiters cost n·(n+1)/2 wake-ups and as many lists.
 //
-// Here each waits for the one before it: a release wakes one.
+// Here each waits for the one before it: a release wakes one, which may have been woken once before, when the one before it got the
+// lock.
 func TestParentWatch(t *testing.T) {
 	t.Parallel()
 	const waiters = 10
@@ -107,7 +108,7 @@ func TestParentWatch(t *testing.T) {
 			t.FailNow()
 		}
 	}
-	if ours := fired(t, srv.Addr) - before; ours > waiters {
+	if ours := fired(t, srv.Addr) - before; ours > 2*(waiters-1) {
 		t.Errorf("%d wake-ups for %d hand-overs; the naive form has %d", ours, waiters-1, naive)
 	}
 }

@@ -21,6 +21,7 @@ import (
 func recording(t *testing.T, st *replicatest.Picky, n int) *replica {
 	t.Helper()
 	s := replicaOn(t, st, replicatest.Blocked{})
+	s.assume(nil) // before the recorder runs: a test may give it a session
 	for i := range n {
 		task := jobs.Task{ID: fmt.Sprint(i), Pool: "p"}
 		s.work.recorder.add("session", task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte("out")})
