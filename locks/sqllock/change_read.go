@@ -42,7 +42,7 @@ func (c *change) load(names []string) error {
 
 // loadOne reads one key and this session by one statement.
 func (c *change) loadOne(name string) error {
-	all, err := parts(c.t, leaseRows+`namespace = ? AND name = ? UNION ALL SELECT * FROM (`+placeRows+`namespace = ? AND name = ? ORDER BY number LIMIT ?) q
+	all, err := parts(c.t, leaseRows+`namespace = ? AND h.name = ? UNION ALL {first}`+placeRows+`namespace = ? AND h.name = ? ORDER BY h.number LIMIT ?)
 		UNION ALL SELECT '', 0, 0, id, '', '', 0, 0, 0, 0, expires_at - {now}, ttl, owner FROM {sessions} WHERE id = ? AND dead = 0`,
 		c.namespace, name, c.namespace, name, firstPlaces, c.id)
 	if err != nil {

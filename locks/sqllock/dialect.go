@@ -38,7 +38,7 @@ var dialects = map[Dialect]dialect{
 		words: []string{
 			"{now}", "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)",
 			"{key}", "VARBINARY(200)", "{text}", "VARBINARY(512)", "{int}", "BIGINT", "{engine}", "ENGINE=InnoDB",
-			"{of_session}", ", KEY of_session (session_id)",
+			"{of_session}", ", KEY of_session (session_id)", "{first}", "(", // of a UNION: SQLite lets no part have a LIMIT of its own
 		},
 		mint: mintMySQL, write: writeMySQL, settle: settleMySQL, rows: true,
 	},
@@ -46,7 +46,7 @@ var dialects = map[Dialect]dialect{
 		kit: sqlkit.SQLite{Eager: true},
 		words: []string{
 			"{now}", "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
-			"{key}", "TEXT", "{text}", "TEXT", "{int}", "INTEGER", "{engine}", "WITHOUT ROWID", "{of_session}", "",
+			"{key}", "TEXT", "{text}", "TEXT", "{int}", "INTEGER", "{engine}", "WITHOUT ROWID", "{of_session}", "", "{first}", "SELECT * FROM (",
 		},
 		mint: mintSQLite, write: writeSQLite, settle: settleSQLite,
 	},

@@ -24,7 +24,7 @@ func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int
 			}
 			at[k.name] = k
 		}
-		waits, err := parts(t, placeRows+`namespace = ? AND {in name name} ORDER BY name, number`, sqlkit.Keys(crowded), s.namespace)
+		waits, err := parts(t, placeRows+`namespace = ? AND {in name h.name} ORDER BY h.name, h.number`, sqlkit.Keys(crowded), s.namespace)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int
 func (s *leaseSession) page(t *sqlkit.Tx, prefix, after string, limit int) (keys []*key, err error) {
 	where, end := ``, beyond(prefix)
 	if end != "" {
-		where = ` AND l.name < ?`
+		where = ` AND h.name < ?`
 	}
 	var last *part
 	for full := true; full; {
@@ -72,10 +72,8 @@ func (s *leaseSession) page(t *sqlkit.Tx, prefix, after string, limit int) (keys
 		if end != "" {
 			args = append(args, end)
 		}
-		rows, err := parts(t, `SELECT l.name, l.token, 0, l.session_id, l.acquisition, l.meta, l.since, l.shared, l.capacity, l.waits,
-			COALESCE(s.expires_at - {now}, 0), COALESCE(s.ttl, 0), COALESCE(s.owner, '')
-			FROM {leases} l{by_key} LEFT JOIN {sessions} s ON s.id = l.session_id AND s.dead = 0
-			WHERE l.namespace = ? AND l.name >= ? AND (l.name > ? OR l.token > ?)`+where+` ORDER BY l.name, l.token LIMIT ?`, append(args, limit+1)...)
+		rows, err := parts(t, leaseRows+`namespace = ? AND h.name >= ? AND (h.name > ? OR h.token > ?)`+where+` ORDER BY h.name, h.token LIMIT ?`,
+			append(args, limit+1)...)
 		if err != nil {
 			return nil, err
 		}

@@ -9,11 +9,11 @@ import (
 
 // These begin the statements that read {leases} and {places}. A session that has ended, or is gone, has no time left.
 const (
-	ofSession = `COALESCE((SELECT s.expires_at - {now} FROM {sessions} s WHERE s.id = session_id AND s.dead = 0), 0) AS remaining,
-		COALESCE((SELECT s.ttl FROM {sessions} s WHERE s.id = session_id), 0) AS ttl,
-		COALESCE((SELECT s.owner FROM {sessions} s WHERE s.id = session_id), '') AS owner`
-	leaseRows = `SELECT name, token, 0 AS number, session_id, acquisition, meta, since, shared, capacity, waits, ` + ofSession + ` FROM {leases}{by_key} WHERE `
-	placeRows = `SELECT name, 0 AS token, number, session_id, acquisition, meta, since, shared, capacity, 0 AS waits, ` + ofSession + ` FROM {places}{by_key} WHERE `
+	ofSession = `COALESCE(CASE WHEN s.dead = 0 THEN s.expires_at - {now} END, 0) AS remaining, COALESCE(s.ttl, 0) AS ttl, COALESCE(s.owner, '') AS owner`
+	leaseRows = `SELECT h.name, h.token, 0 AS number, h.session_id, h.acquisition, h.meta, h.since, h.shared, h.capacity, h.waits, ` + ofSession + `
+		FROM {leases} h{by_key} LEFT JOIN {sessions} s ON s.id = h.session_id WHERE h.`
+	placeRows = `SELECT h.name, 0 AS token, h.number, h.session_id, h.acquisition, h.meta, h.since, h.shared, h.capacity, 0 AS waits, ` + ofSession + `
+		FROM {places} h{by_key} LEFT JOIN {sessions} s ON s.id = h.session_id WHERE h.`
 )
 
 // parts reads rows of {leases} or {places}.
@@ -37,7 +37,7 @@ func (s *leaseSession) holdersOf(t *sqlkit.Tx, names []string) (map[string]*key,
 	for _, name := range names {
 		keys[name] = &key{name: name}
 	}
-	all, err := parts(t, leaseRows+`namespace = ? AND {in name name} ORDER BY name, token`, sqlkit.Keys(names), s.namespace)
+	all, err := parts(t, leaseRows+`namespace = ? AND {in name h.name} ORDER BY h.name, h.token`, sqlkit.Keys(names), s.namespace)
 	for _, p := range all {
 		keys[p.info.Key].holders = append(keys[p.info.Key].holders, p)
 	}
@@ -46,7 +46,7 @@ func (s *leaseSession) holdersOf(t *sqlkit.Tx, names []string) (map[string]*key,
 
 // own reads the places that this session has in the queues of keys.
 func (s *leaseSession) own(t *sqlkit.Tx, names []string) ([]*part, error) {
-	return parts(t, placeRows+`namespace = ? AND {in name name} AND session_id = ?`, sqlkit.Keys(names), s.namespace, s.id)
+	return parts(t, placeRows+`namespace = ? AND {in name h.name} AND h.session_id = ?`, sqlkit.Keys(names), s.namespace, s.id)
 }
 
 // blocked reports whether the first place of one of the keys is of a session that has ended, or has more than its ttl left.
@@ -71,7 +71,7 @@ func (s *leaseSession) readQueue(t *sqlkit.Tx, k *key) error {
 	if n := len(k.queue); n > 0 {
 		last = k.queue[n-1].number
 	}
-	next, err := parts(t, placeRows+`namespace = ? AND name = ? AND number > ? ORDER BY number LIMIT ?`, s.namespace, k.name, last, firstPlaces)
+	next, err := parts(t, placeRows+`namespace = ? AND h.name = ? AND h.number > ? ORDER BY h.number LIMIT ?`, s.namespace, k.name, last, firstPlaces)
 	k.queue, k.rest = append(k.queue, next...), len(next) == firstPlaces
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
 	_ "modernc.org/sqlite"
 
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
@@ -39,20 +38,13 @@ func onMariaDB(tb testing.TB) []contestant {
 	}
 }
 
-// openMySQL opens the server as the project's own handles do: whole statements, no prepared ones.
+// openMySQL opens the server as programs do: all contestants have the same handle.
 func openMySQL(tb testing.TB, dsn string) *sql.DB {
 	tb.Helper()
-	c, err := mysql.ParseDSN(dsn)
+	db, err := sqllock.Open(dsn, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c.InterpolateParams, c.ClientFoundRows = true, true
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxIdleConns(16)
 	tb.Cleanup(func() { db.Close() })
 	return db
 }
