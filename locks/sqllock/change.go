@@ -53,7 +53,7 @@ func (s *leaseSession) change(ctx context.Context, n int, do func(c *change) err
 	if err != nil {
 		return err
 	}
-	c.tell()
+	c.tell(ctx)
 	for _, id := range c.ended {
 		if id != c.wiping {
 			_ = s.wipe(ctx, id) // else who meets the rest of its rows does it

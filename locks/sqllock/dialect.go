@@ -25,7 +25,7 @@ type dialect struct {
 	words []string
 	// mint sets the mark of a namespace and returns it; 0 if it is gone.
 	mint func(t *sqlkit.Tx, namespace string, n int) (last int64, err error)
-	// write runs a single write of a session.
+	// write runs what a session writes where no transaction is needed.
 	write func(ctx context.Context, db *sqlkit.DB, once func(t *sqlkit.Tx) error) error
 	// settle prepares a session for what its handle is.
 	settle func(ctx context.Context, s *leaseSession) error

@@ -47,8 +47,14 @@ func (d *Driver) openLease(ctx context.Context, c *session) (driver.Session, err
 	}
 	err := d.dialect.settle(ctx, s)
 	if err == nil {
-		_, err = c.exec(ctx, `INSERT INTO {sessions} (id, namespace, owner, ttl, expires_at, dead, evictions) VALUES (?, ?, ?, ?, {now} + ?, 0, 0)`,
-			c.id, c.namespace, c.owner, c.ttl.Microseconds(), c.ttl.Microseconds())
+		err = c.dialect.write(ctx, c.DB, func(t *sqlkit.Tx) error {
+			if err := mark(t, c.namespace); err != nil {
+				return err
+			}
+			_, err := t.Exec(`INSERT INTO {sessions} (id, namespace, owner, ttl, expires_at, dead, evictions) VALUES (?, ?, ?, ?, {now} + ?, 0, 0)`,
+				c.id, c.namespace, c.owner, c.ttl.Microseconds(), c.ttl.Microseconds())
+			return err
+		})
 	}
 	if err == nil {
 		err = s.sweep(ctx)

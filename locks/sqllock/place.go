@@ -72,6 +72,8 @@ func (s *leaseSession) Look(ctx context.Context, places []driver.Place) (results
 			s.notify(driver.Grant{Place: places[i], Token: r.Token})
 		case !r.Queued:
 			s.forget(places[i])
+		default:
+			s.seen(ctx, places[i], r.Holder)
 		}
 	}
 	return results, nil

@@ -14,13 +14,12 @@ import (
 const (
 	// A session that waits for a key looks again after a pause, which grows by half each time. If it is the next one, the pause
 	// begins at firstPause and ends at nextPause; else it begins at nextPause and ends at laterPause, since others come before.
-	// Where the holders are sessions of this process, these tell it, and it looks each nearPause. Where the database shows
-	// that it was written, the pause begins anew with each write, and ends at quietPause.
+	// Where the holders are sessions of this process, these tell it, and it does not look: Look finds what got lost. Where the
+	// database shows that it was written, the pause begins anew with each write, and ends at quietPause.
 	firstPause = time.Millisecond
 	nextPause  = 12 * time.Millisecond
 	laterPause = 100 * time.Millisecond
 	quietPause = 250 * time.Millisecond
-	nearPause  = 500 * time.Millisecond
 	// watchPause is between two looks whether the database was written.
 	watchPause = 2 * time.Millisecond
 
@@ -52,7 +51,7 @@ func isHere(session string) bool {
 }
 
 // tell notifies the sessions of this process of grants to them, and tells those that wait for the same keys who holds these now.
-func (c *change) tell() {
+func (c *change) tell(ctx context.Context) {
 	moved := map[string]waiting{}
 	for _, p := range c.granted {
 		moved[p.info.Key] = waiting{near: !slices.ContainsFunc(c.keys[p.info.Key].holders, func(h *part) bool { return !isHere(h.info.Session) })}
@@ -60,7 +59,7 @@ func (c *change) tell() {
 	if len(moved) > 0 {
 		here.Range(func(_, to any) bool {
 			if to := to.(*leaseSession); to.namespace == c.namespace {
-				to.hear(moved)
+				to.hear(ctx, moved)
 			}
 			return true
 		})
@@ -73,19 +72,33 @@ func (c *change) tell() {
 }
 
 // hear notes who holds keys now.
-func (s *leaseSession) hear(moved map[string]waiting) {
+func (s *leaseSession) hear(ctx context.Context, moved map[string]waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p, w := range s.waiting {
 		if now, is := moved[p.Key]; is && now.near != w.near {
 			w.near = now.near
 			s.waiting[p] = w
-			select {
-			case s.stirred <- struct{}{}:
-			default:
-			}
+			s.stir(ctx)
 		}
 	}
+}
+
+// stir makes the polling look again, or begin, since who holds a key has changed. With mu held.
+func (s *leaseSession) stir(ctx context.Context) {
+	if s.polling {
+		select {
+		case s.stirred <- struct{}{}:
+		default:
+		}
+		return
+	}
+	if _, longest, _ := s.patience(); longest == 0 || s.over {
+		return
+	}
+	s.polling = true
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.work.Go(func() { s.poll(ctx) })
 }
 
 // notify is told of a grant, perhaps before the answer that the place was taken, or of one that it knows.
@@ -107,23 +120,33 @@ func (s *leaseSession) forget(p driver.Place) {
 func (s *leaseSession) await(ctx context.Context, p driver.Place, number int64, holder *driver.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[p] = waiting{number: number, next: true, near: !s.apart && isHere(holder.Session), after: holder.Token}
-	if s.polling || s.over {
-		return
+	s.waiting[p] = waiting{number: number, next: true, near: s.isNear(holder), after: holder.Token}
+	if !s.polling {
+		s.stir(ctx)
 	}
-	s.polling = true
-	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
-	s.work.Go(func() { s.poll(ctx) })
 }
 
-// poll looks for grants while the session has places, with one query for all of them:
+// seen notes who holds the key of a place.
+func (s *leaseSession) seen(ctx context.Context, p driver.Place, holder *driver.Info) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w, is := s.waiting[p]; is && w.near != s.isNear(holder) {
+		w.near = !w.near
+		s.waiting[p] = w
+		s.stir(ctx)
+	}
+}
+
+func (s *leaseSession) isNear(holder *driver.Info) bool { return !s.apart && isHere(holder.Session) }
+
+// poll looks for grants while the session has places behind holders of other processes, with one query for all of them:
 //
 //  1. wait: shorter the sooner a turn may come, and until something was written where the database shows that;
 //  2. ask which places were granted, and who is next.
 func (s *leaseSession) poll(ctx context.Context) {
 	pause := time.Duration(0)
 	for {
-		first, longest, watch := s.patience()
+		first, longest, watch := s.goesOn()
 		if longest == 0 || ctx.Err() != nil {
 			return
 		}
@@ -137,17 +160,21 @@ func (s *leaseSession) poll(ctx context.Context) {
 	}
 }
 
-// patience is the first and the longest pause, and what shows that the database was written. If no place is left the longest is
-// 0, and the polling ends.
-func (s *leaseSession) patience() (first, longest time.Duration, watch func() bool) {
+// goesOn is patience for the polling, which ends if the longest pause is 0.
+func (s *leaseSession) goesOn() (first, longest time.Duration, watch func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) == 0 || s.over {
+	if first, longest, watch = s.patience(); longest == 0 || s.over {
 		s.polling = false
 		s.stop()
 		return 0, 0, nil
 	}
-	first, longest = nearPause, nearPause
+	return first, longest, watch
+}
+
+// patience is the first and the longest pause, and what shows that the database was written; 0 if there is nothing to look for.
+// With mu held.
+func (s *leaseSession) patience() (first, longest time.Duration, watch func() bool) {
 	for _, w := range s.waiting {
 		switch {
 		case w.near:

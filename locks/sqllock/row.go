@@ -56,7 +56,10 @@ func openRow(ctx context.Context, c *session) (driver.Session, error) {
 		session: c, lost: make(chan struct{}), granted: make(chan driver.Grant, unread), tries: make(chan struct{}, mostTries),
 		claims: map[driver.Place]*claim{}, held: map[string]*claim{}, refused: map[string]time.Time{}, idle: map[string]time.Time{},
 	}
-	err := s.sweep(ctx)
+	err := s.Autocommit(ctx, func(t *sqlkit.Tx) error { return mark(t, s.namespace) })
+	if err == nil {
+		err = s.sweep(ctx)
+	}
 	if err == nil {
 		s.anchor, err = s.pin(ctx, s.ttl)
 	}

@@ -27,7 +27,8 @@
 // The two modes do not exclude each other: all programs that share keys use the same mode.
 //
 // A SQLite file that has locks alone needs no synchronous=FULL: a power loss that undoes the last writes ends the holders, too, and
-// tokens of later holders are above the clock. With NORMAL no commit waits for the disk.
+// tokens of later holders are above the clock. With NORMAL no commit waits for the disk. A handle of some connections lets sessions
+// read while another waits for its turn to write.
 //
 // # Tokens
 //
@@ -156,9 +157,6 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 		}
 		return nil
 	})
-	if err == nil {
-		_, err = c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0) {or_ignore}`, o.Namespace)
-	}
 	if err != nil {
 		return nil, c.unknown("open", err)
 	}
@@ -166,6 +164,12 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 		return openRow(ctx, c)
 	}
 	return d.openLease(ctx, c)
+}
+
+// mark makes the row of a namespace.
+func mark(t *sqlkit.Tx, namespace string) error {
+	_, err := t.Exec(`{insert_ignore} {marks} (namespace, token) VALUES (?, 0) {or_ignore}`, namespace)
+	return err
 }
 
 // cause is err, or the cause of ctx if err is the end of ctx.

@@ -14,8 +14,9 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	_ "modernc.org/sqlite"
+	"modernc.org/sqlite"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
@@ -46,11 +47,20 @@ func sqliteFile(t *testing.T) string {
 	return "file:" + filepath.Join(t.TempDir(), "locks.db") + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_txlock=immediate"
 }
 
-// expire makes the server end a lease session now, as it would after its ttl.
+// expire makes the server end a lease session now, as it would after its ttl. On SQLite it asks for the file as often as sessions
+// do, which else keep it away.
 func expire(db *sql.DB) func(*testing.T, driver.Session) {
 	return func(t *testing.T, s driver.Session) {
 		t.Helper()
-		if _, err := db.ExecContext(t.Context(), "UPDATE lockstep_lock_sessions2 SET expires_at = 1 WHERE id = ?", s.ID()); err != nil {
+		var d sqlkit.Dialect = sqlkit.MySQL{}
+		if _, is := db.Driver().(*sqlite.Driver); is {
+			d = sqlkit.SQLite{Eager: true}
+		}
+		err := sqlkit.New(db, d, "lockstep_", nil).Single(t.Context(), func(tx *sqlkit.Tx) error {
+			_, err := tx.Exec("UPDATE lockstep_lock_sessions2 SET expires_at = 1 WHERE id = ?", s.ID())
+			return err
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

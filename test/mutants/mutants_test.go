@@ -87,7 +87,7 @@ func TestSample(t *testing.T) {
 				`store/claim\.go claim\.startTriggers SQL UPDATE triggers: (AND started_at=0|SET started_at=\?)`,
 			[]string{"TestSQLite/Sweep/Triggers", "TestSQLite/Claims/FirstStart"}, 4,
 		},
-		{"locks/sqllock", `parts SQL SELECT lock_sessions2: AND namespace = \?$`, []string{"TestNamespacesInOneDatabaseKeepApart/sqlite"}, 1},
+		{"locks/sqllock", `parts SQL SELECT lock_leases2: AND h\.namespace = \?$`, []string{"TestNamespacesInOneDatabaseKeepApart/sqlite"}, 1},
 		{"locks/redislock", `standing LUA without and: till <= now \(2\)`, []string{"TestServerThatJustStartedWaits"}, 1},
 	} {
 		results, err := Run(t.Context(), Options{

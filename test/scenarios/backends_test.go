@@ -108,7 +108,8 @@ func onSQLite(file string) (driver.Driver, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	db.SetMaxOpenConns(1) // more would only compete
+	db.SetMaxOpenConns(4) // one is to read while another waits for its turn to write
+	db.SetMaxIdleConns(4)
 	return sqllock.New(db, sqllock.SQLite, sqllock.Options{}), db.Close, nil
 }
 

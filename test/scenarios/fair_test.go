@@ -154,8 +154,11 @@ func inOrder(t *testing.T, s site) {
 				failed <- err
 			}
 		})
-		if err := see(t, first, func(places []locks.Info) bool { return len(places) == i+1 }); err != nil {
+		if err := see(t, first, func(places []locks.Info) bool { return len(places) == i+1 || len(failed) > 0 }); err != nil {
 			t.Fatalf("waiter %d is not queued: %v", i, err)
+		}
+		if len(failed) > 0 {
+			t.Fatal(<-failed)
 		}
 	}
 	if err := first.Release(t.Context(), held...); err != nil {
