@@ -52,6 +52,8 @@ type Replica interface {
 type Locks interface {
 	// Inspect lists who holds the keys that start with prefix, and who waits for them, in the order of keys.
 	Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error]
+	// InspectAfter is Inspect of the keys behind one.
+	InspectAfter(ctx context.Context, prefix, after string) iter.Seq2[driver.Info, error]
 	// ForceRelease takes the key from the holder with that token; false if there is none.
 	ForceRelease(ctx context.Context, key string, token driver.Token) (bool, error)
 }

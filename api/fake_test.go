@@ -279,10 +279,14 @@ func (b *backend) Retry(ctx context.Context, id, by, force string) (jobs.Task, e
 func (b *backend) Wake(pools ...string)     { b.wrote("wake %v", pools) }
 func (b *backend) Health() []wire.Condition { return b.health }
 
-func (b *backend) Inspect(_ context.Context, prefix string) iter.Seq2[driver.Info, error] {
+func (b *backend) Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
+	return b.InspectAfter(ctx, prefix, "")
+}
+
+func (b *backend) InspectAfter(_ context.Context, prefix, after string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
 		for _, info := range b.locks {
-			if strings.HasPrefix(info.Key, prefix) && !yield(info, nil) {
+			if strings.HasPrefix(info.Key, prefix) && info.Key > after && !yield(info, nil) {
 				return
 			}
 		}

@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -50,7 +52,7 @@ func (s *server) inspect(ctx context.Context, prefix, after string, limit int) (
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	var views []wire.Lock
-	for info, err := range s.Locks.Inspect(ctx, prefix) {
+	for info, err := range s.locksFrom(ctx, prefix, after) {
 		if err != nil {
 			return nil, newProblem(http.StatusServiceUnavailable, "unavailable", err.Error())
 		}
@@ -64,6 +66,24 @@ func (s *server) inspect(ctx context.Context, prefix, after string, limit int) (
 		}
 	}
 	return views, nil
+}
+
+// locksFrom lists the rows of the key that a row belongs to, and of the keys behind it.
+func (s *server) locksFrom(ctx context.Context, prefix, row string) iter.Seq2[driver.Info, error] {
+	key, _, _ := strings.Cut(row, " ")
+	return func(yield func(driver.Info, error) bool) {
+		if key != "" && strings.HasPrefix(key, prefix) {
+			for info, err := range s.Locks.Inspect(ctx, key) { // it is the first with itself as a prefix
+				if err == nil && info.Key != key {
+					break
+				}
+				if !yield(info, err) {
+					return
+				}
+			}
+		}
+		s.Locks.InspectAfter(ctx, prefix, key)(yield)
+	}
 }
 
 func viewLock(info driver.Info) wire.Lock {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"sync"
@@ -49,7 +50,8 @@ func TestLocksInPages(t *testing.T) {
 		}
 	}
 	b := newBackend()
-	h := New(Backend{Store: ledger.Sides{API: b}, Replica: b, Locks: locker("api")}, Options{})
+	listed := &listed{Locker: locker("api")}
+	h := New(Backend{Store: ledger.Sides{API: b}, Replica: b, Locks: listed}, Options{})
 	type row struct {
 		Key   string
 		Place int
@@ -76,6 +78,7 @@ func TestLocksInPages(t *testing.T) {
 	}
 	for _, limit := range []int{1, 2, 4, 7, 14, 15} {
 		var all []row
+		listed.rows = 0
 		for rows, next := page(fmt.Sprint("limit=", limit)); ; rows, next = page(fmt.Sprint("limit=", limit, "&cursor=", next)) {
 			if all = append(all, rows...); next == "" {
 				break
@@ -83,6 +86,10 @@ func TestLocksInPages(t *testing.T) {
 			if len(rows) != limit {
 				t.Fatalf("a page of %d has %d rows, and there is a next one", limit, len(rows))
 			}
+			listed.rows = 0
+		}
+		if most := (len(whole)-1)%limit + 7; listed.rows > most { // those of the key where it begins, one of the next key, and its own
+			t.Errorf("in pages of %d: the last page read %d rows, want at most %d", limit, listed.rows, most)
 		}
 		if !slices.Equal(all, whole) {
 			t.Errorf("in pages of %d:\n%v, want\n%v", limit, all, whole)
@@ -90,6 +97,30 @@ func TestLocksInPages(t *testing.T) {
 	}
 	if rows, _ := page("prefix=user/a/"); !slices.Equal(rows, whole[5:10]) {
 		t.Errorf("below a prefix: %v", rows)
+	}
+}
+
+// listed counts the rows that were read.
+type listed struct {
+	*locks.Locker
+	rows int
+}
+
+func (l *listed) Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
+	return l.counted(l.Locker.Inspect(ctx, prefix))
+}
+
+func (l *listed) InspectAfter(ctx context.Context, prefix, after string) iter.Seq2[driver.Info, error] {
+	return l.counted(l.Locker.InspectAfter(ctx, prefix, after))
+}
+
+func (l *listed) counted(all iter.Seq2[driver.Info, error]) iter.Seq2[driver.Info, error] {
+	return func(yield func(driver.Info, error) bool) {
+		for info, err := range all {
+			if l.rows++; !yield(info, err) {
+				return
+			}
+		}
 	}
 }
 

@@ -15,8 +15,13 @@ const page = 200 // keys
 // a queue (Info.Place), in key order. The prefix is that of whole keys: "user/" or "sys/" are part of it. It reads page by
 // page: a key whose holder changes meanwhile may be missing or stale. The error, if any, comes last.
 func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	return l.InspectAfter(ctx, prefix, "")
+}
+
+// InspectAfter is Inspect of the keys behind one: a list that is shown in parts goes on with it.
+func (l *Locker) InspectAfter(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		for after := ""; ; {
+		for after := after; ; {
 			var infos []Info
 			err := l.call(ctx, func(calling context.Context, s driver.Session) (err error) {
 				infos, err = s.List(calling, prefix, after, page)

@@ -84,7 +84,7 @@ func (w *claim) lockTasks(t *tx, waits []locked) error {
 		}
 		for _, key := range slices.Sorted(slices.Values(l.Keys)) {
 			rows = append(rows, []any{
-				key, -l.Priority, micros(l.RunAt), l.ID, len(l.Keys), l.Pool, ledger.WorkOf(l.Task), micros(w.now), micros(l.LimitOfWait(w.now)),
+				key, -l.Priority, micros(l.RunAt), l.ID, len(l.Keys), l.Pool, ledger.WorkOf(l.Task), micros(l.LimitOfWait(w.now)),
 			})
 		}
 		task := l.Task
@@ -92,7 +92,7 @@ func (w *claim) lockTasks(t *tx, waits []locked) error {
 		w.out.Waiting = append(w.out.Waiting, task)
 	}
 	slices.SortFunc(rows, func(a, b []any) int { return cmp.Compare(a[0].(string), b[0].(string)) })
-	_, err = t.InsertNew("{lock_waits} (lock_key, rank_order, run_at, task_id, key_count, pool, work, since, until_at)", rows)
+	_, err = t.InsertNew("{lock_waits} (lock_key, rank_order, run_at, task_id, key_count, pool, work, until_at)", rows)
 	return err
 }
 

@@ -9,7 +9,6 @@ type lockWaitModel struct {
 	KeyCount  int
 	Pool      string
 	Work      string
-	Since     int64
 	UntilAt   int64
 	SessionID string
 }

@@ -74,11 +74,11 @@ func fillWaits(t *testing.T, s *Store) {
 			until = i + 1
 		}
 		pool := fmt.Sprint("p", i%7)
-		rows = append(rows, []any{fmt.Sprintf("user/k%06d", i/2), 0, i, fmt.Sprintf("id-%06d", i), 1, pool, "kind/" + pool + "/", i, until})
+		rows = append(rows, []any{fmt.Sprintf("user/k%06d", i/2), 0, i, fmt.Sprintf("id-%06d", i), 1, pool, "kind/" + pool + "/", until})
 	}
 	err := s.tx(t.Context(), "fill", func(t *tx) error {
 		for part := range slices.Chunk(rows, 500) {
-			if _, err := t.Insert("{lock_waits} (lock_key, rank_order, run_at, task_id, key_count, pool, work, since, until_at)", part); err != nil {
+			if _, err := t.Insert("{lock_waits} (lock_key, rank_order, run_at, task_id, key_count, pool, work, until_at)", part); err != nil {
 				return err
 			}
 		}

@@ -275,6 +275,11 @@ func (p *parts) Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Inf
 	return p.users.Inspect(ctx, prefix)
 }
 
+// InspectAfter is Inspect of the keys behind one.
+func (p *parts) InspectAfter(ctx context.Context, prefix, after string) iter.Seq2[driver.Info, error] {
+	return p.users.InspectAfter(ctx, prefix, after)
+}
+
 // ForceRelease takes a key from its holder.
 func (p *parts) ForceRelease(ctx context.Context, key string, token driver.Token) (bool, error) {
 	return p.users.ForceRelease(ctx, key, token)

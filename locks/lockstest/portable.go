@@ -112,6 +112,16 @@ var portable = []testCase{
 		if diff := cmp.Diff(keys, got); diff != "" {
 			t.Errorf("keys (-want +got):\n%s", diff)
 		}
+		got = nil
+		for info, err := range two.InspectAfter(t.Context(), "user/", keys[len(keys)/2]) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, info.Key)
+		}
+		if diff := cmp.Diff(keys[len(keys)/2+1:], got); diff != "" {
+			t.Errorf("keys behind %s (-want +got):\n%s", keys[len(keys)/2], diff)
+		}
 	}},
 	{"portable/close frees all", func(t *testing.T, s *suite) {
 		ns := namespace()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,51 +13,75 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// List reads the names of all keys of the namespace, as ZooKeeper has no lists of a part, and then the keys of the page.
+// listing is the rest of a list: the keys behind its last page, in order.
+type listing struct {
+	prefix, after string
+	keys          []string
+	queued        map[string]bool // keys that have a queue
+}
+
+// List reads the names of all keys of the namespace, as ZooKeeper has no lists of a part, and then the keys of the page. The page behind
+// that goes on with the same names, unless another list was read meanwhile.
 func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
-	infos, err := calls.Await(ctx, &s.calls, func() ([]driver.Info, error) {
-		if err := s.sync(); err != nil {
-			return nil, err
-		}
-		queued := map[string]bool{}
-		keys := map[string]bool{}
-		for _, parent := range []string{s.names.locks, s.names.queues} {
-			children, _, err := s.conn.Children(parent)
-			if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	infos, err := calls.Await(ctx, &s.calls, func() (infos []driver.Info, err error) {
+		l := s.listing.Swap(nil)
+		if l == nil || after == "" || l.prefix != prefix || l.after != after {
+			if l, err = s.list(prefix, after); err != nil {
 				return nil, err
 			}
-			for _, name := range children {
-				if key, ok := unescape(name); ok && strings.HasPrefix(key, prefix) && key > after {
-					keys[key] = true
-					queued[key] = parent == s.names.queues
-				}
-			}
 		}
-		return s.page(slices.Sorted(maps.Keys(keys)), queued, limit)
+		if infos, err = s.page(l, limit); err == nil && len(l.keys) > 0 {
+			s.listing.Store(l)
+		}
+		return infos, err
 	})
 	return infos, s.failed("list", err)
 }
 
-// page reads who has the first of these keys that anybody has, at most limit of them.
-func (s *session) page(keys []string, queued map[string]bool, limit int) ([]driver.Info, error) {
+// list reads the names of keys.
+func (s *session) list(prefix, after string) (*listing, error) {
+	if err := s.sync(); err != nil {
+		return nil, err
+	}
+	l := &listing{prefix: prefix, after: after, queued: map[string]bool{}}
+	for _, parent := range []string{s.names.locks, s.names.queues} {
+		children, _, err := s.conn.Children(parent)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, err
+		}
+		for _, name := range children {
+			if key, ok := unescape(name); ok && strings.HasPrefix(key, prefix) && key > after {
+				l.keys = append(l.keys, key)
+				l.queued[key] = parent == s.names.queues
+			}
+		}
+	}
+	slices.Sort(l.keys)
+	l.keys = slices.Compact(l.keys)
+	return l, nil
+}
+
+// page reads who has the first of the keys that anybody has, at most limit of them, and leaves the keys behind these.
+func (s *session) page(l *listing, limit int) ([]driver.Info, error) {
 	var infos []driver.Info
-	for chunk := range slices.Chunk(keys, max(limit, inFlight)) {
+	for len(l.keys) > 0 && limit > 0 {
+		chunk := l.keys[:min(max(limit, inFlight), len(l.keys))]
 		found := make([][]driver.Info, len(chunk))
 		errs := calls.Each(len(chunk), inFlight, func(i int) (err error) {
-			found[i], err = s.infos(chunk[i], queued[chunk[i]])
+			found[i], err = s.infos(chunk[i], l.queued[chunk[i]])
 			return err
 		})
 		if err := errors.Join(errs...); err != nil {
 			return nil, err
 		}
-		for _, of := range found {
-			if len(of) > 0 && limit > 0 {
+		for i, of := range found {
+			if limit == 0 {
+				break
+			}
+			if l.after, l.keys = chunk[i], l.keys[1:]; len(of) > 0 {
 				infos = append(infos, of...)
 				limit--
 			}
-		}
-		if limit == 0 {
-			break
 		}
 	}
 	return infos, nil

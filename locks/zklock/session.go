@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -32,6 +33,7 @@ type session struct {
 	granted chan driver.Grant
 	renewal renewal
 	notices notices
+	listing atomic.Pointer[listing] // nil: none goes on
 }
 
 func newSession(d *Driver, o driver.Open) *session {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -274,6 +275,37 @@ func TestListAndNames(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a/", "a/1", "a/3"}, list("a/", 1)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The names are read once for all pages of a list, and once more if another list was read in between.
+func TestListGoesOn(t *testing.T) {
+	t.Parallel()
+	a := openFor(t, servers.ZooKeeper(t), "pages", 10*time.Second)
+	lockstest.Acquire(t, a, "a", "a", "c", "d", "e")
+	page := func(prefix, after string, limit int) (keys []string) {
+		t.Helper()
+		infos, err := a.List(t.Context(), prefix, after, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, info := range infos {
+			keys = append(keys, info.Key)
+		}
+		return keys
+	}
+	page("", "", 1)
+	lockstest.Acquire(t, a, "b", "b")
+	if got := page("", "a", 2); !slices.Equal(got, []string{"c", "d"}) {
+		t.Errorf("the second page has %q", got)
+	}
+	if got := page("", "d", 2); !slices.Equal(got, []string{"e"}) {
+		t.Errorf("the third page has %q", got)
+	}
+	page("", "", 1)
+	page("e", "", 1)
+	if got := page("", "a", 2); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("the second page, after another list, has %q", got)
 	}
 }
 

@@ -12,7 +12,6 @@ CREATE TABLE IF NOT EXISTS {p}lock_waits (
   key_count  INT            NOT NULL, -- of the task
   pool       VARBINARY(64)  NOT NULL,
   work       VARBINARY(140) NOT NULL, -- what runs it: job/NAME, or kind/POOL/KIND
-  since      BIGINT         NOT NULL,
   until_at   BIGINT         NOT NULL, -- it waits no longer; 0 = no limit
   session_id VARBINARY(36)  NOT NULL DEFAULT '', -- of the replica that waits for it at the lock service
   PRIMARY KEY (lock_key, rank_order, run_at, task_id),

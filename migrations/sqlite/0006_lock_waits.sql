@@ -12,7 +12,6 @@ CREATE TABLE IF NOT EXISTS {p}lock_waits (
   key_count  INTEGER NOT NULL, -- of the task
   pool       TEXT    NOT NULL,
   work       TEXT    NOT NULL, -- what runs it: job/NAME, or kind/POOL/KIND
-  since      INTEGER NOT NULL,
   until_at   INTEGER NOT NULL, -- it waits no longer; 0 = no limit
   session_id TEXT    NOT NULL DEFAULT '', -- of the replica that waits for it at the lock service
   PRIMARY KEY (lock_key, rank_order, run_at, task_id)

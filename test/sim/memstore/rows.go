@@ -106,7 +106,6 @@ type LockWait struct {
 	KeyCount int    `col:"key_count"`
 	Pool     string `col:"pool"`
 	Work     string `col:"work"`
-	Since    int64  `col:"since"`
 	Until    int64  `col:"until_at"`
 	Session  string `col:"session_id"`
 }

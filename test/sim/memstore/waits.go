@@ -210,7 +210,7 @@ func (t *tx) lock(now time.Time, r Task, l ledger.Locking, out *ledger.Claimed) 
 	for _, key := range l.Keys {
 		add(t, &t.waits, LockWait{
 			Key: key, Rank: r.Rank, RunAt: r.RunAt, TaskID: r.ID, KeyCount: len(l.Keys), Pool: r.Pool, Work: ledger.WorkOf(r.task()),
-			Since: micros(now), Until: micros(l.LimitOfWait(now)),
+			Until: micros(l.LimitOfWait(now)),
 		})
 	}
 	out.Waiting = append(out.Waiting, r.task())
