@@ -47,6 +47,7 @@ type turnKind struct {
 type turnAnswer struct {
 	unknown bool
 	never   bool // and it may have had no effect
+	place   bool // it is of a request whose grant was notified
 	queued  bool
 	token   driver.Token // 0: not granted
 }
@@ -57,6 +58,7 @@ type turnState struct {
 	last           driver.Token // the largest that was granted
 	floor          driver.Token // that of the holders before these
 	over           bool         // all that was answered has been
+	lost           []int        // acquisitions of requests without an answer, which the next answer must need
 }
 
 type turnPart struct {
@@ -68,6 +70,9 @@ type turnPart struct {
 func (s turnState) admits(k turnKind) bool {
 	return len(s.holders) == 0 || s.holders[0].kind == k && (k.shared || len(s.holders) < k.limit)
 }
+
+// free reports whether a request is granted at once.
+func (s turnState) free(k turnKind) bool { return len(s.queue) == 0 && s.admits(k) }
 
 // grant returns the state in which p holds the key; nil if the token is too small. An unknown token is 0.
 func (s turnState) grant(p turnPart, token driver.Token) []turnState {
@@ -94,29 +99,66 @@ func (s turnState) step(c turnCall, a turnAnswer) []turnState {
 	switch {
 	case a.never && s.over:
 		return []turnState{s}
+	case a.never && (c.do == turnTry || c.do == turnAsk) && !a.place:
+		return s.explain(c)
+	case a.never && len(s.lost) > 0:
+		return nil
 	case a.never:
 		return slices.DeleteFunc(s.follow(c, a), s.equal)
+	case !s.explains(c, a):
+		return nil
 	}
+	s.lost = nil
 	return s.follow(c, a)
+}
+
+// explain gives a request without an answer what it asked for, for the sake of the next answer, which must need it. An answer
+// needs several only if they hold together up to a limit.
+func (s turnState) explain(c turnCall) (next []turnState) {
+	p := turnPart{c.session, c.id, c.kind}
+	if len(s.lost) > 0 && len(s.lost) >= c.kind.limit {
+		return nil
+	}
+	s.lost = append(slices.Clone(s.lost), c.id)
+	slices.Sort(s.lost)
+	if s.free(c.kind) {
+		next = s.grant(p, 0)
+	}
+	if c.do == turnAsk {
+		s.queue = append(slices.Clone(s.queue), p)
+		next = append(next, s)
+	}
+	return next
+}
+
+// explains reports whether the answer would be another one without any one of the lost requests.
+func (s turnState) explains(c turnCall, a turnAnswer) bool {
+	for _, id := range s.lost {
+		others := s.without(func(p turnPart) bool { return p.id == id })
+		if c.do != turnTry && (c.do != turnAsk || !a.unknown) || s.free(c.kind) || !others.free(c.kind) {
+			return false
+		}
+	}
+	return true
 }
 
 // follow is step, for what may have no effect too.
 func (s turnState) follow(c turnCall, a turnAnswer) []turnState {
 	p := turnPart{c.session, c.id, c.kind}
-	free := len(s.queue) == 0 && s.admits(c.kind)
+	free := s.free(c.kind)
 	switch c.do {
 	case turnTry, turnAsk:
 		place := s
 		place.queue = append(slices.Clone(s.queue), p)
 		switch {
+		case a.queued, a.place:
+			return []turnState{place}
 		case a.unknown && free:
 			return append(s.grant(p, 0), s)
 		case a.unknown && c.do == turnAsk:
 			return []turnState{s, place}
 		case a.unknown:
 			return []turnState{s}
-		case a.queued:
-			return []turnState{place}
 		case free != (a.token > 0):
 			return nil
 		case free:
@@ -153,9 +195,21 @@ func (s turnState) follow(c turnCall, a turnAnswer) []turnState {
 	}
 }
 
-// closed adds the end of the history of each key.
+// closed adds the end of the history of each key, and notes which places there were.
 func closed(ops []porcupine.Operation) []porcupine.Operation {
 	last, client := map[string]int64{}, 0
+	notified := map[int]bool{}
+	for _, op := range ops {
+		if c := op.Input.(turnCall); c.do == turnGrant && op.Output.(turnAnswer).token > 0 {
+			notified[c.id] = true
+		}
+	}
+	ops = slices.Clone(ops)
+	for i, op := range ops {
+		a := op.Output.(turnAnswer)
+		a.place = notified[op.Input.(turnCall).id]
+		ops[i].Output = a
+	}
 	for _, op := range ops {
 		key := op.Input.(turnCall).key
 		last[key], client = max(last[key], op.Call), max(client, op.ClientId)
@@ -171,7 +225,7 @@ func closed(ops []porcupine.Operation) []porcupine.Operation {
 }
 
 func (s turnState) equal(other turnState) bool {
-	return s.over == other.over && s.last == other.last && s.floor == other.floor && slices.Equal(s.holders, other.holders) && slices.Equal(s.queue, other.queue)
+	return s.over == other.over && slices.Equal(s.lost, other.lost) && s.last == other.last && s.floor == other.floor && slices.Equal(s.holders, other.holders) && slices.Equal(s.queue, other.queue)
 }
 
 var turnModel = porcupine.NondeterministicModel{

@@ -2,6 +2,7 @@ package lockstest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -68,6 +69,12 @@ func TestTurnModel(t *testing.T) {
 		"a lost answer that was a grant": {[]op{lost(got(0, 1, 1, one, 5)), busy(2, 3, 2, one), expired(4, 1), tried(5, 6, 2, one, 6)}, true},
 		"a lost answer that was a place": {[]op{got(0, 1, 1, one, 5), lost(queued(2, 3, 2, one)), released(4, 5, 1), busy(6, 7, 3, one), expired(8, 2),
 			tried(9, 10, 3, one, 6)}, true},
+		"a lost answer that was a place, and then granted": {[]op{got(0, 1, 1, one, 5), lost(queued(2, 3, 2, one)), released(4, 5, 1), granted(3, 7, 2, one, 6),
+			busy(8, 9, 3, one), released(10, 11, 2), tried(12, 13, 3, one, 7)}, true},
+		"a lost answer that was a place before a reader": {[]op{got(0, 1, 1, one, 5), lost(queued(2, 3, 2, shared)), expired(4, 2), released(5, 6, 1), busy(7, 8, 3, one),
+			busy(9, 10, 4, shared), tried(11, 12, 5, one, 6)}, true},
+		"two lost answers that explain one": {[]op{lost(tried(0, 1, 1, two, 5)), lost(tried(2, 3, 2, two, 6)), expired(4, 1), expired(5, 2), busy(6, 7, 3, two),
+			tried(8, 9, 4, one, 7)}, true},
 		"a lost answer that explains one only": {[]op{lost(released(2, 3, 1)), got(0, 1, 1, one, 5), tried(4, 5, 2, one, 6), tried(6, 7, 3, one, 7)}, false},
 		"overtaken":                            {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), queued(4, 5, 3, one), released(6, 7, 1), granted(5, 8, 3, one, 6)}, false},
 		"overtaken by a try": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 1), tried(6, 7, 3, one, 6),
@@ -94,5 +101,43 @@ func TestTurnModel(t *testing.T) {
 			}
 			wantLegal(t, turnModel, closed(history), c.legal)
 		})
+	}
+}
+
+// Many lost answers do not make the search long: one that explains nothing is not tried at each point of the history.
+func TestTurnsWithManyLostAnswers(t *testing.T) {
+	var history []porcupine.Operation
+	add := func(do turnAct, from, to int64, id int, a turnAnswer) {
+		c := turnCall{key: "a", do: do, session: id, id: id, kind: turnKind{limit: 1}}
+		history = append(history, porcupine.Operation{ClientId: len(history), Input: c, Output: a, Call: from, Return: to})
+	}
+	lost := turnAnswer{unknown: true, never: true}
+	id := 0
+	for range 12 {
+		id++
+		add(turnAsk, 0, never, id, lost)
+		add(turnGrant, 0, never, id, lost)
+		add(turnExpire, 1, never, id, turnAnswer{never: true})
+	}
+	at := int64(10)
+	for round := range 20 { // of four who come at once
+		for n := range 4 {
+			id++
+			from := at + int64(n)
+			add(turnAsk, from, at+20, id, turnAnswer{queued: true})
+			add(turnGrant, from, at+40+int64(n), id, turnAnswer{token: driver.Token(10*round + n + 1)})
+			add(turnRelease, at+40+int64(n), at+45+int64(n), id, turnAnswer{})
+		}
+		at += 100
+	}
+	legal := closed(history)
+	add(turnTry, at, at+1, id+1, turnAnswer{token: 1}) // a token that goes back
+	for _, c := range []struct {
+		history []porcupine.Operation
+		legal   bool
+	}{{legal, true}, {closed(history), false}} {
+		began := time.Now()
+		wantLegal(t, turnModel, c.history, c.legal)
+		t.Logf("%d operations in %v", len(c.history), time.Since(began))
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// List implements driver.Session. It merges the lists of a majority of the servers, and shows the holders that a majority
-// names.
+// List implements driver.Session. It merges the lists of all servers that answer in time, at least a majority of them, and shows the
+// holders that a majority names: two majorities have one server in common, perhaps, so it waits for each.
 func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	var infos []driver.Info
 	for keys := 0; keys < limit; {
@@ -20,7 +20,7 @@ func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]
 		if after != "" && after >= prefix {
 			low = "[" + after + "!" // behind its holders, and not behind longer keys
 		}
-		rs := s.ask(ctx, s.everywhere(), 0, func(rs replies) bool { return s.enough(rs.said("ok")) }, func(ctx context.Context, i int) ([]any, error) {
+		rs := s.ask(ctx, s.everywhere(), 0, func(replies) bool { return false }, func(ctx context.Context, i int) ([]any, error) {
 			return s.eval(ctx, i, listScript, low, "("+prefix+"\xff", limit)
 		})
 		if !s.enough(rs.said("ok")) {
