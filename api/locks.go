@@ -130,7 +130,7 @@ func (s *server) releaseLock(w http.ResponseWriter, r *http.Request, q *query) e
 	case err != nil:
 		return newProblem(http.StatusServiceUnavailable, "unavailable", err.Error())
 	case !released:
-		return conflict("nobody holds %s under the token %d now", quote(lock.Key), lock.Token)
+		return conflict("nobody holds %s under the token %d now; the list of locks has the token of its present holder", quote(lock.Key), lock.Token)
 	}
 	return reply(w, http.StatusOK, lock)
 }

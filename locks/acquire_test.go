@@ -330,6 +330,7 @@ func TestAcquireRefuses(t *testing.T) {
 			`locks: acquire: key user/a: memory has no limit: unsupported operation`:       {{Key: "user/a", Limit: 2}},
 			`locks: acquire: key user/a: asked for twice`:                                  {{Key: "user/a"}, {Key: "user/b"}, {Key: "user/a"}},
 			`locks: acquire: key user/a: mode 2: must be Exclusive or Shared`:              {{Key: "user/a", Mode: 2}},
+			`locks: acquire: key user/a: limit 10001: must be 10000 at most`:               {{Key: "user/a", Limit: 10_001}},
 			`locks: acquire: key user/a: limit -1: must be 1 or more, or 0 for one holder`: {{Key: "user/a", Limit: -1}},
 			`locks: acquire: key user/a: shared with a limit of 2: must be one of the two`: {{Key: "user/a", Limit: 2, Mode: locks.Shared}},
 		} {

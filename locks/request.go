@@ -39,7 +39,7 @@ type Request struct {
 	Key string
 	// Mode is Exclusive if not set. A hold does not change its mode: release it, and ask again.
 	Mode Mode
-	// Limit is how many may hold the key together, for a semaphore; 0 and 1: one. More needs Caps.Limit, and Mode must be
+	// Limit is how many may hold the key together, for a semaphore, at most MaxLimit; 0 and 1: one. More needs Caps.Limit, and Mode must be
 	// Exclusive. Tokens order holders that exclude each other: under a Limit they do not fence.
 	Limit int
 	// Owner, if not empty, makes the hold reentrant: it names what holds the key within this process. A request of the same
@@ -65,6 +65,9 @@ type Attempt struct {
 	Err    error
 }
 
+// MaxLimit is the largest Request.Limit.
+const MaxLimit = 10_000
+
 const (
 	maxKey  = syskeys.MaxKey
 	maxMeta = 512
@@ -85,6 +88,8 @@ func (r Request) check() error {
 		return fmt.Errorf("key %s: mode %d: must be Exclusive or Shared", r.Key, r.Mode)
 	case r.Limit < 0:
 		return fmt.Errorf("key %s: limit %d: must be 1 or more, or 0 for one holder", r.Key, r.Limit)
+	case r.Limit > MaxLimit:
+		return fmt.Errorf("key %s: limit %d: must be %d at most", r.Key, r.Limit, MaxLimit)
 	case r.Mode == Shared && r.Limit > 1:
 		return fmt.Errorf("key %s: shared with a limit of %d: must be one of the two", r.Key, r.Limit)
 	}

@@ -22,7 +22,7 @@ func newLocksListCommand(a *app) *cobra.Command {
 	list := newListCommand(a, listing[wire.Lock]{
 		short: "List who holds locks, and who waits for them",
 		more: `: locks of the scheduler itself are below sys/, those of jobs, programs and
-'locks exec' below user/. PLACE is empty for a holder; 1 is the next one to get the lock, where the lock service has an order.
+'locks exec' below user/, so the PREFIX of orders-db is user/orders-db. PLACE is empty for a holder; 1 is the next one to get the lock, where the lock service has an order.
 LEFT is when the session of its process ends unless it is renewed: as long as a dead one may keep others out. MODE is shared, or
 how many may hold the lock together.`,
 		heading: "LOCK PLACE OWNER TOKEN SINCE LEFT MODE NOTE",

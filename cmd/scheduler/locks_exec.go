@@ -76,8 +76,8 @@ func newLocksExecCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l := lockedCommand{request: locks.Request{Key: args[0], Limit: limit}, wait: wait.limit, forever: wait.forever}
 			switch {
-			case limit < 1:
-				return usagef("--limit %d: must be 1 or more", limit)
+			case limit < 1 || limit > locks.MaxLimit:
+				return usagef("--limit %d: must be 1 to %d", limit, locks.MaxLimit)
 			case shared && cmd.Flags().Changed("limit"):
 				return usagef("--shared and --limit exclude each other: shared holders have no limit")
 			case shared:
@@ -91,7 +91,10 @@ func newLocksExecCommand(a *app) *cobra.Command {
 			if err := a.attach(&l.command); err != nil {
 				return err
 			}
-			c, err := a.loadConfig()
+			c, err := a.readConfig() // its warnings concern jobs
+			if err == nil {
+				err = hasName(c)
+			}
 			if err != nil {
 				return err
 			}
@@ -103,6 +106,15 @@ func newLocksExecCommand(a *app) *cobra.Command {
 	cmd.Flags().IntVar(&limit, "limit", 1, "up to `N` hold the key together, all with the same N")
 	cmd.Flags().StringVar(&name, "name", "", "`TEXT` that 'locks list' shows as the note, in place of the command and its arguments")
 	return cmd
+}
+
+// hasName refuses a configuration whose keys no other machine would have.
+func hasName(c *config.Config) error {
+	if c.Set.Name != "" || c.LockInStore() || c.Store.Driver != config.SQLite {
+		return nil
+	}
+	return usagef("the configuration has no name, so its locks would be those of the file %s alone, and no other machine would be excluded; "+
+		"write the same name: in the configuration of all", c.Store.DSN)
 }
 
 // maxNote is how long a note may be, in bytes.
@@ -133,7 +145,7 @@ func (f *waitFlag) Set(text string) error {
 	}
 	d, err := duration.Parse(text)
 	if err != nil {
-		return fmt.Errorf("must be a duration with its unit, as 30s or 1h30m, or forever")
+		return fmt.Errorf("must be forever, or a time as 30s or 1h30m: %w", err)
 	}
 	*f = waitFlag{limit: d}
 	return nil
@@ -151,11 +163,7 @@ func (a *app) runLocked(ctx context.Context, c *config.Config, l lockedCommand) 
 		return notStarted(err)
 	}
 	signals := make(chan os.Signal, 16)
-	for _, s := range passedOn {
-		if !signal.Ignored(s) { // as SIGHUP under nohup
-			signal.Notify(signals, s)
-		}
-	}
+	receive(signals, passedOn)
 	defer signal.Stop(signals)
 	closeInherited()
 	host, _ := os.Hostname()
@@ -172,11 +180,21 @@ func (a *app) runLocked(ctx context.Context, c *config.Config, l lockedCommand) 
 	if err != nil {
 		return a.notGranted(ctx, c, p.users, l, err)
 	}
+	receive(signals, passedOnOnly)
 	l.command.Signals = signals
 	return l.run(ctx, lease)
 }
 
-// passedOn are the signals that the command gets, beside those that nothing can catch.
+// receive makes signals arrive, but those that this process ignores, as SIGHUP under nohup.
+func receive(signals chan os.Signal, all []os.Signal) {
+	for _, s := range all {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+}
+
+// passedOn are the signals that end a wait, and that the command gets; it also gets those of passedOnOnly.
 var passedOn = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
 // openForUsers opens the lock service of the keys of users; the store too, where the locks or the namespace are in it.
@@ -258,9 +276,9 @@ func (a *app) notGranted(ctx context.Context, c *config.Config, locker *locks.Lo
 		if _, diagnosis := unreachable(ctx, c.Lock, err); diagnosis != nil {
 			return fmt.Errorf("%w: %w", diagnosis, err)
 		}
-		return err
+		return fmt.Errorf("%w\nSee that the lock service runs, and that its address and account are right; 'scheduler doctor' examines it", err)
 	case errors.Is(err, locks.ErrRecovering):
-		return fmt.Errorf("%w\nIt grants again after lock.ttl, %v; --wait waits for that", err, c.Lock.TTL)
+		return fmt.Errorf("%w\nIt grants again after lock.ttl, %v; a --wait that is longer waits for that", err, c.Lock.TTL)
 	case errors.Is(err, locks.ErrUnknown):
 		return err
 	case errors.Is(err, locks.ErrBusy):

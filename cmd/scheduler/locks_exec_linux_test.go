@@ -62,8 +62,8 @@ func TestExecIsTransparent(t *testing.T) {
 			{2, "CMD is missing", []string{"orders", "--"}},
 			{2, "CMD is missing, behind --", []string{"orders", "echo"}},
 			{2, "KEY is missing", []string{}},
-			{2, "must be a duration with its unit", []string{"orders", "--wait", "30", "--", "true"}},
-			{2, "must be 1 or more", []string{"orders", "--limit", "0", "--", "true"}},
+			{2, "did you mean 30s", []string{"orders", "--wait", "30", "--", "true"}},
+			{2, "must be 1 to 10000", []string{"orders", "--limit", "0", "--", "true"}},
 			{2, "exclude each other", []string{"orders", "--limit", "2", "--shared", "--", "true"}},
 			{2, "must be 1 to 200 printable ASCII characters", []string{"a b", "--", "true"}},
 			{2, "are the scheduler's", []string{"sys/stripe/1", "--", "true"}},
@@ -189,11 +189,13 @@ func TestExecInterruptedWhileItWaits(t *testing.T) {
 func TestExecPassesSignalsOn(t *testing.T) {
 	t.Parallel()
 	shells(t, func(t *testing.T, s *shell) {
-		p := s.start(t, "orders", "--", "sh", "-c", `sh -c 'trap "echo child; exit" TERM; echo born; while :; do sleep 0.05; done' & trap "echo term; until [ -e end ]; do sleep 0.02; done; exit 9" TERM; trap "echo int" INT; echo ready; while :; do sleep 0.05; done`)
+		p := s.start(t, "orders", "--", "sh", "-c", `sh -c 'trap "" USR1; trap "echo child; exit" TERM; echo born; while :; do sleep 0.05; done' & trap "echo term; until [ -e end ]; do sleep 0.02; done; exit 9" TERM; trap "echo int" INT; trap "echo usr1" USR1; echo ready; while :; do sleep 0.05; done`)
 		wrote(t, p, "ready")
 		wrote(t, p, "born")
 		p.Signal(t, syscall.SIGINT)
 		wrote(t, p, "int")
+		p.Signal(t, syscall.SIGUSR1)
+		wrote(t, p, "usr1")
 		p.Signal(t, syscall.SIGTERM)
 		wrote(t, p, "term")
 		wrote(t, p, "child")
@@ -256,5 +258,27 @@ func kindsExclude(t *testing.T, s *shell) {
 	counts, _ := os.ReadFile(filepath.Join(s.dir, "counts"))
 	if strings.Trim(string(counts), "12\n") != "" || !strings.Contains(string(counts), "2") {
 		t.Errorf("with --limit 2 there were %q", strings.Fields(string(counts)))
+	}
+}
+
+// Where the namespace would be that of one folder's database, a command is not run: on another machine it would be, too. The warnings
+// of a file that concern jobs are not those of a script.
+func TestExecNeedsAName(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"lock: {driver: redis, redis: {addrs: [\"127.0.0.1:1\"]}}\n": "the configuration has no name",
+		"": "",
+	} {
+		s := &shell{binary: programs.Build(t, module), dir: t.TempDir()}
+		if err := os.WriteFile(filepath.Join(s.dir, "lockstep.yaml"), []byte("version: 1\njobs: {}\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errs := s.run(t, "orders", "--", "true")
+		if want == "" && (code != 0 || errs != "") {
+			t.Errorf("in the store: exit code %d, %s", code, errs)
+		}
+		if want != "" && (code != exitUsage || !strings.Contains(errs, want) || !strings.Contains(errs, "write the same name: in the configuration of all")) {
+			t.Errorf("%s: exit code %d, %s", text, code, errs)
+		}
 	}
 }

@@ -71,7 +71,7 @@ func (l lockedCommand) run(ctx context.Context, lease *locks.Lease) error {
 	lost := lease.Release(context.WithoutCancel(ctx))
 	switch {
 	case errors.Is(lost, locks.ErrLost) && err == nil:
-		return exit{exitLost, fmt.Errorf("%w\nIt was lost before the command ended, with exit code %d", lost, code)}
+		return exit{exitLost, fmt.Errorf("%w\nThe command ended by itself, with exit code %d, before or after the loss", lost, code)}
 	case errors.Is(lost, locks.ErrLost) && errors.Is(err, abort.ErrLost):
 		return exit{exitLost, fmt.Errorf("%w\nThe command was ended by its warden", lost)}
 	case errors.Is(lost, locks.ErrLost):

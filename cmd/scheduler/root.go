@@ -182,11 +182,7 @@ func (a *app) configPath() (string, error) {
 
 // loadConfig finds and loads the configuration. Warnings go to stderr.
 func (a *app) loadConfig() (*config.Config, error) {
-	path, err := a.configPath()
-	if err != nil {
-		return nil, err
-	}
-	c, err := config.Load(path, config.Options{Environ: a.environ})
+	c, err := a.readConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +190,15 @@ func (a *app) loadConfig() (*config.Config, error) {
 		fmt.Fprintln(a.stderr, "warning:", w)
 	}
 	return c, nil
+}
+
+// readConfig is loadConfig without its warnings.
+func (a *app) readConfig() (*config.Config, error) {
+	path, err := a.configPath()
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(path, config.Options{Environ: a.environ})
 }
 
 // server is the base URL of the replica.

@@ -7,6 +7,9 @@ import "os"
 // closeInherited is for Unix: elsewhere a child gets only the handles passed to it.
 func closeInherited() {}
 
+// passedOnOnly are signals of Unix.
+var passedOnOnly []os.Signal
+
 const terminalFlags = os.O_RDONLY // there is no /dev/tty
 
 // openFiles is the process's limit of open files; 0: unknown.

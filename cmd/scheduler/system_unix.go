@@ -30,6 +30,9 @@ func closeInherited() {
 // firstInherited is the first descriptor after the standard streams.
 const firstInherited = 3
 
+// passedOnOnly are the signals that a command gets, and that do not end a wait otherwise than usual.
+var passedOnOnly = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT}
+
 // terminalFlags open a terminal without blocking and without making it the controlling one.
 const terminalFlags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 

@@ -54,7 +54,7 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 	var missing error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Annotations[cobra.BashCompOneRequiredFlag] != nil && !f.Changed && missing == nil {
-			missing = usagef("%s is missing; %s", flagForm(f), how)
+			missing = usagef("%s is missing; %s %s'", flagForm(f), strings.TrimSuffix(how, "'"), flagForm(f))
 		}
 	})
 	return missing

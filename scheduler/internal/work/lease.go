@@ -46,6 +46,13 @@ func (l heldLock) end() boottime.Instant {
 	return now.Add(time.Until(l.lease.Deadline()))
 }
 
+// ending reports whether what holds the lock must stop now, since its lease was not renewed.
+func (l heldLock) ending() bool { return l.end().Until() <= l.grace }
+
+func (l heldLock) notRenewed() string {
+	return fmt.Sprintf("lock %s: its lease could not be renewed", l.Name)
+}
+
 // forHandler is the locks as a handler sees them.
 func forHandler(held []heldLock) []jobs.HeldLock {
 	var all []jobs.HeldLock
@@ -81,7 +88,7 @@ func (a *attempt) lockGrace(usual time.Duration) time.Duration {
 // locksLast reports whether an attempt may begin: it has its locks, for longer than the last grace.
 func (a *attempt) locksLast() bool {
 	for _, l := range a.locks {
-		if l.lease.Check() != nil || !l.Continue && l.end().Until() <= l.grace {
+		if l.lease.Check() != nil || !l.Continue && l.ending() {
 			return false
 		}
 	}
@@ -130,8 +137,8 @@ func (e *Executor) stopForLocks(a *attempt) {
 	if end.IsZero() {
 		return
 	}
-	if end.Until() <= l.grace {
-		a.stop(stopLockLost, fmt.Sprintf("lock %s: its lease could not be renewed", l.Name), end.Time())
+	if l.ending() {
+		a.stop(stopLockLost, l.notRenewed(), end.Time())
 		return
 	}
 	if at := l.lease.Deadline(); !at.Equal(a.toldLease) {
@@ -140,12 +147,19 @@ func (e *Executor) stopForLocks(a *attempt) {
 	}
 }
 
-// noteLocks makes the loss of a lock the reason of an attempt that ended without being told to stop, as its deadline
-// passed.
+// noteLocks makes the loss of a lock the reason of an attempt that was ended by its deadline, and not told to stop: what watches a
+// command ends it the last grace before the end of the lease, perhaps before this process looks.
 func (a *attempt) noteLocks(r *ledger.Result) bool {
 	for _, l := range a.locks {
-		if err := l.lease.Check(); err != nil && !l.Continue {
+		if l.Continue {
+			continue
+		}
+		if err := l.lease.Check(); err != nil {
 			r.Reason, r.Code = l.lostReason(err), reason.LockLost
+			return true
+		}
+		if l.ending() {
+			r.Reason, r.Code = l.notRenewed(), reason.LockLost
 			return true
 		}
 	}

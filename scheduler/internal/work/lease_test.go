@@ -1,11 +1,16 @@
 package work
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
@@ -76,5 +81,35 @@ func TestALeaseBoundsItsAttempt(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// A command that was ended by its deadline has failed for its lock if that was not renewed, also when its lease has not ended yet;
+// not if it would have gone on without the lock, or its lock still had time.
+func TestEndedByTheDeadlineOfItsLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		leases, err := replicatest.LockerOf(t, service).Acquire(t.Context(), locks.Request{Key: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(when string, goesOn bool, want reason.Code) {
+			t.Helper()
+			a := &attempt{locks: []heldLock{{plan.Lock{Name: "a", Continue: goesOn}, leases[0], time.Second}}}
+			a.work.Retries = jobs.Retries{Limit: 1}
+			a.task.Attempt = 1
+			r := a.result(fmt.Errorf("its deadline passed: %w", abort.ErrLost), nil)
+			if r.Code != want || (want == reason.LockLost) != (r.Verdict == ledger.Again) {
+				t.Errorf("%s, continue %t: %+v, want %s", when, goesOn, r, want)
+			}
+		}
+		check("held", false, reason.OutcomeUnknown)
+		service.Stop()
+		time.Sleep(time.Until(leases[0].Deadline()) - 990*time.Millisecond)
+		check("in the last grace", false, reason.LockLost)
+		check("in the last grace", true, reason.OutcomeUnknown)
+		time.Sleep(time.Second)
+		check("lost", false, reason.LockLost)
+		check("lost", true, reason.OutcomeUnknown)
 	})
 }
