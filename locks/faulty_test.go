@@ -19,6 +19,7 @@ type faulty struct {
 	caps   *driver.Caps // instead of the driver's own
 	deaf   bool         // no grant is notified
 	polls  bool         // its sessions have no queue
+	mute   bool         // its sessions send no notices
 	doubts bool         // each renewal says that a key may have been evicted
 	ends   error        // of Close
 
@@ -160,6 +161,31 @@ func (s *faultySession) Queue() driver.Queue {
 		return &faultyQueue{Queue: q, f: s.f}
 	}
 	return nil
+}
+
+// Notifier is nil if the driver has none.
+func (s *faultySession) Notifier() driver.Notifier {
+	if n := s.Session.Notifier(); n != nil && !s.f.mute {
+		return &faultyNotifier{Notifier: n, f: s.f}
+	}
+	return nil
+}
+
+type faultyNotifier struct {
+	driver.Notifier
+	f *faulty
+}
+
+func (n *faultyNotifier) Notify(ctx context.Context, topic string) error {
+	return n.f.through(ctx, "notify", func() error { return n.Notifier.Notify(ctx, topic) })
+}
+
+func (n *faultyNotifier) Notified(ctx context.Context) (topics <-chan string, err error) {
+	err = n.f.through(ctx, "notified", func() (err error) {
+		topics, err = n.Notifier.Notified(ctx)
+		return err
+	})
+	return topics, err
 }
 
 type faultyQueue struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/work"
 )
 
 // Locks is what a replica needs of the lock service; *locks.Locker is one. What wraps one passes the context on: it allows
@@ -28,6 +29,16 @@ type Locks interface {
 type JobLocks interface {
 	Locks
 	Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error)
+}
+
+// noticesOf is what replicas tell each other of new tasks by: the first of their lock services that has notices; nil: none.
+func noticesOf(services ...any) work.Notices {
+	for _, s := range services {
+		if n, has := s.(work.Notices); has && !nilcheck.IsNil(s) {
+			return n
+		}
+	}
+	return nil
 }
 
 // StoreLocks is the LockService of replicas whose guards are rows of the store's own database.

@@ -86,7 +86,7 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	s.locks = s.members.LockService(lk, o.WhenDown == DownWait)
 	s.work = work.New(st, s.members, s.locks, p, work.Options{
 		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, StopGrace: o.StopGrace,
-		OutputLimit: o.OutputLimit, JobLocks: keys, Logger: o.Logger, Observer: o.Observer,
+		OutputLimit: o.OutputLimit, JobLocks: keys, Notices: noticesOf(lk, o.JobLocks), Logger: o.Logger, Observer: o.Observer,
 	}, work.Hooks{Recorded: s.recordedHere, Outdated: func() { wake.Send(s.wakeGovern) }})
 	s.triggers = triggers.New(st, s.members, s.locks, p, s.work, triggers.Options{ID: o.ID, Logger: o.Logger, Observer: o.Observer})
 	return s, nil

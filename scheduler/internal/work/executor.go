@@ -25,6 +25,7 @@ type Options struct {
 	StopGrace    time.Duration
 	OutputLimit  int
 	JobLocks     JobLocks // nil: nothing has locks
+	Notices      Notices  // nil: replicas find the tasks of others with their poll
 	Logger       *slog.Logger
 	Observer     Observer
 }
@@ -48,6 +49,7 @@ type Executor struct {
 	register  *register
 	recorder  *recorder
 	attempts  inflight
+	notices   *notices
 	releases  *releases
 	waits     *waits
 	halt      sync.Once
@@ -70,6 +72,7 @@ func New(st tasks, m member, lk *membership.LockService, p *plan.Plan, o Options
 	e.slots.closed = e.shortages.closed
 	e.recorder = newRecorder(e)
 	e.jobLocks, e.releases, e.waits = o.JobLocks, newReleases(o.JobLocks), newWaits(e)
+	e.notices = newNotices(o.Notices)
 	for name, pool := range p.Pools {
 		e.feeders[name] = newFeeder(e, pool)
 	}
@@ -102,6 +105,9 @@ func (e *Executor) Take(ctx context.Context) {
 	loops := []func(context.Context){e.poll, e.unrunnable, e.waits.run}
 	for _, f := range e.feeders {
 		loops = append(loops, f.run)
+	}
+	if e.opt.Notices != nil {
+		loops = append(loops, e.notices.run, e.listen)
 	}
 	wake.Loops(ctx, loops...)
 }
@@ -144,8 +150,8 @@ func (e *Executor) GoBy(others []ledger.OtherPool) {
 	}
 }
 
-// Wake makes the loops look now, and not with the next poll: at pools in which tasks were enqueued. Without pools they look
-// at all of them, and at what runs.
+// Wake makes the loops look now, and not with the next poll: at pools in which tasks were enqueued. Other replicas are told of
+// those whose tasks this one does not take at once. Without pools the loops look at all of them, and at what runs.
 func (e *Executor) Wake(pools ...string) {
 	if len(pools) == 0 {
 		wake.Send(e.wakeTend)
@@ -153,6 +159,9 @@ func (e *Executor) Wake(pools ...string) {
 		wake.Send(e.waits.wake)
 	}
 	for _, name := range pools {
+		if !e.takes(name) {
+			e.notices.add(name)
+		}
 		e.wakeFeeder(name)
 	}
 }

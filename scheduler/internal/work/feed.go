@@ -197,7 +197,11 @@ func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
 // push queues what was claimed and starts as many tasks of it as there are workers. held are the leases, by task.
 func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.Claimed, held map[string][]heldLock) {
 	f.mu.Lock()
+	before := f.more
 	f.more = got.More && len(got.Tasks) > 0
+	if f.more && !before { // more has come than this replica takes at once
+		f.executor.notices.add(f.pool.Name)
+	}
 	f.mu.Unlock()
 	for _, t := range got.Tasks {
 		f.executor.releases.keep(t.Task, held[t.ID])

@@ -1,0 +1,93 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+// Notices are sent between replicas, and may be lost; *locks.Locker has them.
+type Notices interface {
+	Notify(ctx context.Context, topic string) error
+	Listen(ctx context.Context, heard func(topic string)) error
+}
+
+const (
+	poolTopic = "pool/"
+	// noticeEvery is the least time between two notices about one pool.
+	noticeEvery = 10 * time.Millisecond
+	noticeLimit = time.Second // of one call
+)
+
+// notices tell other replicas of pools with tasks that this one does not take at once, and wake its feeders when others do.
+// What is not sent, or gets lost, the others find with their poll.
+type notices struct {
+	service Notices // nil: there are none
+	wake    chan struct{}
+
+	mu  sync.Mutex
+	due map[string]bool // pools
+}
+
+func newNotices(service Notices) *notices {
+	return &notices{service: service, wake: wake.Signal(), due: map[string]bool{}}
+}
+
+// add makes run send a notice about a pool.
+func (n *notices) add(pool string) {
+	if n.service == nil {
+		return
+	}
+	n.mu.Lock()
+	n.due[pool] = true
+	n.mu.Unlock()
+	wake.Send(n.wake)
+}
+
+// run sends notices, until ctx is done: the first one about a pool at once, and what comes in the pause behind it as one, at its end.
+func (n *notices) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wake:
+		}
+		n.mu.Lock()
+		pools := slices.Sorted(maps.Keys(n.due))
+		clear(n.due)
+		n.mu.Unlock()
+		for _, pool := range pools {
+			calling, cancel := context.WithTimeout(ctx, noticeLimit)
+			err := n.service.Notify(calling, poolTopic+pool)
+			cancel()
+			if errors.Is(err, errors.ErrUnsupported) {
+				return
+			}
+		}
+		if !wake.Wait(ctx, noticeEvery, nil) {
+			return
+		}
+	}
+}
+
+// listen wakes the feeders of pools that others tell of, until ctx is done. A feeder with queued tasks claims by itself.
+func (e *Executor) listen(ctx context.Context) {
+	_ = e.notices.service.Listen(ctx, func(topic string) { // an error is that the backend has none, or the end
+		pool, is := strings.CutPrefix(topic, poolTopic)
+		if is && e.register.queued(pool) == 0 {
+			e.wakeFeeder(pool)
+		}
+	})
+}
+
+// takes reports whether this replica starts another task of the pool at once.
+func (e *Executor) takes(pool string) bool {
+	f, ours := e.feeders[pool]
+	return ours && e.MayBegin() && !e.locks.Blocks() && f.wanted() > 0
+}
