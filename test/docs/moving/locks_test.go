@@ -3,12 +3,17 @@ package moving
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/locks/zklock"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
+
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
 func writeReport(_ context.Context, _ locks.Token) error { return nil }
 
@@ -73,6 +78,24 @@ func longWork(ctx context.Context, lk *locks.Locker, step func(token locks.Token
 		more = step(lease.Token())
 	}
 	return nil
+}
+
+// A lock at ZooKeeper, of go-zookeeper's page.
+func atZooKeeper(ctx context.Context, servers []string) error {
+	lk, err := locks.New(zklock.New(servers, zklock.Options{}), locks.Options{Namespace: "shop"})
+	if err != nil {
+		return err
+	}
+	defer lk.Close(context.WithoutCancel(ctx))
+	return locks.Do(ctx, lk, locks.Request{Key: "report"}, func(ctx context.Context, token locks.Token) error {
+		return writeReport(ctx, token) // ctx ends if the lock is lost
+	})
+}
+
+func TestLockAtZooKeeper(t *testing.T) {
+	if err := atZooKeeper(t.Context(), []string{servers.ZooKeeper(t)}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestLocksOfOtherLibraries(t *testing.T) {
