@@ -56,7 +56,7 @@ func run(ctx context.Context) error {
 			return err
 		}
 		defer closer()
-		w := &waiter{name: fmt.Sprintf("%s.%d.%d", *id, *number, i), beside: *id, kinds: kinds(d.Caps()), waits: waits, holds: holds}
+		w := &waiter{name: fmt.Sprintf("%s.%d.%d", *id, *number, i), beside: *id, ttl: *ttl, kinds: kinds(d.Caps()), waits: waits, holds: holds}
 		if w.locker, err = locks.New(d, locks.Options{TTL: *ttl, Namespace: "chaos-waiter", Owner: w.name, Observer: w}); err != nil {
 			return err
 		}

@@ -16,6 +16,9 @@ const (
 	longest = 12 * time.Second      // that a waiter with a deadline waits
 )
 
+// firstKey is one that is sometimes held for longer than a session lasts without a renewal.
+const firstKey = "user/turn-0"
+
 // kind is a key, and how it is asked for.
 type kind struct {
 	request  locks.Request
@@ -25,7 +28,7 @@ type kind struct {
 // kinds are what the service has: keys that are always held alone, one that is read and written, and one with a limit.
 func kinds(c locks.Caps) []kind {
 	all := []kind{
-		{locks.Request{Key: "user/turn-0"}, 1},
+		{locks.Request{Key: firstKey}, 1},
 		{locks.Request{Key: "user/turn-1"}, 1},
 	}
 	if c.Shared {
@@ -43,6 +46,7 @@ type waiter struct {
 	name   string
 	beside string
 	locker *locks.Locker
+	ttl    time.Duration
 	kinds  []kind
 	waits  *history.Log[history.Wait]
 	holds  *history.Log[history.Hold]
@@ -129,6 +133,9 @@ func (w *waiter) turn(ctx context.Context, k kind) error {
 // hold has a key for a while, or for as long as it may be trusted.
 func (w *waiter) hold(ctx context.Context, lease *locks.Lease, k kind) error {
 	until := time.Now().Add(20*time.Millisecond + rand.N(100*time.Millisecond))
+	if k.request.Key == firstKey && rand.N(10) == 0 { // so that places are given up, and their sessions end, behind a holder that lives
+		until = until.Add(2 * w.ttl)
+	}
 	for ctx.Err() == nil && time.Now().Before(until) {
 		at := time.Now() // before the check: what is trusted later was trusted then
 		if lease.Check() != nil {
