@@ -78,6 +78,10 @@ func (r *reader) checkSettings() {
 	if c.LockInStore() && c.Lock.WhenDown != Default().Lock.WhenDown {
 		r.advise("lock.when_down", "has no effect: the lock is rows of the store's own database", "remove it, or lock in another service")
 	}
+	if c.Store.Driver == SQLite && !c.LockInStore() && c.Set.Name == "" {
+		r.advise("name", "is not set: the namespace of the locks is that of the database "+c.Store.DSN+", so other machines and programs do not share them",
+			"set name, the same in all that share locks")
+	}
 	if c.Lock.TTL > time.Minute {
 		r.advise("lock.ttl", "is long: what a killed process has locked waits up to that time", "10s is the default")
 	}

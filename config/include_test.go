@@ -77,7 +77,7 @@ func TestProblemsOfIncludedJobs(t *testing.T) {
 
 func TestSecretFiles(t *testing.T) {
 	folder := t.TempDir()
-	const text = "version: 1\nlock:\n  driver: redis\n  redis: {password_file: secret}\njobs: {a: {command: [echo]}}\n"
+	const text = "version: 1\nname: a\nlock:\n  driver: redis\n  redis: {password_file: secret}\njobs: {a: {command: [echo]}}\n"
 	main := write(t, folder, "lockstep.yaml", text, 0o600)
 	for _, test := range []struct {
 		content string

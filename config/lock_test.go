@@ -39,7 +39,7 @@ func TestLockSettingsWithoutEffect(t *testing.T) {
 		{mysql + `lock: {ttl: 5s, driver: mysql, mysql: {mode: row, dsn: "u:p@tcp(db:3306)/a"}}`, true, nil},
 		{"lock: {ttl: 10s, when_down: store, mysql: {mode: lease}}", true, nil},
 		{mysql + `lock: {ttl: 5s, when_down: wait, driver: mysql, mysql: {mode: row, dsn: "u:p@tcp(db:3306)/b"}}`, false, nil},
-		{"lock: {driver: redis, ttl: 5s, when_down: wait}", false, nil},
+		{"name: a\nlock: {driver: redis, ttl: 5s, when_down: wait}", false, nil},
 	} {
 		loaded := load(t, "jobs: {a: {command: [echo]}}\n"+c.text)
 		var got []string

@@ -31,7 +31,7 @@ type reader struct {
 	jobs     names
 	standard []string        // of Options.Environ, for every command
 	programs map[string]bool // whether files are executable
-	doubtful map[string]bool // jobs with an unknown key: a missing key may be misspelt
+	doubtful map[string]bool // paths of what may be missing since a key is misspelt, or was refused
 }
 
 // schema maps the keys of a map to readers of their values.
@@ -40,16 +40,19 @@ type schema[T any] map[string]read[T]
 // read reads one value into its place in a T.
 type read[T any] func(r *reader, n *yaml.Node, into *T)
 
-// object reads a map whose keys are those of s. Keys that start with "x-" are ignored.
-func object[T any](r *reader, n *yaml.Node, s schema[T], into *T) {
+// object reads a map whose keys are those of s, and reports whether it has no others. Keys that start with "x-" are ignored.
+func object[T any](r *reader, n *yaml.Node, s schema[T], into *T) (known bool) {
+	known = true
 	r.each(n, func(key, value *yaml.Node) {
-		switch field, known := s[key.Value]; {
-		case known:
+		switch field, is := s[key.Value]; {
+		case is:
 			field(r, value, into)
 		case !strings.HasPrefix(key.Value, "x-"):
 			r.unknown(key, slices.Sorted(maps.Keys(s)))
+			known = false
 		}
 	})
+	return known
 }
 
 // section reads a nested map.

@@ -111,10 +111,10 @@ func (r *reader) duration(n *yaml.Node, least time.Duration) (time.Duration, boo
 	switch {
 	case err != nil && strings.Contains(n.Value, "$"): // the value may be a secret
 		r.fail(n, quote(n)+" is not a duration", "write it as in 90s, 5m, 1h30m or 2d")
-	case err != nil && strings.Trim(value, "0") != "":
+	case err != nil && strings.Trim(value, "0") != "" && !negative(value):
 		problem, hint, _ := strings.Cut(err.Error(), "; ")
 		r.fail(n, problem, hint)
-	case err != nil && value != "", err == nil && d <= 0: // 0 with or without a unit
+	case err != nil && value != "", err == nil && d <= 0: // 0 with or without a unit, or less
 		hint := "as in 90s, 5m, 1h30m or 2d"
 		if least > positive {
 			hint = atLeast
@@ -129,6 +129,13 @@ func (r *reader) duration(n *yaml.Node, least time.Duration) (time.Duration, boo
 		return d, true
 	}
 	return 0, false
+}
+
+// negative reports whether a text would be a duration without its sign.
+func negative(text string) bool {
+	size, signed := strings.CutPrefix(text, "-")
+	_, err := duration.Parse(size)
+	return signed && err == nil
 }
 
 // field reads a value with get, and puts it into its place if it is right.

@@ -37,6 +37,7 @@ func (r *reader) checkSet() {
 			r.report.add(at, field.Path, problem, cmp.Or(inFile[hint], hint))
 		}
 	}
+	r.checkJobLocks()
 }
 
 // inFile translates hints of package jobs from Go fields to keys of the file.

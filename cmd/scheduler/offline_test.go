@@ -48,6 +48,7 @@ jobs:
   nightly: {schedule: "30 1 * * *", timezone: Europe/London, command: [echo, hello]}
   twice: {schedules: ["0 8 * * *", "0 20 * * *"], command: [echo], suspend: true}
   by-hand: {pool: mail, payload: {n: 1}}
+name: prod
 `
 
 // Output and exit codes of the offline commands.

@@ -54,7 +54,10 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 	var missing error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Annotations[cobra.BashCompOneRequiredFlag] != nil && !f.Changed && missing == nil {
-			missing = usagef("%s is missing; %s %s'", flagForm(f), strings.TrimSuffix(how, "'"), flagForm(f))
+			if !strings.Contains(how, "--"+f.Name) {
+				how = strings.TrimSuffix(how, "'") + " " + flagForm(f) + "'"
+			}
+			missing = usagef("%s is missing; %s", flagForm(f), how)
 		}
 	})
 	return missing
