@@ -19,7 +19,6 @@ type faulty struct {
 	caps   *driver.Caps // instead of the driver's own
 	deaf   bool         // no grant is notified
 	polls  bool         // its sessions have no queue
-	mute   bool         // its sessions send no notices
 	doubts bool         // each renewal says that a key may have been evicted
 	ends   error        // of Close
 
@@ -163,12 +162,8 @@ func (s *faultySession) Queue() driver.Queue {
 	return nil
 }
 
-// Notifier is nil if the driver has none.
 func (s *faultySession) Notifier() driver.Notifier {
-	if n := s.Session.Notifier(); n != nil && !s.f.mute {
-		return &faultyNotifier{Notifier: n, f: s.f}
-	}
-	return nil
+	return &faultyNotifier{Notifier: s.Session.Notifier(), f: s.f}
 }
 
 type faultyNotifier struct {

@@ -16,20 +16,17 @@ const maxTopic = 100
 // bytes of printable ASCII without blanks. It takes one call. A notice may be lost, and several about one topic may arrive as
 // one, so what waits for one also looks now and then.
 //
-// The error matches errors.ErrUnsupported if the backend has no notices (redis, zookeeper and memory have), and ErrUnavailable if
+// The error matches errors.ErrUnsupported if the backend has no notices (Caps.Notices), and ErrUnavailable if
 // the service cannot be reached; then the notice may have been sent nevertheless.
 func (l *Locker) Notify(ctx context.Context, topic string) error {
 	if !printable(topic, maxTopic) {
 		return fmt.Errorf("locks: notify: topic %q: must be 1 to %d printable ASCII characters without blanks", topic, maxTopic)
 	}
-	err := l.call(ctx, func(calling context.Context, s driver.Session) error {
-		n, err := l.notifier(s)
-		if err != nil {
-			return err
-		}
-		return n.Notify(calling, topic)
-	})
-	if err != nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, errors.ErrUnsupported) {
+	if !l.drv.Caps().Notices {
+		return fmt.Errorf("locks: notify: %w", l.noNotices())
+	}
+	err := l.call(ctx, func(calling context.Context, s driver.Session) error { return s.Notifier().Notify(calling, topic) })
+	if err != nil && !errors.Is(err, ErrUnavailable) {
 		err = unavailable(err)
 	}
 	if err != nil {
@@ -41,15 +38,21 @@ func (l *Locker) Notify(ctx context.Context, topic string) error {
 // Listen calls heard with the topic of each notice that arrives, one after the other, until ctx ends or l is closed. It begins
 // anew with each session, and after an outage; what was sent meanwhile is lost. While heard runs, only the newest few are kept.
 //
+//  1. listen with the present session, or open one; if that fails, wait for a second and begin again
+//  2. pass on what arrives, until the session ends, and begin again
+//
 // It returns nil once ctx has ended. The error matches errors.ErrUnsupported if the backend has no notices, and ErrUnavailable if
 // l is closed.
 func (l *Locker) Listen(ctx context.Context, heard func(topic string)) error {
+	if !l.drv.Caps().Notices {
+		return fmt.Errorf("locks: listen: %w", l.noNotices())
+	}
 	for {
 		topics, over, err := l.topics(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, errors.ErrUnsupported), errors.Is(err, errClosed):
+		case errors.Is(err, errClosed):
 			return fmt.Errorf("locks: listen: %w", err)
 		}
 		for err == nil {
@@ -80,22 +83,14 @@ func (l *Locker) topics(ctx context.Context) (topics <-chan string, over <-chan 
 	}
 	calling, cancel := l.calling(ctx)
 	defer cancel()
-	err = l.onSession(calling, func(s *session) error {
-		n, err := l.notifier(s.drv)
-		if err != nil {
-			return err
-		}
-		topics, err = n.Notified(calling)
+	err = l.onSession(calling, func(s *session) (err error) {
+		topics, err = s.drv.Notifier().Notified(calling)
 		over = s.over
 		return err
 	})
 	return topics, over, err
 }
 
-func (l *Locker) notifier(s driver.Session) (driver.Notifier, error) {
-	n := s.Notifier()
-	if n == nil {
-		return nil, fmt.Errorf("%w: backend %s has no notices", errors.ErrUnsupported, l.backend)
-	}
-	return n, nil
+func (l *Locker) noNotices() error {
+	return fmt.Errorf("%w: backend %s has no notices", errors.ErrUnsupported, l.backend)
 }

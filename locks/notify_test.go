@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
 // ears is what a Locker hears.
@@ -110,20 +111,27 @@ func TestListenThroughOutage(t *testing.T) {
 // Notify refuses topics that no backend could send, and says so where a backend sends none.
 func TestNotifyRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, l, _, _ := pair(t)
+		service := memlock.New()
+		f := newFaulty(service)
+		l := start(t, f, locks.Options{Owner: "one"})
 		for _, topic := range []string{"", "a b", "a\n", "ä", strings.Repeat("x", 101)} {
 			if err := l.Notify(t.Context(), topic); err == nil || !strings.Contains(err.Error(), "1 to 100 printable") {
 				t.Errorf("topic %q: %v", topic, err)
 			}
 		}
-		f.mute = true
+		caps := service.Caps()
+		caps.Notices = false
+		f.caps = &caps
 		if err := l.Notify(t.Context(), "a"); !errors.Is(err, errors.ErrUnsupported) || errors.Is(err, locks.ErrUnavailable) {
 			t.Errorf("%v, want ErrUnsupported", err)
 		}
 		if err := l.Listen(t.Context(), func(string) {}); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%v, want ErrUnsupported", err)
 		}
-		f.mute = false
+		if n := f.count("open"); n > 0 {
+			t.Errorf("%d sessions were opened to find that out", n)
+		}
+		f.caps = nil
 		f.on(only("notify", func(context.Context, string, func() error) error { return errNet }))
 		if err := l.Notify(t.Context(), "a"); !errors.Is(err, locks.ErrUnavailable) || !errors.Is(err, errNet) {
 			t.Errorf("%v, want ErrUnavailable", err)

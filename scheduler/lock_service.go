@@ -32,9 +32,9 @@ type JobLocks interface {
 }
 
 // noticesOf is what replicas tell each other of new tasks by: the first of their lock services that has notices; nil: none.
-func noticesOf(services ...any) work.Notices {
+func noticesOf(services ...Locks) work.Notices {
 	for _, s := range services {
-		if n, has := s.(work.Notices); has && !nilcheck.IsNil(s) {
+		if n, has := s.(work.Notices); has && !nilcheck.IsNil(s) && s.Caps().Notices {
 			return n
 		}
 	}

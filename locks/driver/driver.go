@@ -219,6 +219,7 @@ type Caps struct {
 	FIFO        bool          // waiters are served in the order in which they came
 	Shared      bool          // keys can be shared
 	Limit       bool          // keys can have a limit: semaphores
+	Notices     bool          // its sessions send notices to each other: Session.Notifier
 	EarlyLoss   bool          // the holder learns of a loss before another grant (without pauses)
 	TrustMargin time.Duration // subtracted from the TTL beyond 1 %, for clocks that this backend depends on
 	Volatile    bool          // the server may forget grants when it restarts

@@ -84,7 +84,10 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	if caps.Limit && caps.FIFO {
 		cases = append(cases, limits)
 	}
-	if has(t, s, func(c driver.Session) bool { return c.Notifier() != nil }) {
+	if caps.Notices != has(t, s, func(c driver.Session) bool { return c.Notifier() != nil }) {
+		t.Errorf("Caps.Notices is %t, and its sessions say otherwise", caps.Notices)
+	}
+	if caps.Notices {
 		cases = append(cases, notices)
 	}
 	t.Run("together", func(t *testing.T) {

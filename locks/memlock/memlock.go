@@ -43,7 +43,7 @@ func (s *Service) Valid() error { return nil }
 // Caps implements driver.Driver.
 func (s *Service) Caps() driver.Caps {
 	return driver.Caps{
-		Name: "memory", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, Volatile: true, SingleHost: true, SingleProc: true,
+		Name: "memory", FIFO: true, Shared: true, Limit: true, Notices: true, EarlyLoss: true, Volatile: true, SingleHost: true, SingleProc: true,
 		Note: "Excludes only within this process.",
 	}
 }

@@ -127,7 +127,7 @@ func (d *Driver) Caps() driver.Caps {
 	if d.lacks.channels.Load() {
 		note += " The user may not publish and subscribe (+publish +subscribe +ping &{lockstep:*): a lock that is waited for is handed over up to 1 s late."
 	}
-	return driver.Caps{Name: "redis", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, TrustMargin: 50 * time.Millisecond, Volatile: true, Note: note}
+	return driver.Caps{Name: "redis", FIFO: true, Shared: true, Limit: true, Notices: true, EarlyLoss: true, TrustMargin: 50 * time.Millisecond, Volatile: true, Note: note}
 }
 
 // Close does nothing: the client is the caller's.

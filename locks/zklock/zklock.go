@@ -141,7 +141,7 @@ func marginOf(timeout time.Duration) time.Duration {
 // Caps says what a lock on ZooKeeper is worth.
 func (d *Driver) Caps() driver.Caps {
 	return driver.Caps{
-		Name: "zookeeper", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, TrustMargin: time.Duration(d.margin.Load()),
+		Name: "zookeeper", FIFO: true, Shared: true, Limit: true, Notices: true, EarlyLoss: true, TrustMargin: time.Duration(d.margin.Load()),
 		Note: "The server may grant a longer or shorter TTL than asked for; locks and places of an ended holder are free after it, and a deletion by hand is found late.",
 	}
 }

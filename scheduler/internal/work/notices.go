@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -50,7 +49,11 @@ func (n *notices) add(pool string) {
 	wake.Send(n.wake)
 }
 
-// run sends notices, until ctx is done: the first one about a pool at once, and what comes in the pause behind it as one, at its end.
+// run sends notices, until ctx is done:
+//
+//  1. wait until there is one
+//  2. send one for each pool
+//  3. pause: what comes meanwhile is sent as one, at the end
 func (n *notices) run(ctx context.Context) {
 	for {
 		select {
@@ -64,11 +67,8 @@ func (n *notices) run(ctx context.Context) {
 		n.mu.Unlock()
 		for _, pool := range pools {
 			calling, cancel := context.WithTimeout(ctx, noticeLimit)
-			err := n.service.Notify(calling, poolTopic+pool)
+			_ = n.service.Notify(calling, poolTopic+pool) // the others find out with their poll
 			cancel()
-			if errors.Is(err, errors.ErrUnsupported) {
-				return
-			}
 		}
 		if !wake.Wait(ctx, noticeEvery, nil) {
 			return
@@ -78,7 +78,7 @@ func (n *notices) run(ctx context.Context) {
 
 // listen wakes the feeders of pools that others tell of, until ctx is done. A feeder with queued tasks claims by itself.
 func (e *Executor) listen(ctx context.Context) {
-	_ = e.notices.service.Listen(ctx, func(topic string) { // an error is that the backend has none, or the end
+	_ = e.notices.service.Listen(ctx, func(topic string) { // an error is that the Locker is closed
 		pool, is := strings.CutPrefix(topic, poolTopic)
 		if is && e.register.queued(pool) == 0 {
 			e.wakeFeeder(pool)

@@ -45,19 +45,30 @@ func (t *trial) queued() (all []history.Wait) {
 	return all
 }
 
-// overtaken finds waits that were granted after one that asked once they were in the queue.
+// overtaken finds waits that were granted after one that asked once they were in the queue. Readers whose turn has come together
+// may be granted in any order.
 func (t *trial) overtaken(key string, waits []history.Wait) {
 	granted := slices.DeleteFunc(slices.Clone(waits), func(w history.Wait) bool { return w.Token == 0 })
 	slices.SortFunc(granted, func(a, b history.Wait) int { return cmp.Compare(b.Token, a.Token) }) // the last first
-	var longest *history.Wait                                                                      // of those granted later, in the queue since the earliest moment
+	var longestAlone, longestOfAll *history.Wait                                                   // of those granted later, in the queue since the earliest moment
 	for i := range granted {
 		w := &granted[i]
+		longest := longestOfAll
+		if w.Kind == 0 {
+			longest = longestAlone
+		}
 		if longest != nil && longest.Queued.Before(w.Asked) && longest.Token > w.Token {
 			t.violate(InTurn, "lock "+key, w.Asked, "%s asked %v after the place of %s was acknowledged, and was granted before it, token %d before %d",
 				w.Waiter, ms(w.Asked.Sub(longest.Queued)), longest.Waiter, w.Token, longest.Token)
 		}
-		if !w.Queued.IsZero() && !w.Moved && (longest == nil || w.Queued.Before(longest.Queued)) {
-			longest = w
+		if w.Queued.IsZero() || w.Moved {
+			continue
+		}
+		if longestOfAll == nil || w.Queued.Before(longestOfAll.Queued) {
+			longestOfAll = w
+		}
+		if w.Kind != 0 && (longestAlone == nil || w.Queued.Before(longestAlone.Queued)) {
+			longestAlone = w
 		}
 	}
 }

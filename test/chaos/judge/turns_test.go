@@ -18,6 +18,7 @@ func wait(waiter, key string, asked, queued, ended int, token int64) history.Wai
 }
 
 func TestInTurn(t *testing.T) {
+	reads := func(w history.Wait) history.Wait { w.Kind = 0; return w }
 	moved := func(w history.Wait) history.Wait { w.Moved = true; return w }
 	down := history.Window{Nemesis: "cut", Kinds: []history.Kind{history.LockDown}, Began: began, Healed: began.Add(3 * time.Second), Applied: true}
 	for _, c := range []struct {
@@ -33,6 +34,9 @@ func TestInTurn(t *testing.T) {
 		{"overtaken", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 600, 2), wait("b", "k", 20, 30, 500, 1)}, held("k", "x", 1, 0, 600), nil, 1},
 		{"overtaken by one that did not wait", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 600, 2), wait("b", "k", 20, -1, 500, 1)}, held("k", "x", 1, 0, 600), nil, 1},
 		{"overtaken twice", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 900, 9), wait("b", "k", 20, 30, 500, 1), wait("c", "k", 600, 610, 800, 5)}, held("k", "x", 1, 0, 900), nil, 2},
+		{"readers together", "mariadb+redis", []history.Wait{reads(wait("a", "k", 0, 10, 600, 2)), reads(wait("b", "k", 20, 30, 500, 1))}, held("k", "x", 1, 0, 600), nil, 0},
+		{"a writer overtaken by a reader", "mariadb+redis", []history.Wait{wait("b", "k", 20, 30, 600, 2), reads(wait("c", "k", 40, 50, 500, 1))}, held("k", "x", 1, 0, 700), nil, 1},
+		{"a reader overtaken by a writer", "mariadb+redis", []history.Wait{reads(wait("a", "k", 0, 10, 600, 2)), wait("b", "k", 20, 30, 500, 1)}, held("k", "x", 1, 0, 600), nil, 1},
 		{"of another key", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 600, 2), wait("b", "l", 20, 30, 500, 1)}, held("k", "x", 1, 0, 600), nil, 0},
 		{"of one that moved", "mariadb+redis", []history.Wait{moved(wait("a", "k", 0, 10, 600, 2)), wait("b", "k", 20, 30, 500, 1)}, held("k", "x", 1, 0, 600), nil, 0},
 		{"of one that gave up", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 600, 0), wait("b", "k", 20, 30, 500, 1)}, held("k", "x", 1, 0, 600), nil, 0},
