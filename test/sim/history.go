@@ -32,7 +32,7 @@ func show(row any) string {
 	case nil:
 		return "none"
 	case memstore.Task:
-		state := []string{"ready", "waits", "running"}[r.State]
+		state := []string{"ready", "waits", "running", "locked"}[r.State]
 		return fmt.Sprintf("task %s %s@%s/%d %s attempt %d token %d session %.13s until %s run at %s %s", r.ID, r.Job+r.Pool, clock(r.TriggerAt), r.TriggerSeq,
 			state, r.Attempt, r.Token, tail(r.Session), clock(r.MayRunUntil), clock(r.RunAt), r.Reason)
 	case memstore.Done:
