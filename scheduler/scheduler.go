@@ -127,14 +127,17 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 		return err
 	}
-	// Three contexts end one after the other: taking work, executing it, and recording it.
+	// Three contexts end one after the other: taking work; recording it and releasing its locks; and sending heartbeats.
 	taking, stopTaking := context.WithCancel(context.WithoutCancel(ctx))
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
+	living, stopLiving := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTaking()
 	defer stopKeeping()
+	defer stopLiving()
 
-	var takers, keepers sync.WaitGroup
-	keepers.Go(func() { wake.Loops(keeping, s.members.Keep, s.members.Watch, s.govern, s.work.Keep) })
+	var takers, keepers, heartbeats sync.WaitGroup
+	heartbeats.Go(func() { s.members.Keep(living) })
+	keepers.Go(func() { wake.Loops(keeping, s.members.Watch, s.govern, s.work.Keep) })
 	failed := s.load(ctx) // while heartbeats are sent: many definitions take long
 	if failed == nil {
 		s.members.ReadPeers(ctx)
@@ -155,6 +158,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	err := s.drain(context.WithoutCancel(ctx))
 	stopKeeping()
 	keepers.Wait()
+	stopLiving()
+	heartbeats.Wait()
 	s.leave(ctx)
 	if failed != nil && ctx.Err() == nil {
 		return fmt.Errorf("load definitions: %w", failed)
