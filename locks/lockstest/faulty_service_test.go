@@ -2,8 +2,10 @@ package lockstest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	mathrand "math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -142,4 +144,40 @@ func (l lying) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
 		return still, nil
 	}
 	return l.Session.Check(ctx, l.held(held))
+}
+
+// A right service whose answers get lost is not called wrong: the place of a lost answer may have been granted when the client asks
+// again.
+func TestTurnsOfLostAnswers(t *testing.T) {
+	for range 3 {
+		service := memlock.New()
+		LinearTurns(t, Harness{
+			Driver:        func(*testing.T) driver.Driver { return losesAnswers{service} },
+			ExpireSession: func(_ *testing.T, s driver.Session) { service.Expire(s.ID()) },
+		}, Linear{})
+	}
+}
+
+// losesAnswers is a service that does what it is asked to, and does not always say so.
+type losesAnswers struct{ driver.Driver }
+
+func (l losesAnswers) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	s, err := l.Driver.Open(ctx, o)
+	return forgetful{s}, err
+}
+
+type forgetful struct{ driver.Session }
+
+func (f forgetful) Queue() driver.Queue { return forgetfulQueue{f.Session.Queue()} }
+
+type forgetfulQueue struct{ driver.Queue }
+
+var errLost = errors.New("the answer got lost")
+
+func (f forgetfulQueue) Acquire(ctx context.Context, id string, release []driver.Held, wants []driver.Want) ([]driver.Result, error) {
+	results, err := f.Queue.Acquire(ctx, id, release, wants)
+	if mathrand.IntN(8) == 0 { //nolint:gosec // a fault, not a secret
+		return nil, errLost
+	}
+	return results, err
 }

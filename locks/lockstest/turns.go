@@ -164,6 +164,11 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) bool {
 		w.giveUp(turn, do)
 		return false
 	}
+	if sent && do == turnAsk && r.Token > 0 { // perhaps it was queued first, and its turn has come since
+		w.note(turn, turnAsk, begun, turnAnswer{queued: true})
+		w.note(turn, turnGrant, begun, turnAnswer{token: r.Token})
+		return true
+	}
 	w.note(turn, do, begun, turnAnswer{queued: r.Queued, token: r.Token})
 	return turn.held > 0 || r.Queued
 }
