@@ -126,7 +126,8 @@ func TestLocksThatAreProbablyMistaken(t *testing.T) {
 	}
 }
 
-// Locks in a service of their own whose namespace is that of a file are shared with nobody else.
+// The namespace of locks in a lock service of their own is that of the store, and a store in a file is one of this machine: a warning
+// says that no other machine shares the locks.
 func TestLocksInTheNamespaceOfAFile(t *testing.T) {
 	const service = "lock: {driver: redis}\n"
 	for text, warned := range map[string]bool{

@@ -155,7 +155,7 @@ func TestLocksOfAJob(t *testing.T) {
 		t.Error(err)
 	}
 	set.Jobs["pools"] = Job{Pool: "p"}
-	if err := set.Validate(); err == nil || err.Error() != "jobs.pools.payload: a lock of its pool p: key tenant-{{.payload.tenant}}: the payload has no tenant" {
+	if err := set.Validate(); err == nil || err.Error() != "jobs.pools.payload: a lock of its pool p: key \"tenant-{{.payload.tenant}}\": the payload has no tenant" {
 		t.Error(err)
 	}
 }

@@ -135,7 +135,7 @@ func (l *Locker) await(ctx context.Context, ws []*waiter) error {
 			if refused != nil {
 				obstacle = refused
 			}
-			return errors.Join(obstacle, ctx.Err())
+			return fmt.Errorf("%w: %w", obstacle, ctx.Err())
 		}
 	}
 }

@@ -238,7 +238,7 @@ func TestAcquireGivesBack(t *testing.T) {
 		defer cancel()
 		leases, err := l.Acquire(ctx, locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"})
 		wantErr(t, "acquire", err, locks.ErrBusy)
-		want := regexp.MustCompile(`^locks: acquire: lock busy: user/b: held by two since 2000-01-01T00:00:00Z, for [89]\.333s at most without a renewal\ncontext deadline exceeded$`)
+		want := regexp.MustCompile(`^locks: acquire: lock busy: user/b: held by two since 2000-01-01T00:00:00Z, for [89]\.333s at most without a renewal: context deadline exceeded$`)
 		if leases != nil || !errors.Is(err, context.DeadlineExceeded) || !want.MatchString(said(err)) {
 			t.Errorf("%v, %q", leases, said(err))
 		}

@@ -32,7 +32,7 @@ func (l *Locker) Ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(recovering, ctx.Err())
+			return fmt.Errorf("%w: %w", recovering, ctx.Err())
 		case <-time.After(maxPause):
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
@@ -66,7 +67,7 @@ type Attempt struct {
 }
 
 // MaxLimit is the largest Request.Limit.
-const MaxLimit = 10_000
+const MaxLimit = limits.Holders
 
 const (
 	maxKey  = syskeys.MaxKey

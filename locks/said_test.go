@@ -51,12 +51,12 @@ func TestWhatIsSaidOfRequests(t *testing.T) {
 	const limit = ": must be 1 to 200 printable ASCII characters without blanks, counted with user/ in front"
 	l := start(t, memlock.New(), locks.Options{Owner: "one"})
 	for want, r := range map[string]locks.Request{
-		`key ""` + limit:                                 {},
-		`key "user/a b"` + limit:                         {Key: "user/a b"},
-		`key "user/"` + limit:                            {Key: "user/"},
-		`key "` + strings.Repeat("k", 196) + `"` + limit: {Key: strings.Repeat("k", 196)},
+		`key ""` + limit:         {},
+		`key "user/a b"` + limit: {Key: "user/a b"},
+		`key "user/"` + limit:    {Key: "user/"},
+		`key "` + strings.Repeat("k", 60) + `…"` + limit + "; it has 201 bytes":      {Key: strings.Repeat("k", 196)},
 		`key "sys/a": keys that start with sys/ are the scheduler's: choose another`: {Key: "sys/a"},
-		`key "` + strings.Repeat("k", 210) + `"` + limit:                             {Key: strings.Repeat("k", 300)},
+		`key "` + strings.Repeat("ä", 30) + `…"` + limit + "; it has 305 bytes":      {Key: strings.Repeat("ä", 150)},
 		"key user/b: meta has 513 bytes, at most 512 are allowed":                    {Key: "user/b", Meta: strings.Repeat("m", 513)},
 		"key user/c: asked for twice":                                                {Key: "c"},
 	} {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 )
 
 func newLocksCommand(a *app) *cobra.Command {
@@ -19,15 +21,16 @@ func newLocksCommand(a *app) *cobra.Command {
 
 func newLocksListCommand(a *app) *cobra.Command {
 	var prefix string
+	var all bool
 	list := newListCommand(a, listing[wire.Lock]{
 		short: "List who holds locks, and who waits for them",
-		more: `: locks of the scheduler itself are below sys/, those of jobs, programs and
-'locks exec' below user/, so the PREFIX of orders-db is user/orders-db. PLACE is empty for a holder; 1 is the next one to get the lock, where the lock service has an order.
+		more: ` with keys that begin with PREFIX: orders-db is user/orders-db,
+as it is to jobs, programs and 'locks exec'. Those of the scheduler itself are below sys/; --all shows both. PLACE is empty for a holder; 1 is the next one to get the lock, where the lock service has an order.
 LEFT is when the session of its process ends unless it is renewed: as long as a dead one may keep others out. MODE is shared, or
 how many may hold the lock together.`,
 		heading: "LOCK PLACE OWNER TOKEN SINCE LEFT MODE NOTE",
 		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[wire.Lock], error) {
-			return c.Locks(ctx, prefix, p)
+			return c.Locks(ctx, keyPrefix(prefix, all), p)
 		},
 		row: func(l wire.Lock) []string {
 			left, _ := time.ParseDuration(l.Remaining) // "" is 0
@@ -36,6 +39,7 @@ how many may hold the lock together.`,
 	})
 	list.Use = "list [PREFIX]"
 	list.Flags().StringVar(&prefix, "prefix", "", "only keys that begin with `PREFIX`")
+	list.Flags().BoolVar(&all, "all", false, "also those of the scheduler itself")
 	inner := list.RunE
 	list.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
@@ -44,9 +48,20 @@ how many may hold the lock together.`,
 			}
 			prefix = args[0]
 		}
+		if all && prefix != "" {
+			return usagef("--all has no PREFIX: give one of them")
+		}
 		return inner(cmd, nil)
 	}
 	return list
+}
+
+// keyPrefix is what the keys of a list begin with: as everywhere, user/ is put in front where it is missing.
+func keyPrefix(prefix string, all bool) string {
+	if all || strings.HasPrefix(prefix, syskeys.Prefix) || strings.HasPrefix(prefix, syskeys.User) {
+		return prefix
+	}
+	return syskeys.User + prefix
 }
 
 // token formats a token; "" for none.
@@ -87,7 +102,7 @@ func newLocksReleaseCommand(a *app) *cobra.Command {
 loss with its next renewal only: 'locks exec' ends its command then. It needs the role admin, and is in the audit.
 
 The token says which holder is meant: one that got the lock since has a larger one, and keeps it.`
-	cmd.Example = "  scheduler locks list user/orders-db\n  scheduler locks release orders-db --token 1795635849976001"
+	cmd.Example = "  scheduler locks list orders-db\n  scheduler locks release orders-db --token 1795635849976001"
 	cmd.Flags().Int64Var(&token, "token", 0, "the `TOKEN` of the holder, as 'locks list' shows it")
 	_ = cmd.MarkFlagRequired("token")
 	return cmd

@@ -48,9 +48,15 @@ func TestLocksListAndRelease(t *testing.T) {
 		if w := all[1]; w.Key != "user/orders" || w.Place != 1 || w.Token != 0 || w.Owner != owner(next) || w.Meta != "the next" {
 			t.Errorf("the one that waits: %+v", w)
 		}
-		if code, out, errs := s.scheduler(t, "locks", "list", "--prefix", "user/", "--server", url); code != 0 ||
-			!strings.HasPrefix(out, "LOCK          PLACE   OWNER") || strings.Count(out, "user/orders") != 2 || !strings.Contains(out, " the next\n") {
+		if code, out, errs := s.scheduler(t, "locks", "list", "--server", url); code != 0 ||
+			!strings.HasPrefix(out, "LOCK          PLACE   OWNER") || strings.Count(out, "user/orders") != 2 || !strings.Contains(out, " the next\n") || strings.Contains(out, "sys/") {
 			t.Errorf("exit code %d\n%s%s", code, out, errs)
+		}
+		if _, out, errs := s.scheduler(t, "locks", "list", "orders", "--server", url); strings.Count(out, "user/orders") != 2 {
+			t.Errorf("the list of a key: %s%s", out, errs)
+		}
+		if _, out, errs := s.scheduler(t, "locks", "list", "--all", "--server", url); s.locks.Caps().Volatile != strings.Contains(out, "sys/stripe/") {
+			t.Errorf("all locks: %s%s", out, errs)
 		}
 		held := all[0]
 		left, _ := time.ParseDuration(held.Remaining)

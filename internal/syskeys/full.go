@@ -3,6 +3,8 @@ package syskeys
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 )
 
 const (
@@ -10,6 +12,8 @@ const (
 	User = "user/"
 	// MaxKey is how many bytes a key has at most, counted with what it starts with.
 	MaxKey = 200
+
+	shown = 60 // bytes of a key in an error
 )
 
 // Full returns the key as the lock service holds it: "a" and "user/a" are one key. sys allows the scheduler's own keys. The error says
@@ -20,13 +24,17 @@ func Full(key string, sys bool) (string, error) {
 	case strings.HasPrefix(key, User):
 	case strings.HasPrefix(key, Prefix):
 		if !sys {
-			return "", fmt.Errorf("key %.210q: keys that start with %s are the scheduler's: choose another", key, Prefix)
+			return "", fmt.Errorf("key %s: keys that start with %s are the scheduler's: choose another", clip.Quoted(key, shown), Prefix)
 		}
 	default:
 		full = User + key
 	}
 	if full == User || !Printable(full, MaxKey) {
-		return "", fmt.Errorf("key %.210q: must be 1 to %d printable ASCII characters without blanks, counted with %s in front", key, MaxKey, User)
+		long := ""
+		if len(full) > MaxKey {
+			long = fmt.Sprintf("; it has %d bytes", len(full))
+		}
+		return "", fmt.Errorf("key %s: must be 1 to %d printable ASCII characters without blanks, counted with %s in front%s", clip.Quoted(key, shown), MaxKey, User, long)
 	}
 	return full, nil
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // List implements driver.Session. It merges the lists of all servers that answer in time, at least a majority of them, and shows the
-// holders that a majority names: two majorities have one server in common, perhaps, so it waits for each.
+// holders that a majority names: it waits for each, since the majority that granted a key may have one
+// server alone in common with the majority that answers first.
 func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	var infos []driver.Info
 	for keys := 0; keys < limit; {

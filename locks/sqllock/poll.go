@@ -52,14 +52,14 @@ func isHere(session string) bool {
 
 // tell notifies the sessions of this process of grants to them, and tells those that wait for the same keys who holds these now.
 func (c *change) tell(ctx context.Context) {
-	moved := map[string]waiting{}
+	near := map[string]bool{} // whether all holders of a key are sessions of this process
 	for _, p := range c.granted {
-		moved[p.info.Key] = waiting{near: !slices.ContainsFunc(c.keys[p.info.Key].holders, func(h *part) bool { return !isHere(h.info.Session) })}
+		near[p.info.Key] = !slices.ContainsFunc(c.keys[p.info.Key].holders, func(h *part) bool { return !isHere(h.info.Session) })
 	}
-	if len(moved) > 0 {
+	if len(near) > 0 {
 		here.Range(func(_, to any) bool {
 			if to := to.(*leaseSession); to.namespace == c.namespace {
-				to.hear(ctx, moved)
+				to.hear(ctx, near)
 			}
 			return true
 		})
@@ -71,13 +71,13 @@ func (c *change) tell(ctx context.Context) {
 	}
 }
 
-// hear notes who holds keys now.
-func (s *leaseSession) hear(ctx context.Context, moved map[string]waiting) {
+// hear notes whether all holders of keys are sessions of this process now.
+func (s *leaseSession) hear(ctx context.Context, near map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p, w := range s.waiting {
-		if now, is := moved[p.Key]; is && now.near != w.near {
-			w.near = now.near
+		if now, is := near[p.Key]; is && now != w.near {
+			w.near = now
 			s.waiting[p] = w
 			s.stir(ctx)
 		}

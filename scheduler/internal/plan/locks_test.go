@@ -34,7 +34,7 @@ func TestLocksOfATask(t *testing.T) {
 		"p": {Handler: replicatest.Nothing{}, LockWait: time.Minute, Locks: []jobs.Lock{
 			{Key: "orders-db", Mode: jobs.LockShared}, {Key: "user/t-{{.payload.t}}", Limit: 3, OnLost: jobs.LockContinues}, {Key: "t-{{.payload.u}}"},
 		}},
-	}}, nil)
+	}, Jobs: map[string]jobs.Job{"j": {Pool: "p", Payload: map[string]any{"t": 1, "u": 2}}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

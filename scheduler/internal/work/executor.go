@@ -106,7 +106,7 @@ func (e *Executor) Take(ctx context.Context) {
 	for _, f := range e.feeders {
 		loops = append(loops, f.run)
 	}
-	if e.opt.Notices != nil {
+	if e.notices.service != nil {
 		loops = append(loops, e.notices.run, e.listen)
 	}
 	wake.Loops(ctx, loops...)
@@ -159,7 +159,7 @@ func (e *Executor) Wake(pools ...string) {
 		wake.Send(e.waits.wake)
 	}
 	for _, name := range pools {
-		if !e.takes(name) {
+		if e.notices.service != nil && !e.takes(name) {
 			e.notices.add(name)
 		}
 		e.wakeFeeder(name)
