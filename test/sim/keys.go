@@ -118,7 +118,7 @@ func (w *world) abandon(session string) {
 	}
 }
 
-// queuedAgain is how long after the end of a session another one may take to queue what it had queued.
+// queuedAgain is how long after the end of a session, and while it is first, another one may take to queue what it had queued.
 const queuedAgain = 5 * time.Second
 
 // judgeAbandoned: what the session of a dead replica had queued is queued by another one that works, if it is first. With w.mu held.
@@ -127,13 +127,17 @@ func (w *world) judgeAbandoned() {
 		return // who may run it is not known here
 	}
 	for task, since := range w.abandoned {
-		if time.Since(since) < queuedAgain || !w.isFirst(task) {
+		if !w.isFirst(task) { // one that came before it was locked later, or its pool is paused
+			w.abandoned[task] = time.Now()
+			continue
+		}
+		if time.Since(since) < queuedAgain {
 			continue
 		}
 		for _, r := range w.replicas {
 			if !r.isDead() && r.drained.IsZero() && !r.joined.IsZero() && r.joined.Before(since) && w.untouched(r, since.Add(-answered)) && !w.lockFaults(r, since.Add(-answered)) &&
 				!w.weather.bad(-1, since.Add(-answered), lockExpire) {
-				w.violate(task, "task %s waits behind a session that was declared dead at %v, and %s works", task, since.Format(time.TimeOnly), r.id)
+				w.violate(task, "task %s waits behind a session that is dead, and is the first since %v, and %s works", task, since.Format(time.TimeOnly), r.id)
 				delete(w.abandoned, task)
 				break
 			}

@@ -25,6 +25,9 @@ func (w *world) quiesce(end time.Time) {
 		}
 	}
 	what := w.unfinished(end)
+	if what != "" {
+		w.noteUnrest()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if what != "" {

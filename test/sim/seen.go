@@ -28,7 +28,7 @@ type seen struct {
 	expired   map[string]bool                   // sessions that other replicas expired
 	committed map[memstore.TriggerKey]time.Time // when rows of the ledger were
 	waits     map[waitKey]memstore.LockWait
-	abandoned map[string]time.Time // tasks that sessions had queued for their locks, by when those were declared dead
+	abandoned map[string]time.Time // tasks that sessions had queued for their locks, by when those were declared dead, or the task became first since
 	offset    time.Duration        // of the database's clock
 	high      time.Time            // the highest time that it showed before its last step
 

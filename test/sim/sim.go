@@ -66,7 +66,7 @@ func runSeed(t *testing.T, seed uint64, all *tally) {
 	}
 	first := w.violations[0]
 	t.Errorf("seed %d:\n%s\nto see it again: make sim SEED=%d   (goroutines may run in another order: COUNT=20 tries it 20 times)\n\n%s\nwhat happened to %s:\n%s",
-		seed, &b, seed, p, first.about, w.story(first.about, 120))
+		seed, &b, seed, p, first.about, w.story(first.about, 250))
 }
 
 // simulate runs a plan. The replicas use the store through between, if that is not nil.

@@ -118,7 +118,9 @@ func (w *world) ends(r *replica, err error) {
 func (w *world) drains(r *replica) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r.drained = time.Now()
+	if r.drained.IsZero() { // it may be told again while it drains
+		r.drained = time.Now()
+	}
 }
 
 // forbids reports whether a job never had another policy. With w.mu held.
