@@ -19,7 +19,7 @@ type line struct {
 // place is a request for the first waiter of a line.
 //
 //	asking ──▶ queued ──▶ granted
-//	   └──▶ unanswered ──▶ asking again, under the same id
+//	   └──▶ unanswered ──▶ asking again, under the same id, until that is answered
 //
 // When it is queued or granted, it is given up if no waiter is left, or the first one is of another kind.
 type place struct {
@@ -27,6 +27,7 @@ type place struct {
 	kind    kind
 	session *session
 	state   placeState
+	asked   bool // a request for it was answered, or had no answer: the service may have the place
 	doubted bool // one of its calls had no answer, and may still arrive
 }
 

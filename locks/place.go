@@ -76,20 +76,24 @@ func (l *Locker) answer(ctx context.Context, ws []*waiter, places []*place, resu
 		case r.Token > 0:
 			l.won(key, n, r.Token)
 		case r.Queued:
-			n.holder, p.state = r.Holder, queued
-			if !n.inherits() {
-				l.giveUp(key, n)
-			}
+			n.holder, p.state, p.asked = r.Holder, queued, true
 			if !p.session.queued {
 				p.session.queued = true
 				l.wake() // starts look
 			}
 		case r.Err != nil && !certain(r.Err):
-			p.state, p.doubted = unanswered, true
+			p.state, p.asked, p.doubted = unanswered, true, true
+		case r.Err != nil && p.asked && !errors.Is(r.Err, driver.ErrAbandoned): // this request had no effect; an earlier one may have
+			p.state = unanswered
+		case p.asked:
+			l.giveUp(key, n)
 		default: // not asked for, or refused
 			n.place = nil
 		}
-		if n.first() != ws[i] { // who asked has left
+		if n.place == p && !n.inherits() { // who asked has left
+			l.giveUp(key, n)
+		}
+		if n.first() != ws[i] {
 			n.tell()
 		}
 		l.tidy(key, n)
