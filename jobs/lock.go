@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
@@ -118,7 +117,7 @@ func fill(key string, payload json.RawMessage) (string, error) {
 		d := json.NewDecoder(bytes.NewReader(payload))
 		d.UseNumber() // a number is in the key as it is in the payload
 		if err := d.Decode(&whole); err != nil {
-			return "", fmt.Errorf("key %s: the payload cannot be read: %w", clip.Quoted(key, 60), err)
+			return "", fmt.Errorf("key %.80q: the payload cannot be read: %w", key, err)
 		}
 	}
 	var wrong error
@@ -137,9 +136,9 @@ func fill(key string, payload json.RawMessage) (string, error) {
 		case bool:
 			return fmt.Sprint(v)
 		case nil:
-			wrong = cmp.Or(wrong, fmt.Errorf("key %s: the payload has no %s", clip.Quoted(key, 60), path[1:]))
+			wrong = cmp.Or(wrong, fmt.Errorf("key %.80q: the payload has no %s", key, path[1:]))
 		default:
-			wrong = cmp.Or(wrong, fmt.Errorf("key %s: %s of the payload is a list or an object; a key takes a text, a number or a boolean", clip.Quoted(key, 60), path[1:]))
+			wrong = cmp.Or(wrong, fmt.Errorf("key %.80q: %s of the payload is a list or an object; a key takes a text, a number or a boolean", key, path[1:]))
 		}
 		return ""
 	})

@@ -27,7 +27,7 @@ type place struct {
 	kind    kind
 	session *session
 	state   placeState
-	asked   bool // a request for it was answered, or had no answer: the service may have the place
+	again   bool // it was asked for before: the service may have it
 	doubted bool // one of its calls had no answer, and may still arrive
 }
 

@@ -25,6 +25,8 @@ func (l *Locker) take(s *session, ws []*waiter) (id string, places []*place) {
 		n := l.lines[w.request.Key]
 		if n.place == nil || n.place.id != id {
 			n.place = &place{id: id, kind: w.request.kind(), session: s}
+		} else {
+			n.place.again = true
 		}
 		n.place.state = asking
 		places = append(places, n.place)
@@ -76,16 +78,16 @@ func (l *Locker) answer(ctx context.Context, ws []*waiter, places []*place, resu
 		case r.Token > 0:
 			l.won(key, n, r.Token)
 		case r.Queued:
-			n.holder, p.state, p.asked = r.Holder, queued, true
+			n.holder, p.state = r.Holder, queued
 			if !p.session.queued {
 				p.session.queued = true
 				l.wake() // starts look
 			}
 		case r.Err != nil && !certain(r.Err):
-			p.state, p.asked, p.doubted = unanswered, true, true
-		case r.Err != nil && p.asked && !errors.Is(r.Err, driver.ErrAbandoned): // this request had no effect; an earlier one may have
+			p.state, p.doubted = unanswered, true
+		case p.again && r.Err != nil && !errors.Is(r.Err, driver.ErrAbandoned): // this request had no effect; an earlier one may have
 			p.state = unanswered
-		case p.asked:
+		case p.again:
 			l.giveUp(key, n)
 		default: // not asked for, or refused
 			n.place = nil

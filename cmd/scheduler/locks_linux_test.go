@@ -98,6 +98,7 @@ func TestLocksListAndRelease(t *testing.T) {
 			{"--token TOKEN is missing", []string{"release", "orders"}},
 			{"must be the TOKEN", []string{"release", "orders", "--token", "0"}},
 			{"PREFIX is given twice", []string{"list", "user/", "--prefix", "sys/"}},
+			{"--all has no PREFIX: give one of them", []string{"list", "--all", "orders"}},
 		} {
 			if code, out, errs := s.scheduler(t, append([]string{"locks", "--server", url}, c.args...)...); code != exitUsage || !strings.Contains(errs, c.want) {
 				t.Errorf("%q: exit code %d, %s%s", c.args, code, out, errs)

@@ -30,21 +30,26 @@ func (w *world) judgeLocks() {
 
 // poolLocks are the pool locks that are held now.
 func (w *world) poolLocks() map[string]locks.Info {
+	held := map[string]locks.Info{}
+	for _, h := range w.listLocks("sys/pool/") {
+		held[h.Key] = h
+	}
+	return held
+}
+
+// listLocks is what the lock service has below a prefix.
+func (w *world) listLocks(prefix string) []locks.Info {
 	ctx := context.Background()
 	s, err := w.locks.Open(ctx, driver.Open{Namespace: "lockstep", Owner: "judge", TTL: time.Minute})
 	if err != nil {
 		panic(err) // it is up, and in this process
 	}
-	list, err := s.List(ctx, "sys/pool/", "", 100)
+	list, err := s.List(ctx, prefix, "", 100)
 	if err != nil {
 		panic(err)
 	}
 	if err := s.Close(ctx); err != nil {
 		panic(err)
 	}
-	held := map[string]locks.Info{}
-	for _, h := range list {
-		held[h.Key] = h
-	}
-	return held
+	return list
 }

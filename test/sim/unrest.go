@@ -1,13 +1,10 @@
 package sim
 
 import (
-	"context"
 	"regexp"
 	"runtime"
 	"strings"
-	"time"
 
-	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -23,12 +20,8 @@ func (w *world) noteUnrest() {
 	for _, r := range waits {
 		w.note("JUDGE", "waits for a lock: %v", r)
 	}
-	if s, err := w.locks.Open(context.Background(), driver.Open{Namespace: "lockstep", Owner: "judge", TTL: time.Minute}); err == nil {
-		infos, _ := s.List(context.Background(), "", "", 100)
-		for _, info := range infos {
-			w.note("JUDGE", "at the lock service: %+v", info)
-		}
-		_ = s.Close(context.Background())
+	for _, info := range w.listLocks("") {
+		w.note("JUDGE", "at the lock service: %+v", info)
 	}
 	for _, stack := range worldStacks() {
 		w.note("JUDGE", "goroutine %s", stack)
@@ -40,10 +33,10 @@ var bubble = regexp.MustCompile(`synctest bubble \d+`)
 // worldStacks are the stacks of the goroutines of this world that work on tasks or locks.
 func worldStacks() (all []string) {
 	buf := make([]byte, 32<<20)
-	mine := bubble.Find(buf[:runtime.Stack(buf, false)])
+	mine := bubble.FindString(string(buf[:runtime.Stack(buf, false)]))
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 		head, _, _ := strings.Cut(stack, "\n")
-		if len(mine) > 0 && strings.Contains(head+"]", string(mine)+"]") && (strings.Contains(stack, "/internal/work.") || strings.Contains(stack, "/locks.")) {
+		if mine != "" && strings.Contains(head, mine+"]") && (strings.Contains(stack, "/internal/work.") || strings.Contains(stack, "/locks.")) {
 			all = append(all, stack)
 		}
 	}
