@@ -12,7 +12,8 @@ type hold struct {
 	token   Token
 	owner   string // of the Request
 	session *session
-	leases  []*Lease  // not released yet
+	leases  []*Lease // not released yet
+	first   Lease
 	only    [1]*Lease // the leases, while there is one
 	doubted string    // the acquisition, if a request for it had no answer and may still arrive
 	next    *hold     // another one of the key
@@ -33,8 +34,7 @@ func (l *Locker) obtain(s *session, r Request, token Token) *hold {
 			l.force(h)
 		}
 	}
-	h := &hold{key: r.Key, kind: k, token: token, owner: r.Owner, session: s, next: l.holds[r.Key]}
-	h.leases, h.since = h.only[:0], time.Now()
+	h := &hold{key: r.Key, kind: k, token: token, owner: r.Owner, session: s, next: l.holds[r.Key], since: time.Now()}
 	l.opt.Observer.Held(l.backend)
 	l.holds[r.Key] = h
 	if n := l.lines[r.Key]; n != nil && r.Owner != "" {

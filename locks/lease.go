@@ -7,7 +7,13 @@ import (
 
 // share adds one more Lease, for a request that is granted or joins. With the Locker's mu held.
 func (l *Locker) share(h *hold, r Request) *Lease {
-	lease := &Lease{locker: l, hold: h}
+	lease := &h.first // one allocation for both
+	if len(h.leases) > 0 {
+		lease = new(Lease)
+	} else { // it is new: one whose last lease was released is not joined
+		h.leases = h.only[:0]
+	}
+	lease.locker, lease.hold = l, h
 	h.leases = append(h.leases, lease)
 	if r.MaxHold > 0 {
 		l.holdAtMost(lease, r.MaxHold)
@@ -26,6 +32,14 @@ type Lease struct {
 	// signal that the lease ended.
 	ctx    context.Context //nolint:containedctx // see above
 	cancel context.CancelCauseFunc
+}
+
+// why is the cause with which the lease is known to have ended, or nil. With the Locker's mu held.
+func (l *Lease) why() error {
+	if l.released != nil {
+		return l.released
+	}
+	return l.hold.ended
 }
 
 // end gives the signal. With the Locker's mu held.
@@ -86,11 +100,10 @@ func (l *Locker) check(lease *Lease) error {
 
 // ended says why the lease has ended, or nil. With mu held.
 func (l *Locker) ended(lease *Lease) error {
-	if lease.released != nil {
-		return lease.released
+	if lease.released == nil && lease.hold.ended == nil {
+		l.left(lease.hold.session)
 	}
-	l.left(lease.hold.session)
-	return lease.hold.ended
+	return lease.why()
 }
 
 // Release frees the key, unless other leases share the hold. It returns nil if this

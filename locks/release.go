@@ -32,6 +32,9 @@ func (l *Locker) giveBack(ctx context.Context, cause error, leases ...*Lease) er
 func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.Held, awaited *hold, errs []error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.session != nil {
+		l.left(l.session) // ends all leases past its deadline: those of earlier sessions have ended
+	}
 	for _, lease := range leases {
 		if lease == nil || lease.hold == nil {
 			continue
@@ -40,7 +43,7 @@ func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.H
 			errs = append(errs, fmt.Errorf("locks: release %s: a lease of another Locker", lease.Key()))
 			continue
 		}
-		switch err := l.ended(lease); {
+		switch err := lease.why(); {
 		case errors.Is(err, ErrReleased): // before, or by Close
 		case err != nil:
 			errs = append(errs, fmt.Errorf("locks: release %s: %w", lease.Key(), gone(err)))

@@ -189,7 +189,11 @@ func (s *Service) ask(c *session, acquisition string, w driver.Want, wait bool) 
 	case s.now.Before(s.until): // no key is held then
 		return driver.Result{Err: driver.ErrRecovering}
 	}
-	h := &holding{session: c, acquisition: acquisition, want: w, since: s.now}
+	h := &k.first
+	if h.session != nil {
+		h = new(holding)
+	}
+	*h = holding{session: c, acquisition: acquisition, want: w, since: s.now}
 	switch {
 	case len(k.queue) == 0 && k.admits(w):
 		s.grant(k, h)

@@ -15,6 +15,7 @@ type key struct {
 	holders []*holding
 	queue   []*holding
 	alone   [1]*holding // the holders while there is one
+	first   holding     // the first one of the key, in the same allocation
 }
 
 // holding is what an acquisition has of a key: a grant, or a place in the queue while its token is 0.
