@@ -17,8 +17,11 @@ import (
 type listing struct {
 	prefix, after string
 	keys          []string
-	queued        map[string]bool // keys that have a queue
+	found         map[string]nodes
 }
+
+// nodes says which nodes a key had when the names were read: one per read that is needed.
+type nodes struct{ held, queue bool }
 
 // List reads the names of all keys of the namespace, as ZooKeeper has no lists of a part, and then the keys of the page. The page behind
 // that goes on with the same names, unless another list was read meanwhile.
@@ -43,7 +46,7 @@ func (s *session) list(prefix, after string) (*listing, error) {
 	if err := s.sync(); err != nil {
 		return nil, err
 	}
-	l := &listing{prefix: prefix, after: after, queued: map[string]bool{}}
+	l := &listing{prefix: prefix, after: after, found: map[string]nodes{}}
 	for _, parent := range []string{s.names.locks, s.names.queues} {
 		children, _, err := s.conn.Children(parent)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -51,13 +54,16 @@ func (s *session) list(prefix, after string) (*listing, error) {
 		}
 		for _, name := range children {
 			if key, ok := unescape(name); ok && strings.HasPrefix(key, prefix) && key > after {
-				l.keys = append(l.keys, key)
-				l.queued[key] = parent == s.names.queues
+				n := l.found[key]
+				if n == (nodes{}) {
+					l.keys = append(l.keys, key)
+				}
+				n.held, n.queue = n.held || parent == s.names.locks, n.queue || parent == s.names.queues
+				l.found[key] = n
 			}
 		}
 	}
 	slices.Sort(l.keys)
-	l.keys = slices.Compact(l.keys)
 	return l, nil
 }
 
@@ -68,7 +74,7 @@ func (s *session) page(l *listing, limit int) ([]driver.Info, error) {
 		chunk := l.keys[:min(max(limit, inFlight), len(l.keys))]
 		found := make([][]driver.Info, len(chunk))
 		errs := calls.Each(len(chunk), inFlight, func(i int) (err error) {
-			found[i], err = s.infos(chunk[i], l.queued[chunk[i]])
+			found[i], err = s.infos(chunk[i], l.found[chunk[i]])
 			return err
 		})
 		if err := errors.Join(errs...); err != nil {
@@ -88,15 +94,17 @@ func (s *session) page(l *listing, limit int) ([]driver.Info, error) {
 }
 
 // infos reads who has a key: its holders in the order of their tokens, then those that wait.
-func (s *session) infos(key string, queued bool) ([]driver.Info, error) {
+func (s *session) infos(key string, n nodes) ([]driver.Info, error) {
 	var holders, waiters []driver.Info
-	data, stat, err := s.conn.Get(s.names.held(key))
-	if err == nil {
-		holders = append(holders, parse(data).info(key, stat))
-	} else if !errors.Is(err, zk.ErrNoNode) {
-		return nil, err
+	if n.held {
+		data, stat, err := s.conn.Get(s.names.held(key))
+		if err == nil {
+			holders = append(holders, parse(data).info(key, stat))
+		} else if !errors.Is(err, zk.ErrNoNode) {
+			return nil, err
+		}
 	}
-	if !queued {
+	if !n.queue {
 		return holders, nil
 	}
 	queue := s.names.queue(key)
