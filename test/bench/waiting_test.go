@@ -85,9 +85,24 @@ var ways = []way{
 	}},
 }
 
+// bareHandOver is a list with one element, which who has the key has taken out: what a hand-over costs on Redis at least. Nothing
+// ends it when its holder dies.
+var bareHandOver = way{name: "Redis: BLPOP, RPUSH", open: func(tb testing.TB, addr string) waitFor {
+	rdb := redisClient(tb, addr)
+	fill := redis.NewScript("if redis.call('SET', KEYS[2], 1, 'NX') then redis.call('RPUSH', KEYS[1], 1) end")
+	return func(ctx context.Context, key string) (func() error, error) {
+		key = "bare:{" + key + "}"
+		if err := fill.Run(ctx, rdb, []string{key, key + ":filled"}).Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, err
+		}
+		err := rdb.BLPop(ctx, 0, key).Err()
+		return func() error { return rdb.RPush(ctx, key, 1).Err() }, err
+	}
+}}
+
 func wayOf(tb testing.TB, name string) way {
 	tb.Helper()
-	for _, w := range ways {
+	for _, w := range append(ways, bareHandOver) {
 		if w.name == name {
 			return w
 		}
@@ -119,7 +134,7 @@ func acquiring(l *locks.Locker) waitFor {
 func (w way) address(tb testing.TB) string {
 	tb.Helper()
 	switch w.name {
-	case "**redislock**, Lockstep", "bsm/redislock", "redsync":
+	case "**redislock**, Lockstep", "bsm/redislock", "redsync", bareHandOver.name:
 		return servers.Redis(tb)
 	case "**zklock**, Lockstep", "go-zookeeper's zk.Lock":
 		return servers.ZooKeeper(tb)
