@@ -1,4 +1,4 @@
--- Releases keys, and then asks for each of the others, in one pass. A call that waits takes a place in the queue of the
+-- Releases keys, and then asks for each of the others, if any, in one pass. A call that waits takes a place in the queue of the
 -- first key that it does not get at once, and does not ask for those behind it.
 -- ARGV: session, gen, ttl µs, acquisition, owner, '1' if it waits, the proof of the state if its script is gone, number of keys
 --       to release, then key, token of each; then key, kind, meta of each want
@@ -8,8 +8,11 @@
 local session, gen, ttl, acquisition, owner = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local waits, wants = ARGV[6] == '1', 9 + 2 * tonumber(ARGV[8])
 local why, granting = standing(session, gen, ttl)
-if why then return {why} end
+if why == 'stale' then return {why} end
 for i = 9, wants - 1, 2 do free(ARGV[i], ARGV[i + 1], session, granting) end
+local answer = {newer and 'ok ' .. newer or 'ok'}
+if wants > #ARGV then return answer end
+if why then return {why} end
 
 local refused = tonumber(redis.call('ZSCORE', abandoned, session .. ' ' .. acquisition) or 0) > now
 local recovering = not granting and '?' .. grace(ttl, tonumber(redis.call('HGET', state, 'until')))
@@ -52,7 +55,6 @@ local function ask(key, kind, meta)
   return waiting(key, number, text(now))
 end
 
-local answer = {newer and 'ok ' .. newer or 'ok'}
 for i = wants, #ARGV, 3 do
   local outcome = ask(ARGV[i], ARGV[i + 1], ARGV[i + 2])
   answer[#answer + 1] = outcome

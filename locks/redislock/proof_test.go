@@ -55,6 +55,24 @@ func TestThePairIsSlim(t *testing.T) {
 	}
 }
 
+// A hand-over is one script, which has a proof, too, and looks at the queue once.
+func TestAHandOverIsSlim(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	a, b := begin(t, rdb, "slim"), begin(t, rdb, "slim")
+	pair(t, a, "k")
+	held := lockstest.Grant(t, a, "k")
+	p := queued(t, b, driver.Want{Key: "k"})
+	got := counted(t, rdb, func() { release(t, a, held) })
+	for name, want := range map[string]int{"evalsha": 1, "eval": 0, "info": 0, "publish": 1, "zrangebylex": 1} {
+		if got[name] != want {
+			t.Errorf("%s: %d times, want %d (%v)", name, got[name], want, got)
+		}
+	}
+	t.Log(got)
+	release(t, b, granted(t, b, p))
+}
+
 // A server that has lost its process or its place is found out by the first call, though the proof is in its data.
 func TestAProofEndsWithItsProcess(t *testing.T) {
 	t.Parallel()

@@ -160,8 +160,8 @@ local function advance(key, granting)
     if not live(session) then
       dequeue(key, number, session, acquisition)
     else
-      local _, asked = place(key, session, acquisition)
-      local kind, owner, meta = string.match(asked or '0\n0\n\n', '^%d+\n(%w+)\n([^\n]*)\n(.*)$')
+      local asked = redis.call('HGET', places, session .. ' ' .. acquisition .. ' ' .. key)
+      local kind, owner, meta = string.match(asked or '0\n0\n0\n\n', '^%d+\n%d+\n(%w+)\n([^\n]*)\n(.*)$')
       if not admits(held, kind) then return end
       if not granting then
         if not held then redis.call('HSET', holders, key, '!') end
@@ -171,6 +171,7 @@ local function advance(key, granting)
       local token = mint()
       put(key, record(token, session, acquisition, kind, owner, meta))
       redis.pcall('PUBLISH', inbox .. session, table.concat({granting, acquisition, token, key}, ' '))
+      if kind == '1' then return end
     end
   end
 end

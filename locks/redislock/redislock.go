@@ -20,7 +20,7 @@
 //
 // # One free key
 //
-// acquire_fast.lua and release_fast.lua begin the scripts and answer the common case, in which nobody waits: six and three
+// acquire_fast.lua and release_fast.lua begin the script and answer the common case, in which nobody waits: six and three
 // commands. A key granted so has its record in the hash of the state, which the script reads anyway, and its two members of the
 // index, by which lists and the end of a session find it. It gets an entry of its own before another session may hold it or wait
 // for it. In all other cases they have written nothing, and the script goes on in the same call.

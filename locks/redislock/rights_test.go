@@ -18,7 +18,7 @@ import (
 
 // The rights that are asked for are those of the scripts' commands, no more and no less.
 func TestLeastRightsAreThoseOfTheScripts(t *testing.T) {
-	all := lua("namespace", "queue", "memory", "open", "renew", "reassert", "acquire", "look", "abandon", "release", "check", "list", "evict", "close")
+	all := lua("namespace", "queue", "memory", "open", "renew", "reassert", "acquire_fast", "release_fast", "acquire", "look", "abandon", "check", "list", "evict", "close")
 	want := []string{"-@all", "+subscribe", "+ping", "+eval", "+evalsha", "+script|exists", "+script|load"}
 	for _, m := range regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(all, -1) {
 		want = append(want, "+"+strings.ToLower(m[1]))

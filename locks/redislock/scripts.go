@@ -12,19 +12,22 @@ var files embed.FS
 // lua is the text of scripts, one after the other.
 func lua(names ...string) (text string) {
 	for _, name := range names {
-		script, _ := files.ReadFile(name + ".lua") // each is there: the tests run all
+		script, err := files.ReadFile(name + ".lua")
+		if err != nil {
+			panic(err) // at the start of any program: no such script
+		}
 		text += string(script)
 	}
 	return text
 }
 
-// acquireWith is the text of the script that grants, with the id of a proof; without one if it is "".
+// acquireWith is the text of the script that releases and grants, with the id of a proof; without one if it is "".
 func acquireWith(id string) string {
 	proof := "nil"
 	if id != "" {
 		proof = "'" + id + "'"
 	}
-	return "local proof = " + proof + "\nlocal function gone() return ARGV[7] end\n" + lua("acquire_fast", "namespace", "queue", "acquire")
+	return "local proof = " + proof + "\nlocal function gone() return ARGV[7] end\n" + lua("acquire_fast", "release_fast", "namespace", "queue", "acquire")
 }
 
 // goneArg is the index of ARGV[7] in the arguments.
@@ -40,7 +43,6 @@ var (
 	openScript     = script("namespace", "queue", "memory", "open")
 	reassertScript = script("namespace", "queue", "reassert")
 	acquireScript  = redis.NewScript(acquireWith(""))
-	releaseScript  = script("release_fast", "namespace", "queue", "release")
 	checkScript    = script("namespace", "queue", "check")
 	listScript     = script("namespace", "queue", "list")
 	evictScript    = script("namespace", "queue", "evict")

@@ -176,7 +176,9 @@ func (s *session) acquire(ctx context.Context, acquisition string, release []dri
 
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	s.forget(held) // first: whatever becomes of the call, it is not to be brought back
-	if _, _, err := s.run(ctx, releaseScript, pairs(held)...); err != nil && !errors.Is(err, driver.ErrSessionEnded) {
+	args := append(append(make([]any, 0, 5+2*len(held)), "", "", false, "", len(held)), pairs(held)...)
+	_, _, err := s.act(ctx, args, func(words []any) ([]any, error) { return s.grant(ctx, words) })
+	if err != nil && !errors.Is(err, driver.ErrSessionEnded) {
 		return s.failed("release", err)
 	}
 	return nil
