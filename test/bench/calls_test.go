@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // calls is what the servers were asked, by all clients together, heartbeats and renewals included.
@@ -28,16 +30,23 @@ func (s *site) counter(tb testing.TB) func() calls {
 	rdb := newRedis(tb)
 	return func() (c calls) {
 		c.statements, c.commits = status(tb, db, "Questions"), status(tb, db, "Com_commit")
-		info, err := rdb.Info(tb.Context(), "commandstats").Result()
-		if err != nil {
-			tb.Fatal(err)
-		}
-		for _, found := range scripts.FindAllStringSubmatch(info, -1) {
-			n, _ := strconv.ParseFloat(found[1], 64)
-			c.lock += n
-		}
+		c.lock = scriptsRun(tb, rdb)
 		return c
 	}
+}
+
+// scriptsRun is how many a Redis has run.
+func scriptsRun(tb testing.TB, rdb redis.UniversalClient) (n float64) {
+	tb.Helper()
+	info, err := rdb.Info(tb.Context(), "commandstats").Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, found := range scripts.FindAllStringSubmatch(info, -1) {
+		each, _ := strconv.ParseFloat(found[1], 64)
+		n += each
+	}
+	return n
 }
 
 var scripts = regexp.MustCompile(`(?m)^cmdstat_eval(?:sha)?:calls=(\d+)`)

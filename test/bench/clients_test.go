@@ -39,7 +39,7 @@ func BenchmarkClients(b *testing.B) {
 		rate[c.name] = append(rate[c.name], float64(sum)/took)
 	})
 	for _, c := range field {
-		t.add(c.name, rate[c.name].spread(count), count(rate[c.name].per(rate["bsm/redislock"]).median()))
+		t.add(c.name, rate[c.name].spread(count), count(rate[c.name].per(rate[bsmName]).median()))
 	}
 	t.print()
 }

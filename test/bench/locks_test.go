@@ -10,9 +10,16 @@ import (
 
 // contestant acquires keys, all of them, as one client without competition.
 type contestant struct {
-	name string
-	raw  string // the contestant that it is compared with: the same server's bare operation
-	take func(ctx context.Context, keys []string) (release func() error, err error)
+	name  string
+	raw   string // the contestant that it is compared with: the same server's bare operation
+	take  func(ctx context.Context, keys []string) (release func() error, err error)
+	rival string // another library that it is compared with
+}
+
+// beside compares it with another library, too.
+func (c contestant) beside(rival string) contestant {
+	c.rival = rival
+	return c
 }
 
 // BenchmarkLocks measures acquire + release of 1 and of 100 keys.
@@ -34,7 +41,7 @@ func compareLocks(b *testing.B, field []contestant, keys int) {
 
 func compare(b *testing.B, title string, field []contestant, keys int) {
 	b.Helper()
-	t := newTable(b, title, "", "time (min – max)", "a second", "× raw")
+	t := newTable(b, title, "", "time (min – max)", "a second", "× raw", "× the other library (min – max)")
 	names := make([]string, keys)
 	for i := range names {
 		names[i] = fmt.Sprintf("key-%03d", i)
@@ -45,11 +52,14 @@ func compare(b *testing.B, title string, field []contestant, keys int) {
 		took[c.name] = append(took[c.name], timePairs(r, c, names))
 	})
 	for _, c := range field {
-		ratio := "–"
+		raw, rival := "–", "–"
 		if c.raw != "" {
-			ratio = count(took[c.name].per(took[c.raw]).median())
+			raw = count(took[c.name].per(took[c.raw]).median())
 		}
-		t.add(c.name, took[c.name].spread(lasting), count(1/took[c.name].median()), ratio)
+		if c.rival != "" {
+			rival = took[c.name].per(took[c.rival]).spread(count) + ", " + c.rival
+		}
+		t.add(c.name, took[c.name].spread(lasting), count(1/took[c.name].median()), raw, rival)
 	}
 	t.print()
 }

@@ -15,7 +15,7 @@ import (
 func ours(tb testing.TB, name, raw string, drv driver.Driver) contestant {
 	tb.Helper()
 	l := newLocker(tb, drv, "bench")
-	return contestant{name, raw, func(ctx context.Context, keys []string) (func() error, error) {
+	return contestant{name: name, raw: raw, take: func(ctx context.Context, keys []string) (func() error, error) {
 		requests := make([]locks.Request, len(keys))
 		for i, key := range keys {
 			requests[i].Key = "user/" + key

@@ -26,7 +26,7 @@ func onRedis(tb testing.TB) []contestant {
 	const raw = "Redis: SET NX PX, DEL (a pipeline)"
 	return []contestant{
 		{name: raw, take: func(ctx context.Context, keys []string) (func() error, error) { return setKeys(ctx, rdb, keys) }},
-		ours(tb, "**redislock**, Lockstep", raw, redislock.New(rdb)),
+		ours(tb, "**redislock**, Lockstep", raw, redislock.New(rdb)).beside(bsmName),
 		bsm(rdb, raw),
 		redsyncMutex(rdb, raw),
 	}
@@ -56,10 +56,12 @@ func setKeys(ctx context.Context, rdb *redis.Client, keys []string) (func() erro
 	return func() error { return rdb.Del(ctx, names...).Err() }, err
 }
 
+const bsmName = "bsm/redislock"
+
 // bsm has no call for several keys, nor has redsync: one after the other.
 func bsm(rdb redis.UniversalClient, raw string) contestant {
 	client := rival.New(rdb)
-	return contestant{"bsm/redislock", raw, oneByOne(func(ctx context.Context, key string) (func() error, error) {
+	return contestant{name: bsmName, raw: raw, take: oneByOne(func(ctx context.Context, key string) (func() error, error) {
 		lock, err := client.Obtain(ctx, "bsm:"+key, leaseTime, nil)
 		if err != nil {
 			return nil, err
@@ -73,7 +75,7 @@ func redsyncMutex(rdb redis.UniversalClient, raw string) contestant {
 }
 
 func mutexes(sync *redsync.Redsync, name, raw string) contestant {
-	return contestant{name, raw, oneByOne(func(ctx context.Context, key string) (func() error, error) {
+	return contestant{name: name, raw: raw, take: oneByOne(func(ctx context.Context, key string) (func() error, error) {
 		mutex := sync.NewMutex("redsync:"+key, redsync.WithExpiry(leaseTime))
 		if err := mutex.TryLockContext(ctx); err != nil {
 			return nil, err

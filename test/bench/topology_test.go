@@ -58,7 +58,7 @@ func onCluster(tb testing.TB) []contestant {
 			err := rdb.SetArgs(ctx, keys[0], "me", redis.SetArgs{Mode: "NX", TTL: leaseTime}).Err()
 			return func() error { return rdb.Del(ctx, keys[0]).Err() }, err
 		}},
-		ours(tb, "**redislock**, Lockstep", raw, redislock.New(rdb)),
+		ours(tb, "**redislock**, Lockstep", raw, redislock.New(rdb)).beside(bsmName),
 		bsm(rdb, raw),
 		redsyncMutex(rdb, raw),
 	}
@@ -66,15 +66,22 @@ func onCluster(tb testing.TB) []contestant {
 
 func onFive(tb testing.TB) []contestant {
 	tb.Helper()
+	clients := fiveServers(tb)
 	var pools []redsyncredis.Pool
-	var clients []redis.UniversalClient
-	for range 5 {
-		addr := servers.NewRedis(tb).Addr
-		pools, clients = append(pools, goredis.NewPool(redisClient(tb, addr))), append(clients, redisClient(tb, addr))
+	for _, c := range clients {
+		pools = append(pools, goredis.NewPool(c))
 	}
 	const rival = "redsync"
 	return []contestant{
 		mutexes(redsync.New(pools...), rival, ""),
-		ours(tb, "**quorumlock**, Lockstep", rival, quorumlock.New(clients, quorumlock.Options{NoGracePeriod: true})),
+		ours(tb, "**quorumlock**, Lockstep", "", quorumlock.New(clients, quorumlock.Options{NoGracePeriod: true})).beside(rival),
 	}
+}
+
+func fiveServers(tb testing.TB) (clients []redis.UniversalClient) {
+	tb.Helper()
+	for range 5 {
+		clients = append(clients, redisClient(tb, servers.NewRedis(tb).Addr))
+	}
+	return clients
 }

@@ -16,11 +16,14 @@ func onZooKeeper(tb testing.TB) []contestant {
 	tb.Helper()
 	addr := servers.ZooKeeper(tb)
 	conn := zkConn(tb, addr)
-	const raw = "ZooKeeper: create an ephemeral node, delete it (all at once)"
+	const (
+		raw   = "ZooKeeper: create an ephemeral node, delete it (all at once)"
+		rival = "go-zookeeper's zk.Lock"
+	)
 	return []contestant{
 		{name: raw, take: func(_ context.Context, keys []string) (func() error, error) { return createNodes(conn, keys) }},
-		ours(tb, "**zklock**, Lockstep", raw, zklock.New([]string{addr}, zklock.Options{})),
-		{"go-zookeeper's zk.Lock", raw, oneByOne(func(_ context.Context, key string) (func() error, error) {
+		ours(tb, "**zklock**, Lockstep", raw, zklock.New([]string{addr}, zklock.Options{})).beside(rival),
+		{name: rival, raw: raw, take: oneByOne(func(_ context.Context, key string) (func() error, error) {
 			lock := zk.NewLock(conn, "/rival/"+key, everybody)
 			return lock.Unlock, lock.Lock()
 		})},
