@@ -112,6 +112,32 @@ func TestAFullPoolKeepsNoLock(t *testing.T) {
 	})
 }
 
+// A task waits no longer than its limit while the lock service is away, whatever WhenDown says.
+func TestALimitEndsWhileTheLockServiceIsAway(t *testing.T) {
+	for _, when := range []WhenDown{DownStore, DownWait} {
+		t.Run(string(when), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, h := newLocked(t), newKeyed(time.Second)
+				s.whenDown = when
+				set := lockedPool(h, 0, jobs.Lock{Key: "a"})
+				p := set.Pools["p"]
+				p.LockWait = 20 * time.Second
+				set.Pools["p"] = p
+				s.hold("a")
+				s.start(2, set)
+				waits := s.enqueue(nil)[0]
+				time.Sleep(5 * time.Second)
+				s.service.Stop()
+				defer s.service.Start()
+				if task := s.ended(20*time.Second, waits)[0]; task.State != jobs.StateCancelled || task.ReasonCode != reason.LockWait {
+					t.Errorf("%+v", task)
+				}
+				s.stop()
+			})
+		})
+	}
+}
+
 // The loss of a lock ends its attempt as soon as it is known.
 func TestALossIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -97,11 +97,12 @@ func (k *keyed) mostOf(key string) int {
 
 // locked is a set of replicas on one store and one lock service.
 type locked struct {
-	t       *testing.T
-	db      *memstore.Database
-	service *memlock.Service
-	outside *locks.Locker
-	stops   []func()
+	t        *testing.T
+	db       *memstore.Database
+	service  *memlock.Service
+	outside  *locks.Locker
+	whenDown WhenDown
+	stops    []func()
 }
 
 func newLocked(t *testing.T) *locked {
@@ -115,7 +116,7 @@ func (s *locked) start(n int, set jobs.Set) {
 	for range n {
 		id := string(rune('a' + len(s.stops)))
 		lk := replicatest.LockerOf(s.t, s.service)
-		r, err := newOn(&memstore.Store{Database: s.db}, lk, set, Options{ID: id, DrainTimeout: time.Second, StopGrace: time.Second})
+		r, err := newOn(&memstore.Store{Database: s.db}, lk, set, Options{ID: id, DrainTimeout: time.Second, StopGrace: time.Second, WhenDown: s.whenDown})
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ const (
 // its keys, by one replica: so tasks start in the order of the store, and a key has one place in the queue of the lock service.
 //
 //  1. wait pollSlow, or until woken
-//  2. while no work may begin, leave all waits to other replicas
+//  2. while no work may begin, leave all waits to other replicas; those whose limit is over end also while the lock service is away
 //  3. ask the store which tasks are first, and end those whose limit is over
 //  4. queue those that no replica has queued and that can run here: as many as have a free worker, and more once the leases of
 //     those have not come within freshFor. A task that no replica has queued for unqueuedFor is queued without a free worker:
@@ -64,12 +64,15 @@ func (w *waits) run(ctx context.Context) {
 	}
 	for wake.Wait(ctx, pollSlow, w.wake) {
 		w.tidy()
-		if !e.MayBegin() || e.locks.Blocks() {
+		may, blocked := e.MayBegin(), e.locks.Blocks()
+		if !may || blocked {
 			w.leave(func(string, *waiter) bool { return true })
+		}
+		if !may {
 			continue
 		}
 		ses := e.member.Session()
-		first, err := w.look(ctx, ses)
+		first, err := w.look(ctx, ses, !blocked)
 		if err != nil {
 			e.member.StoreFailed(err)
 			continue
@@ -115,8 +118,8 @@ func (w *waits) leave(which func(task string, one *waiter) bool) {
 	}
 }
 
-// look asks which waits are first, ends those whose limit is over, and queues those that choose chooses.
-func (w *waits) look(ctx context.Context, ses *membership.Session) (first map[string]bool, err error) {
+// look asks which waits are first, ends those whose limit is over, and, if it is to queue, queues those that choose chooses.
+func (w *waits) look(ctx context.Context, ses *membership.Session, queue bool) (first map[string]bool, err error) {
 	e := w.executor
 	calling, cancel := context.WithTimeout(ctx, waitsCall)
 	defer cancel()
@@ -135,6 +138,9 @@ func (w *waits) look(ctx context.Context, ses *membership.Session) (first map[st
 	first = map[string]bool{}
 	for _, one := range all {
 		first[one.TaskID] = true
+	}
+	if !queue {
+		return first, nil
 	}
 	mine, err := e.store.QueueWaits(calling, ses.ID, w.choose(all))
 	if err != nil {
