@@ -5,6 +5,7 @@ package cluster
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -72,4 +73,38 @@ jobs:
 	}
 	wantOneByOne(t, beats, 2)
 	r2.wantEverySecond(t, time.Since(began))
+}
+
+// What a frozen replica ran with a lock has ended before another one gets the lock, though its task may go on for ever.
+func TestFrozenReplicaWithALock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config, log := filepath.Join(dir, "lockstep.yaml"), filepath.Join(dir, "log")
+	text := fmt.Sprintf(`version: 1
+name: frozen
+replica: {session_ttl: 1m}
+store: {driver: mysql, dsn: %q}
+lock: {driver: redis, ttl: 3s, redis: {addrs: [%q]}}
+pools:
+  long: {locks: [k], on_lost: fail, retries: {limit: 0}, shell: "while [ -d %s ]; do echo task >>%s; sleep 0.1; done"}
+`, servers.MySQL(t), servers.Redis(t), dir, log)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startReplica(t, config, "r1")
+	r.enqueue(t, "long", 1)
+	said := func() string { text, _ := os.ReadFile(log); return string(text) }
+	program.Within(t, 20*time.Second, "the task runs", func() bool { return strings.Contains(said(), "task") })
+
+	r.Signal(t, syscall.SIGSTOP)
+	cmd := exec.Command(program.Build(t, scheduler), "locks", "exec", "-c", config, "k", "--wait", "30s", "--", "sh", "-c", "echo command >>"+log+"; sleep 1")
+	cmd.Dir = dir
+	if command := program.Start(t, cmd); command.Exit(t, 30*time.Second) != 0 {
+		t.Errorf("the command did not run:\n%s", command.Log())
+	}
+	if _, after, ran := strings.Cut(said(), "command\n"); !ran || after != "" {
+		t.Errorf("the task goes on while another one has its lock: %q", after)
+	}
+	r.Signal(t, syscall.SIGCONT)
+	program.Within(t, 20*time.Second, "the task has failed", func() bool { return len(r.tasks(t, "long", "failed")) == 1 })
 }
