@@ -3,8 +3,10 @@ package mistakes
 import (
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -37,10 +39,35 @@ func TestDeadConnection(t *testing.T) {
 		return err == nil
 	})
 
+	named := func() (connection int64, got bool) {
+		t.Helper()
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if err := conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID(), GET_LOCK('k', 0)").Scan(&connection, &got); err != nil {
+			t.Fatal(err)
+		}
+		return connection, got
+	}
+	connection, got := named()
+	if _, twice := named(); !got || twice {
+		t.Fatal("two connections hold a name, or none")
+	}
+	exec(t, db, fmt.Sprintf("KILL CONNECTION %d", connection))
+	await.Until(t, "another gets the name, while the first, which has sent nothing, knows nothing", func() bool {
+		_, got := named()
+		return got
+	})
+
 	for _, mode := range []sqllock.Mode{sqllock.Lease, sqllock.Row} {
-		schema, namespace := "ours_"+string(mode), rand.Text()
+		schema, namespace, ttl := "ours_"+string(mode), rand.Text(), quiet
+		if mode == sqllock.Row {
+			ttl = 3 * time.Second // it renews after a third of that
+		}
 		of := func() *locks.Locker {
-			return locker(t, sqllock.New(mysqlHandle(t, srv.DSN(schema)), sqllock.MySQL, sqllock.Options{Mode: mode}), namespace, quiet)
+			return locker(t, sqllock.New(mysqlHandle(t, srv.DSN(schema)), sqllock.MySQL, sqllock.Options{Mode: mode}), namespace, ttl)
 		}
 		first := get(t, of(), "k")
 		for _, id := range connections(t, db, schema) {
@@ -59,6 +86,7 @@ func TestDeadConnection(t *testing.T) {
 		if !r.write(second.Token(), "b") || r.write(first.Token(), "a, which does not know") {
 			t.Errorf("the register has %q", r.value)
 		}
+		await.Until(t, "a renewal tells the first", func() bool { return errors.Is(first.Check(), locks.ErrLost) })
 	}
 }
 
