@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ import (
 // Commands that hold the same key never overlap: the folder that each makes is not there.
 func TestExecExcludes(t *testing.T) {
 	t.Parallel()
-	shells(t, func(t *testing.T, s *shell) {
+	services(t, func(t *testing.T, s *shell) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {
@@ -258,6 +259,25 @@ func kindsExclude(t *testing.T, s *shell) {
 	counts, _ := os.ReadFile(filepath.Join(s.dir, "counts"))
 	if strings.Trim(string(counts), "12\n") != "" || !strings.Contains(string(counts), "2") {
 		t.Errorf("with --limit 2 there were %q", strings.Fields(string(counts)))
+	}
+}
+
+// A kind that the lock service lacks is wrong usage, and the command is not run.
+func TestExecOfAKindThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]func(*testing.T) string{"row --shared": onRow, "row --limit": onRow, "quorum --limit": onQuorum} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t, text(t))
+			flags := []string{"--shared"}
+			if strings.HasSuffix(name, "--limit") {
+				flags = []string{"--limit", "3"}
+			}
+			code, out, errs := s.run(t, slices.Concat([]string{"docs"}, flags, []string{"--", "echo", "ran"})...)
+			if code != exitUsage || out != "" || !strings.Contains(errs, "docs") {
+				t.Errorf("exit code %d: %s%s", code, out, errs)
+			}
+		})
 	}
 }
 

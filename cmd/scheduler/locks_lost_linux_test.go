@@ -47,7 +47,7 @@ func gone(pids []int) bool {
 // A lock that is released by force ends the command with all that it has started.
 func TestExecReleasedByForce(t *testing.T) {
 	t.Parallel()
-	shells(t, func(t *testing.T, s *shell) {
+	services(t, func(t *testing.T, s *shell) {
 		p := s.start(t, "orders", "--", "sh", "-c", tree)
 		wrote(t, p, "ready")
 		pids := s.pids(t)
@@ -73,7 +73,7 @@ func TestExecReleasedByForce(t *testing.T) {
 // A frozen process loses its lock, and its command has ended with all that it had started before the next one holds it.
 func TestExecFrozen(t *testing.T) {
 	t.Parallel()
-	shells(t, func(t *testing.T, s *shell) {
+	services(t, func(t *testing.T, s *shell) {
 		p := s.start(t, "orders", "--", "sh", "-c", tree)
 		wrote(t, p, "ready")
 		pids := s.pids(t)

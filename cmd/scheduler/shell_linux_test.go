@@ -37,15 +37,52 @@ func shells(t *testing.T, test func(t *testing.T, s *shell)) {
 	}
 }
 
-func inStore(*testing.T) string { return "" }
-
-// onRedis has a name, so that no store is needed.
-func onRedis(t *testing.T) string {
-	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
-	return fmt.Sprintf("name: %s%d\nlock: {driver: redis, ttl: %v, redis: {addrs: [%q]}}\n", name[:min(40, len(name))], time.Now().UnixNano()%1e9, execTTL, servers.Redis(t))
+// services are shells with each lock service.
+func services(t *testing.T, test func(t *testing.T, s *shell)) {
+	t.Helper()
+	for name, text := range map[string]func(t *testing.T) string{
+		"sqlite": inStore, "redis": onRedis, "zookeeper": onZooKeeper, "mysql-lease": onLease, "mysql-row": onRow, "quorum": onQuorum,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newShell(t, text(t)))
+		})
+	}
 }
 
-// execTTL is lock.ttl of locks in Redis.
+func inStore(*testing.T) string { return "" }
+
+// withName is a configuration with a name, so that no store is needed.
+func withName(t *testing.T, lock string) string {
+	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
+	return fmt.Sprintf("name: %s%d\nlock: {%s}\n", name[:min(40, len(name))], time.Now().UnixNano()%1e9, lock)
+}
+
+func onRedis(t *testing.T) string {
+	return withName(t, fmt.Sprintf("driver: redis, ttl: %v, redis: {addrs: [%q]}", execTTL, servers.Redis(t)))
+}
+
+func onZooKeeper(t *testing.T) string {
+	return withName(t, fmt.Sprintf("driver: zookeeper, ttl: %v, zookeeper: {servers: [%q]}", execTTL, servers.ZooKeeper(t)))
+}
+
+func onLease(t *testing.T) string {
+	return withName(t, fmt.Sprintf("driver: mysql, ttl: %v, mysql: {dsn: %q}", execTTL, servers.MySQL(t)))
+}
+
+func onRow(t *testing.T) string {
+	return withName(t, fmt.Sprintf("driver: mysql, ttl: %v, mysql: {dsn: %q, mode: row}", execTTL, servers.MySQL(t)))
+}
+
+func onQuorum(t *testing.T) string {
+	var nodes []string
+	for range 3 {
+		nodes = append(nodes, fmt.Sprintf("{addrs: [%q]}", servers.NewRedis(t).Addr))
+	}
+	return withName(t, fmt.Sprintf("driver: quorum, ttl: %v, quorum: {nodes: [%s]}", execTTL, strings.Join(nodes, ", ")))
+}
+
+// execTTL is lock.ttl of locks that are not in the store.
 const execTTL = 3 * time.Second
 
 func newShell(t *testing.T, text string) *shell {
