@@ -43,7 +43,8 @@ Holders with --shared hold the key together; so do those with the same --limit, 
 other: also two with different limits.
 
 If the lock is lost, CMD and all that it started are ended: at the latest when it could be granted to another one, also if
-this process is frozen or killed (on Linux). 'scheduler locks release' takes it away; that is noticed at the next renewal, a
+this process is frozen or killed (on Linux; not in mode row of MySQL, where the server frees the locks of a connection that
+it closes). 'scheduler locks release' takes it away; that is noticed at the next renewal, a
 third of lock.ttl later at most.
 
 Exit codes: that of CMD; 128 and the number of the signal that ended it, or this process's wait
