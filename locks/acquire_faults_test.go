@@ -96,6 +96,51 @@ func TestAcquireWithoutNotification(t *testing.T) {
 	})
 }
 
+// A grant that is notified twice, and one that is notified again when the next waiter has a place, is one grant.
+func TestAcquireNotifiedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		f.told = make(chan driver.Grant, 2)
+		held := take(t, other, "user/a")
+		var first, second, theirs *locks.Lease
+		var all sync.WaitGroup
+		all.Go(func() { first = acquire(t, l, key) })
+		synctest.Wait()
+		all.Go(func() { second = acquire(t, l, key) })
+		synctest.Wait()
+		all.Go(func() { theirs = acquire(t, other, key) })
+		synctest.Wait()
+		granted := f.last.Session.Queue().Granted()
+
+		release(t, held)
+		one := <-granted
+		f.told <- one
+		f.told <- one
+		synctest.Wait()
+		if first == nil || first.Token() != one.Token || second != nil {
+			t.Fatalf("%v and %v of the grant %+v, want the first alone", first, second, one)
+		}
+		release(t, first) // the second has a place now, behind the other Locker's
+		f.told <- one
+		synctest.Wait()
+		if second != nil || theirs == nil {
+			t.Fatalf("%v and %v of a grant that was released, want the other Locker's alone", second, theirs)
+		}
+		release(t, theirs)
+		two := <-granted
+		f.told <- two
+		f.told <- one
+		f.told <- two
+		all.Wait()
+		if second.Token() != two.Token {
+			t.Errorf("%v of the grant %+v", second, two)
+		}
+		release(t, second)
+		time.Sleep(2 * time.Second)
+		release(t, take(t, other, "user/a"))
+	})
+}
+
 // A dead holder, and a dead waiter, hold nobody up for longer than their session.
 func TestAcquireBehindTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -139,6 +140,26 @@ func TestAcquireJoins(t *testing.T) {
 		}
 		release(t, third)
 		all.Wait()
+	})
+}
+
+// A hold has one limit: a request of its Owner with another one does not join.
+func TestAnotherLimitDoesNotJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, _, _ := pair(t)
+		first := acquire(t, l, locks.Request{Key: "user/a", Owner: "job", Limit: 3})
+		if a := try(t, l, locks.Request{Key: "user/a", Owner: "job", Limit: 2}); a.Lease != nil || !errors.Is(a.Err, locks.ErrBusy) {
+			t.Errorf("%+v: want it busy", a)
+		}
+		_, err := l.Acquire(t.Context(), locks.Request{Key: "user/a", Owner: "job", Limit: 2})
+		if want := "locks: acquire: key user/a: job holds it with another mode or limit, which a hold keeps: release it first"; said(err) != want {
+			t.Errorf("%q, want %q", said(err), want)
+		}
+		again := acquire(t, l, locks.Request{Key: "user/a", Owner: "job", Limit: 3})
+		if again.Token() != first.Token() {
+			t.Errorf("%v, want it to share the hold %v", again, first)
+		}
+		release(t, first, again)
 	})
 }
 

@@ -16,11 +16,12 @@ import (
 // faulty stands before a driver and does to each call what the test says. It counts them.
 type faulty struct {
 	driver.Driver
-	caps   *driver.Caps // instead of the driver's own
-	deaf   bool         // no grant is notified
-	polls  bool         // its sessions have no queue
-	doubts bool         // each renewal says that a key may have been evicted
-	ends   error        // of Close
+	caps   *driver.Caps      // instead of the driver's own
+	deaf   bool              // no grant is notified
+	told   chan driver.Grant // what is notified instead, if not nil
+	polls  bool              // its sessions have no queue
+	doubts bool              // each renewal says that a key may have been evicted
+	ends   error             // of Close
 
 	mu      sync.Mutex
 	during  func(ctx context.Context, call string, do func() error) error
@@ -195,8 +196,8 @@ func (q *faultyQueue) Acquire(ctx context.Context, id string, release []driver.H
 }
 
 func (q *faultyQueue) Granted() <-chan driver.Grant {
-	if q.f.deaf {
-		return nil
+	if q.f.deaf || q.f.told != nil {
+		return q.f.told
 	}
 	return q.Queue.Granted()
 }

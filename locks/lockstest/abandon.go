@@ -46,7 +46,7 @@ var abandoning = []testCase{
 		abandon(t, a, driver.Place{Acquisition: id, Key: "user/a"})
 		s.refused(t, a, id, "user/a")
 		free(t, b, driver.Held{Key: "user/a", Token: s.tryAs(t, b, id, "user/a")[0].Token}) // an id is of one session
-		time.Sleep(a.TTL() / 2)                                                             // a request may be delayed for as long as the session lasts
+		time.Sleep(a.TTL() * 9 / 10)                                                        // a request may be delayed for as long as the session lasts
 		s.refused(t, a, id, "user/a", "user/b")
 		s.takeAll(t, a, "user/a", "user/b")
 	}},

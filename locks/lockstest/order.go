@@ -49,6 +49,17 @@ var order = []testCase{
 		free(t, a, held)
 		s.busy(t, c, granted(t, b, place))
 	}},
+	{"order/a token is minted at the grant", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held, place := s.take(t, a, "user/a"), queued(t, b, "user/a")
+		between := s.take(t, c, "user/b") // all keys of a namespace have one counter where there is a queue
+		free(t, c, between)
+		free(t, a, held)
+		if got := granted(t, b, place); got.Token <= between.Token {
+			t.Errorf("token %d was granted after %d of another key, which was granted while it was queued", got.Token, between.Token)
+		}
+	}},
 	{"order/one turn is one call", func(t *testing.T, s *suite) {
 		ns := namespace()
 		a, b := s.warm(t, ns), s.kept(t, s.client(t), ns)
