@@ -2,7 +2,10 @@ package lockstest
 
 import (
 	"crypto/rand"
+	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
@@ -55,6 +58,14 @@ var readers = []testCase{
 				t.Errorf("token %d after a writer's %d", held.Token, written.Token)
 			}
 		}
+	}},
+	{"shared/is listed", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b, c := s.warm(t, ns), s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		s.tryFor(t, a, reader)
+		queuedFor(t, b, writer)
+		queuedFor(t, c, reader)
+		listedAs(t, a, "shared", "1 exclusive", "2 shared")
 	}},
 	{"shared/readers pass when the writer before them gives up", func(t *testing.T, s *suite) {
 		ns := namespace()
@@ -119,6 +130,7 @@ var limits = []testCase{
 			}
 		}
 		place := queuedFor(t, b, driver.Want{Key: "user/a", Limit: 4})
+		listedAs(t, a, "limit 3", "1 limit 4")
 		if r := s.tryFor(t, a, three); r.Holder == nil {
 			t.Errorf("a holder was admitted over a place with another limit: %+v", r)
 		}
@@ -145,6 +157,32 @@ var (
 	reader = driver.Want{Key: "user/a", Shared: true}
 	three  = driver.Want{Key: "user/a", Limit: 3}
 )
+
+// listedAs looks at how a list says that user/a is held, and asked for: the place of one that waits, and its kind.
+func listedAs(t *testing.T, c driver.Session, want ...string) {
+	t.Helper()
+	infos, err := c.List(calling(t), "user/a", "", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, info := range infos {
+		kind := "exclusive"
+		switch {
+		case info.Shared:
+			kind = "shared"
+		case info.Limit > 1:
+			kind = fmt.Sprint("limit ", info.Limit)
+		}
+		if info.Place > 0 {
+			kind = fmt.Sprint(info.Place, " ", kind)
+		}
+		got = append(got, kind)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the list (-want +got):\n%s", diff)
+	}
+}
 
 // tryFor tries once for one want, under a new id.
 func (s *suite) tryFor(t *testing.T, c driver.Session, w driver.Want) (result driver.Result) {
