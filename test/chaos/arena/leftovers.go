@@ -141,7 +141,11 @@ func (a *Arena) lockRows(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	defer db.Close()
-	for _, table := range []string{"leases", "sessions", "rows", "anchors"} {
+	tables := []string{"leases2", "places", "sessions2"}
+	if a.Cell.Lock == Row {
+		tables = []string{"rows", "holds", "anchors"}
+	}
+	for _, table := range tables {
 		var more int
 		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+prefix+"lock_"+table).Scan(&more); err != nil {
 			return n, fmt.Errorf("count lock_%s: %w", table, err)
