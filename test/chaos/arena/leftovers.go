@@ -90,11 +90,7 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 			n[g.what+" of "+r.ID] = value >> g.shift
 		}
 	}
-	for _, pid := range running(a.command) {
-		if a.ours(pid) {
-			n["commands"]++
-		}
-	}
+	n["commands"] = len(a.commands())
 	files, err := filepath.Glob(filepath.Join(a.tmp, "*"))
 	if err != nil {
 		return nil, err
