@@ -67,6 +67,7 @@ type Arena struct {
 	binary                string // programs
 	stale, holder, waiter string
 	command               string // of the jobs
+	locked                string // the command under "locks exec"
 	raced                 bool   // the replicas have the race detector
 	effects               string // file
 	tmp                   string // of the replicas
@@ -109,7 +110,7 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	if o.Beside == nil {
 		o.Beside = func(t testing.TB, source string) string { return program.Build(t, source) }
 	}
-	a.binary, a.command = o.Binary(t), program.Build(t, commandSource)
+	a.binary, a.command, a.locked = o.Binary(t), program.Build(t, commandSource), program.Build(t, lockedSource)
 	a.stale, a.holder, a.waiter = o.Beside(t, StaleSource), o.Beside(t, HolderSource), o.Beside(t, WaiterSource)
 	a.raced = raced(t, a.binary)
 	for _, folder := range []string{filepath.Join(dir, history.LogsDir), a.tmp} {
@@ -242,8 +243,8 @@ func (a *Arena) close(t testing.TB) {
 			r.joining.Wait()
 		}
 	}
-	for _, pid := range running(a.command) {
-		if p, err := os.FindProcess(pid); err == nil && a.ours(pid) {
+	for _, pid := range a.commands() {
+		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill()
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	HolderSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/holder"
 	WaiterSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/waiter"
 	commandSource   = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/ledger"
+	lockedSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/locked"
 )
 
 // Race builds the scheduler of this source with the race detector.

@@ -90,11 +90,7 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 			n[g.what+" of "+r.ID] = value >> g.shift
 		}
 	}
-	for _, pid := range running(a.command) {
-		if a.ours(pid) {
-			n["commands"]++
-		}
-	}
+	n["commands"] = len(a.commands())
 	files, err := filepath.Glob(filepath.Join(a.tmp, "*"))
 	if err != nil {
 		return nil, err
@@ -141,7 +137,11 @@ func (a *Arena) lockRows(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	defer db.Close()
-	for _, table := range []string{"leases", "sessions", "rows", "anchors"} {
+	tables := []string{"leases2", "places", "sessions2"}
+	if a.Cell.Lock == Row {
+		tables = []string{"rows", "holds", "anchors"}
+	}
+	for _, table := range tables {
 		var more int
 		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+prefix+"lock_"+table).Scan(&more); err != nil {
 			return n, fmt.Errorf("count lock_%s: %w", table, err)

@@ -44,11 +44,17 @@ func parents() map[int]int {
 // running are the processes of this machine that run a program.
 func running(program string) (pids []int) {
 	for pid := range parents() {
-		if exe, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe"); exe == program {
+		if runs(pid, program) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// runs reports whether a process runs a program.
+func runs(pid int, program string) bool {
+	exe, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	return exe == program
 }
 
 // Descriptors is how many files a process has open.
@@ -57,8 +63,14 @@ func Descriptors(pid int) int {
 	return len(entries)
 }
 
-// ours reports whether a command belongs to this arena: other runs may use the same program.
-func (a *Arena) ours(pid int) bool {
-	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return bytes.Contains(line, []byte(a.effects))
+// commands are the processes of commands of this arena: other runs may use the same programs.
+func (a *Arena) commands() (pids []int) {
+	for program, file := range map[string]string{a.command: a.effects, a.locked: a.lockedFile()} {
+		for _, pid := range running(program) {
+			if line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); bytes.Contains(line, []byte(file)) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }

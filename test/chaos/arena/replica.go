@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -259,7 +258,7 @@ func (r *Replica) Group() []int {
 	}
 	group := []int{pid}
 	for _, child := range descendants(pid) {
-		if program, _ := os.Readlink("/proc/" + strconv.Itoa(child) + "/exe"); program == r.arena.binary {
+		if runs(child, r.arena.binary) {
 			group = append(group, child)
 		}
 	}

@@ -59,7 +59,7 @@ func jobsOfRun() []job {
 	return all
 }
 
-// lockOfRun is what attempts of two jobs and a pool hold: no two run at once.
+// lockOfRun is what attempts of two jobs and a pool hold, and commands under "locks exec": no two run at once.
 const lockOfRun = "ledger"
 
 func poolsOfRun() []pool {
@@ -91,12 +91,12 @@ func (a *Arena) configuration() string {
 	var b strings.Builder
 	store, lock := a.addresses()
 	fmt.Fprintf(&b, `version: 1
-replica: {session_ttl: %v, drain_timeout: %v, max_clock_skew: %v, workers: 32}
+%sreplica: {session_ttl: %v, drain_timeout: %v, max_clock_skew: %v, workers: 32}
 store: %s
 lock: %s
 defaults: {stop_grace_period: 1s}
 pools:
-`, SessionTTL, DrainTimeout, MaxClockSkew, store, lock)
+`, a.namespace(), SessionTTL, DrainTimeout, MaxClockSkew, store, lock)
 	for _, p := range poolsOfRun() {
 		fmt.Fprintf(&b, "  %s: {workers: %d, on_lost: %s, max_running: %d, timeout: 20s, retries: {limit: %d, backoff: 300ms, max_backoff: 1s}, ",
 			p.Name, p.workers, p.OnLost, p.MaxRunning, p.Retries)
@@ -124,6 +124,15 @@ pools:
 		}
 	}
 	return b.String()
+}
+
+// namespace is the line of the configuration that names it. Where locks are not in the store, "locks exec" then asks the lock
+// service alone, and beside a store on SQLite it needs a name.
+func (a *Arena) namespace() string {
+	if len(a.locks) == 0 {
+		return ""
+	}
+	return "name: chaos\n"
 }
 
 func locks(key string) string {

@@ -24,9 +24,10 @@ type Effect struct {
 	Attempt     int
 	Token       int64
 	Replica     string
-	PID         int  // of the command; 0 for requests
-	Refused     bool // fenced: a larger token of this job (or task, if it has no job) was seen before
-	Fails       bool // the handler ended with a failure on purpose
+	PID         int   // of the command; 0 for requests
+	Refused     bool  // fenced: a larger token of this job (or task, if it has no job) was seen before
+	Fails       bool  // the handler ended with a failure on purpose
+	LockToken   int64 `json:",omitempty"` // of the one lock of its locks:; 0: it has none
 }
 
 // Does is what a task of a client does: the payload, for commands and for requests.

@@ -24,6 +24,8 @@ const (
 	StaleFile     = "stale.jsonl"
 	HoldsFile     = "holds.jsonl"
 	WaitsFile     = "waits.jsonl"
+	ExecsFile     = "execs.jsonl"
+	LockedFile    = "locked.jsonl"
 	AuditFile     = "audit.jsonl"
 	FinalFile     = "final.json"
 	LeftoversFile = "leftovers.json"
@@ -31,7 +33,7 @@ const (
 )
 
 // logs are those that are written line by line.
-var logs = []string{WindowsFile, ProcessesFile, EffectsFile, AsksFile, ProbesFile, StaleFile, HoldsFile, WaitsFile, AuditFile}
+var logs = []string{WindowsFile, ProcessesFile, EffectsFile, AsksFile, ProbesFile, StaleFile, HoldsFile, WaitsFile, ExecsFile, LockedFile, AuditFile}
 
 // History is a whole run, read back.
 type History struct {
@@ -44,6 +46,8 @@ type History struct {
 	Stale     []Stale
 	Holds     []Hold
 	Waits     []Wait
+	Execs     []Exec
+	Locked    []Locked
 	Audit     []Change
 	Final     Final
 	Leftovers []Leftover
@@ -51,8 +55,8 @@ type History struct {
 }
 
 // Read reads the run in dir. run.json and final.json must exist; other files may be missing, and are then
-// empty. An incomplete last line is an error: an unfinished run is not to be judged. In effects, an incomplete
-// line of a killed writer is skipped.
+// empty. An incomplete last line is an error: an unfinished run is not to be judged. In what commands
+// wrote, an incomplete line of a killed writer is skipped.
 func Read(dir string) (*History, error) {
 	h := &History{}
 	if err := whole(dir); err != nil {
@@ -70,6 +74,8 @@ func Read(dir string) (*History, error) {
 		lines(dir, StaleFile, &h.Stale),
 		lines(dir, HoldsFile, &h.Holds),
 		lines(dir, WaitsFile, &h.Waits),
+		lines(dir, ExecsFile, &h.Execs),
+		lines(dir, LockedFile, &h.Locked),
 		lines(dir, AuditFile, &h.Audit),
 	)
 	h.Run.Directory = dir

@@ -3,8 +3,8 @@ package history
 import "time"
 
 // Format is of the runs that are written now. Windows of format 0 say neither StoreHeld nor Ahead;
-// audits before format 2 have neither outputs nor idempotency keys.
-const Format = 2
+// audits before format 2 have neither outputs nor idempotency keys; nothing ran under "locks exec" before format 3.
+const Format = 3
 
 // Run is run.json.
 type Run struct {

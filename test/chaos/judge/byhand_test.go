@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -29,6 +30,28 @@ func (m *model) aside() {
 	m.h.Waits = append(m.h.Waits, history.Wait{
 		Waiter: "b.0.0", Beside: "b", Key: "turn", Kind: 1, Asked: m.now, Queued: m.now.Add(time.Millisecond), Ended: m.now.Add(tick), Token: int64(len(m.h.Waits)) + 1,
 	})
+}
+
+// execs is a run of "locks exec" every five seconds, each fourth of which is killed while its command works.
+func (m *model) execs() {
+	since := m.now.Sub(m.h.Run.Began)
+	if since%(5*time.Second) != 0 {
+		return
+	}
+	n := len(m.h.Execs)
+	e := history.Exec{
+		Name: fmt.Sprint("c.", n), Beside: "c", Key: "ledger", Wait: 5 * time.Second, How: history.ExecEnded,
+		Began: m.now.Add(-tick), Ended: m.now.Add(3 * tick),
+	}
+	said := []string{history.Start, history.Beat, history.End}
+	if n%4 == 3 {
+		e.How, e.Struck, e.Exit = history.ExecKilled, m.now.Add(tick+tick/2), -1
+		said[2] = history.Beat
+	}
+	for i, what := range said {
+		m.h.Locked = append(m.h.Locked, history.Locked{What: what, At: m.now.Add(time.Duration(i) * tick), Exec: e.Name, Key: "user/ledger", Token: int64(10 * (n + 1))})
+	}
+	m.h.Execs = append(m.h.Execs, e)
 }
 
 // byHand is one of each call of clients; some have no effect.

@@ -35,5 +35,9 @@ func TestLogs(t *testing.T) {
 		if r := Judge(h); r.OK() == bad {
 			t.Errorf("%q:\n%s", text, r)
 		}
+		h.Processes[0].Log, h.Execs[0].Log = "", "a.log"
+		if r := Judge(h); r.OK() == bad {
+			t.Errorf("%q of locks exec:\n%s", text, r)
+		}
 	}
 }

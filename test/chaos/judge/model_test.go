@@ -103,6 +103,7 @@ func (m *model) play() {
 			m.byHand()
 		}
 		m.aside()
+		m.execs()
 	}
 	m.h.Windows = append(m.h.Windows, history.Window{
 		Nemesis: "kill", Kinds: []history.Kind{history.ReplicaDown}, Replicas: []string{victim}, Began: killed, Healed: healed, Applied: true, Evidence: "gone",

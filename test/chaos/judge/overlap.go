@@ -16,7 +16,7 @@ import (
 const frozenMargin = 500 * time.Millisecond
 
 // overlaps is I3b: the commands of a job with concurrency forbid never run at the same time, nor do those of
-// any one task, nor those that hold one lock, by their output, from start to last beat.
+// any one task, nor those that hold one lock, also under "locks exec", by their output, from start to last beat.
 //
 // There are two excuses. helper-frozen: if the warden that ends an attempt in time is frozen itself, with the
 // attempt's replica, the attempt cannot be ended until the freeze is over and 0.5 s more. helper-down: if it
@@ -60,10 +60,17 @@ func (t *trial) overlaps() {
 			note(locked+key, e)
 		}
 	}
+	for _, l := range t.h.Locked {
+		note(locked+strings.TrimPrefix(l.Key, userKeys), t.effectOf(l))
+	}
+	t.outlived()
 	for who, all := range outputs {
 		sorted := slices.SortedFunc(maps.Values(all), func(a, b *output) int {
 			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.last.Token, b.last.Token))
 		})
+		if strings.HasPrefix(who, locked) {
+			t.lockTokens(who, sorted)
+		}
 		for i, l := range sorted[1:] {
 			before := slices.MaxFunc(sorted[:i+1], func(a, b *output) int { return a.last.At.Compare(b.last.At) })
 			if length := before.last.At.Sub(l.first); length > 0 {
@@ -94,7 +101,7 @@ func (t *trial) taken(older *output, at time.Time, length time.Duration) bool {
 }
 
 func (t *trial) overlap(who string, older, newer *output, length time.Duration) {
-	frozen := slices.ContainsFunc(t.h.Windows, func(w history.Window) bool {
+	frozen := !older.ofExec() && slices.ContainsFunc(t.h.Windows, func(w history.Window) bool { // "locks exec" has a warden of its own
 		return w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.last.Replica) && w.Began.Before(newer.first) &&
 			!older.last.At.After(w.Healed.Add(frozenMargin+t.run.Slack))
 	})
@@ -113,5 +120,8 @@ type output struct {
 }
 
 func (l output) String() string {
+	if l.ofExec() {
+		return fmt.Sprintf("the command of %s (token %d)", l.last.TaskID, l.last.Token)
+	}
 	return fmt.Sprintf("attempt %d of %s (token %d, %s)", l.last.Attempt, l.last.TaskID, l.last.Token, l.last.Replica)
 }

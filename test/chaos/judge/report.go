@@ -21,6 +21,7 @@ type Report struct {
 	Starts   int            // of attempts, as handlers saw them
 	Overlaps int            // of attempts that forbid excludes, in time in which they could not be stopped
 	Longest  time.Duration  // the longest of those
+	Execs    map[string]int // runs of "locks exec", by how they ended
 
 	Healthy Lateness
 	Faulty  Lateness
@@ -87,6 +88,9 @@ func (r Report) String() string {
 	fmt.Fprintf(&b, "\n  triggers of schedules %d; of all, %s\n", r.Triggers, counts(r.Outcomes))
 	fmt.Fprintf(&b, "  tasks %d, starts %d, asks: %s\n", r.Tasks, r.Starts, counts(r.Asks))
 	fmt.Fprintf(&b, "  lateness healthy %v; faulty %v\n", r.Healthy, r.Faulty)
+	if len(r.Execs) > 0 {
+		fmt.Fprintf(&b, "  locks exec: %s\n", counts(r.Execs))
+	}
 	if r.Overlaps > 0 {
 		fmt.Fprintf(&b, "  %d overlaps while the older attempt could not be ended, the longest %v\n", r.Overlaps, ms(r.Longest))
 	}

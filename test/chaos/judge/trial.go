@@ -19,14 +19,15 @@ type trial struct {
 	report Report
 
 	claims  map[claimKey]*claim
-	ordered []*claim               // by Seq
-	tasks   map[string]string      // task id → job; empty: of a client
-	begun   []history.Effect       // first words of attempts, in order
-	stepped int64                  // Seq from which on database times mean nothing to others
-	ended   time.Time              // until when at least one replica was there to decide
-	beats   map[string][]time.Time // of each replica
-	lost    []loss                 // see losses
-	twins   []history.Process      // that were started beside one that lived; h.Processes are the others
+	ordered []*claim                // by Seq
+	tasks   map[string]string       // task id → job; empty: of a client
+	begun   []history.Effect        // first words of attempts, in order
+	stepped int64                   // Seq from which on database times mean nothing to others
+	ended   time.Time               // until when at least one replica was there to decide
+	beats   map[string][]time.Time  // of each replica
+	lost    []loss                  // see losses
+	execsBy map[string]history.Exec // by name
+	twins   []history.Process       // that were started beside one that lived; h.Processes are the others
 }
 
 type claimKey struct {
@@ -47,10 +48,11 @@ type claim struct {
 func newTrial(h *history.History) *trial {
 	t := &trial{
 		run: h.Run, jobs: map[string]history.Job{}, pools: map[string]history.Pool{},
-		report:  Report{Run: h.Run, Outcomes: map[string]int{}, Asks: map[string]int{}},
+		report:  Report{Run: h.Run, Outcomes: map[string]int{}, Asks: map[string]int{}, Execs: map[string]int{}},
 		claims:  map[claimKey]*claim{},
 		tasks:   map[string]string{},
 		beats:   map[string][]time.Time{},
+		execsBy: map[string]history.Exec{},
 		stepped: math.MaxInt64,
 	}
 	for _, j := range h.Run.Jobs {
@@ -58,6 +60,9 @@ func newTrial(h *history.History) *trial {
 	}
 	for _, p := range h.Run.Pools {
 		t.pools[p.Name] = p
+	}
+	for _, e := range h.Execs {
+		t.execsBy[e.Name] = e
 	}
 	own := *h
 	own.Audit = slices.DeleteFunc(slices.Clone(h.Audit), func(c history.Change) bool { return c.Before == nil && c.After == nil })

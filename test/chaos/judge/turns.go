@@ -14,6 +14,8 @@ import (
 // session lasts, and a lost notification delays: lock ttl + 2 s, and Run.Slack. Tokens are minted with the grants, so they
 // tell their order.
 //
+// So is a key that nobody worked under while "locks exec" waited for it for so long, and gave up.
+//
 // Order is demanded of services that have it. A key without a holder is excused while the lock service cannot be reached,
 // is slow, or has a wrong clock.
 func (t *trial) inTurn() {
@@ -28,6 +30,7 @@ func (t *trial) inTurn() {
 		}
 		t.idleKey(key, waits, holdings[key])
 	}
+	t.waitedInVain()
 }
 
 // inOrder reports whether the lock service of the cell has a queue.

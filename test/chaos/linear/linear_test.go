@@ -63,14 +63,8 @@ var faults = []struct {
 // linearizable judges tries of a service.
 func linearizable(t *testing.T, s service) { s.judge(t, lockstest.Linearizable) }
 
-// inTurn judges waiting in turn, if the service has a queue.
-func inTurn(t *testing.T, s service) {
-	if c := s.client(t, newWays(t)).Caps(); !c.FIFO || !c.Shared || !c.Limit {
-		t.Logf("%s has no queue of all kinds", c.Name)
-		return
-	}
-	s.judge(t, lockstest.LinearTurns)
-}
+// inTurn judges holding together and alone, of a service that has both, and waiting in turn if it has a queue.
+func inTurn(t *testing.T, s service) { s.judge(t, lockstest.LinearTurns) }
 
 func (s service) judge(t *testing.T, judge func(*testing.T, lockstest.Harness, lockstest.Linear)) {
 	l := lockstest.Linear{Seed: *seed}

@@ -34,15 +34,18 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	})
 }
 
-// Five servers of a quorum, of which one has a clock that is stepped and another is killed, and started without its data.
-func TestQuorum(t *testing.T) {
+func TestQuorum(t *testing.T)      { onQuorum(t, linearizable) }
+func TestQuorumTurns(t *testing.T) { onQuorum(t, inTurn) }
+
+// onQuorum has five servers, of which one has a clock that is stepped and another is killed, and started without its data.
+func onQuorum(t *testing.T, judge func(*testing.T, service)) {
 	t.Parallel()
 	clock := servers.NewClock(t)
 	group := []*servers.RedisServer{clock.NewRedis(t)}
 	for len(group) < 5 {
 		group = append(group, servers.NewRedis(t))
 	}
-	linearizable(t, service{
+	judge(t, service{
 		ttl: 2 * time.Second,
 		client: func(t *testing.T, w *ways) driver.Driver {
 			var clients []redis.UniversalClient
@@ -92,11 +95,14 @@ func onSentinel(t *testing.T, judge func(*testing.T, service)) {
 	})
 }
 
-// The master that holds the locks is killed, and its replica takes over its slots.
-func TestCluster(t *testing.T) {
+func TestCluster(t *testing.T)      { onCluster(t, linearizable) }
+func TestClusterTurns(t *testing.T) { onCluster(t, inTurn) }
+
+// onCluster kills the master that holds the locks, and its replica takes over its slots.
+func onCluster(t *testing.T, judge func(*testing.T, service)) {
 	t.Parallel()
 	c := servers.NewCluster(t)
-	linearizable(t, service{
+	judge(t, service{
 		ttl: 2 * time.Second,
 		client: func(t *testing.T, w *ways) driver.Driver {
 			rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Dialer: w.dial, MaxRetries: -1, DialerRetries: 1})

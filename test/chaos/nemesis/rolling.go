@@ -81,5 +81,9 @@ func edit(r *arena.Replica) error {
 	default:
 		return errors.New("the configuration has no timeout of a minute")
 	}
-	return os.WriteFile(r.Config, text, 0o600)
+	whole := r.Config + ".new" // programs beside the replica read the file at any time
+	if err := os.WriteFile(whole, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(whole, r.Config)
 }

@@ -93,10 +93,20 @@ func self() history.Effect {
 	token, _ := strconv.ParseInt(os.Getenv("LOCKSTEP_FENCING_TOKEN"), 10, 64)
 	at, _ := time.Parse(time.RFC3339Nano, os.Getenv("LOCKSTEP_SCHEDULED_AT")) // empty for tasks of clients
 	return history.Effect{
-		Key: os.Getenv("LOCKSTEP_IDEMPOTENCY_KEY"), Job: os.Getenv("LOCKSTEP_JOB"), Pool: os.Getenv("LOCKSTEP_POOL"),
+		LockToken: lockToken(),
+		Key:       os.Getenv("LOCKSTEP_IDEMPOTENCY_KEY"), Job: os.Getenv("LOCKSTEP_JOB"), Pool: os.Getenv("LOCKSTEP_POOL"),
 		TaskID: os.Getenv("LOCKSTEP_TASK_ID"), ScheduledAt: at, Attempt: attempt, Token: token,
 		Replica: os.Getenv("LOCKSTEP_REPLICA"), PID: os.Getpid(),
 	}
+}
+
+// lockToken is the token of the one lock that the attempt holds; 0: none.
+func lockToken() (token int64) {
+	var tokens map[string]int64
+	_ = json.Unmarshal([]byte(os.Getenv("LOCKSTEP_LOCK_TOKENS")), &tokens) // empty without locks
+	for _, token = range tokens {
+	}
+	return token
 }
 
 // told reads the wishes of a client for its task from the payload, if there is one.
