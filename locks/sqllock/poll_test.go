@@ -76,6 +76,34 @@ func TestPollsAreFew(t *testing.T) {
 	}
 }
 
+// A session whose place is not the next one looks every 50 to 100 ms, however long it waits; that of the next one looks more often.
+func TestPollsOfALaterPlaceAreFewer(t *testing.T) {
+	t.Parallel()
+	dsn := servers.MySQL(t)
+	take(t, session(t, sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{}).Apart(), time.Minute), "k")
+	waits := func() *atomic.Int64 {
+		p, through := edge(t, dsn)
+		s := session(t, sqllock.New(open(t, "mysql", through), sqllock.MySQL, sqllock.Options{}).Apart(), time.Minute)
+		polls := new(atomic.Int64)
+		p.Judge(func(c proxy.Command) proxy.Verdict {
+			if strings.HasPrefix(c.Query, polling) {
+				polls.Add(1)
+			}
+			return proxy.Pass
+		})
+		wait(t, s, "k")
+		return polls
+	}
+	next, _, third := waits(), waits(), waits()
+	await.Until(t, "the third one polls at its slowest", func() bool { return third.Load() >= 8 })
+	began, before, of := time.Now(), next.Load(), third.Load()
+	await.Until(t, "polls of the next one", func() bool { return next.Load() >= before+40 })
+	polls := third.Load() - of
+	if took := time.Since(began); polls > 1+int64(took/(50*time.Millisecond)) || 3*polls > 2*40 {
+		t.Errorf("the third one made %d polls in %v, and the next one 40", polls, took)
+	}
+}
+
 // The key is released, which takes one statement, while another session is about to take the first place: that is granted, and
 // does not wait behind nobody.
 func TestAPlaceBehindARelease(t *testing.T) {

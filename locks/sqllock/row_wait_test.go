@@ -194,6 +194,38 @@ func TestRowModePairIsTwoRoundTrips(t *testing.T) {
 	}
 }
 
+// A renewal sends one ping on each connection of the session, and no statement.
+func TestRowModeRenewalIsOnePingAConnection(t *testing.T) {
+	t.Parallel()
+	p, dsn := edge(t, servers.MySQL(t))
+	s := session(t, sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	held := take(t, s, "a", "b", "c")
+	for range 2 { // connections that hold nothing are closed by then
+		renew(t, s, held, false)
+	}
+	var mu sync.Mutex
+	pings := map[int]int{} // by connection
+	p.Judge(func(c proxy.Command) proxy.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Query != "" {
+			t.Errorf("sent: %q", c.Query)
+		}
+		pings[c.Conn]++
+		return proxy.Pass
+	})
+	renew(t, s, held, false)
+	p.Judge(nil)
+	if len(pings) != len(held)+1 { // one stands for the session
+		t.Errorf("pings by connection: %v; want one of each key, and one of the session", pings)
+	}
+	for conn, n := range pings {
+		if n != 1 {
+			t.Errorf("%d pings on connection %d, want 1", n, conn)
+		}
+	}
+}
+
 // The row of a key that was released is deleted once it has been idle for a while, by renewals; that of a key that is held or
 // waited for stays.
 func TestRowModeIdleRowsAreDeleted(t *testing.T) {
