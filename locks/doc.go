@@ -3,8 +3,8 @@
 //
 // # Session
 //
-// A [Locker] has one session at the service, opened at the first use and renewed with one call every
-// third of its ttl, however many keys are held. When a session ends, all its leases end. The
+// A [Locker] has one session at the service, opened at the first use and renewed every third of its ttl
+// with one write, however many keys are held. When a session ends, all its leases end. The
 // next acquire opens a new session.
 //
 // # Waiting in turn

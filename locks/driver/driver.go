@@ -88,8 +88,9 @@ type Session interface {
 	ID() string
 	// TTL is what the server agreed to; it may differ from what was asked for.
 	TTL() time.Duration
-	// Renew moves the session's expiry to now + TTL with ONE call, however many keys are held. It
-	// returns ErrSessionEnded once the session has ended; any other error leaves it open.
+	// Renew moves the session's expiry to now + TTL with ONE write, however many keys are held, and reads the sample: in the same
+	// call, or on its way at the same time, or by one call more. It returns ErrSessionEnded once the session has ended; any other
+	// error leaves it open.
 	//
 	// evicted reports that keys of the session may be gone: the caller then asks Check. It must be true if one was evicted
 	// since the last renewal that was answered, or if one of sample (a few keys that the caller holds, others each time) is
