@@ -22,6 +22,9 @@ local function drop(field)
   return true
 end
 
+-- left is for how many µs the live session of a field lasts here if it is not renewed.
+local function left(field) return text(tonumber(redis.call('ZSCORE', sessions, (session_of(field)))) - now) end
+
 -- on lists what a key is held and voted for by.
 local function on(key) return redis.call('ZRANGEBYLEX', index, '[' .. key .. ' ', '(' .. key .. '!') end
 

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
@@ -58,15 +56,11 @@ func (s *session) merge(rs replies) (page []driver.Info, last string, more bool)
 		}
 		end := ""
 		for n := 2; n+2 < len(r.answer); n += 3 {
-			field, _ := r.answer[n].(string)
-			value, _ := r.answer[n+1].(string)
-			micros, _ := r.answer[n+2].(string)
-			h, ok := parse(field, value)
+			h, ok := parse(r.answer[n], r.answer[n+1], r.answer[n+2])
 			if !ok {
 				continue
 			}
-			left, _ := strconv.ParseInt(micros, 10, 64)
-			h.Remaining, end = time.Duration(left)*time.Microsecond, h.Key
+			end = h.Key
 			c := found[h.Key+" "+h.ballot]
 			if c == nil {
 				c = &count{named: h}
@@ -75,7 +69,7 @@ func (s *session) merge(rs replies) (page []driver.Info, last string, more bool)
 			if c.Token == 0 {
 				c.Token = h.Token
 			}
-			c.by, c.Remaining = c.by.with(i), min(c.Remaining, h.Remaining)
+			c.by, c.Remaining = c.by.with(i), max(c.Remaining, h.Remaining)
 		}
 		if r.answer[1] == "1" && (!more || end < last) {
 			last, more = end, true

@@ -134,7 +134,7 @@ func (d *Driver) majority() int { return len(d.nodes)/2 + 1 }
 
 // Caps says what a lock on a quorum is worth.
 func (d *Driver) Caps() driver.Caps {
-	note := fmt.Sprintf("A lock is held on %d of %d servers; waiters are not served in order, and nothing is promised beyond the servers' clocks.",
+	note := fmt.Sprintf("A lock is held on %d of %d servers; who waits asks again, with pauses that grow from 5 to 250 ms on average, in no order; nothing is promised beyond the servers' clocks.",
 		d.majority(), len(d.nodes))
 	if len(d.nodes)%2 == 0 {
 		note += fmt.Sprintf(" %d servers may be away, no more than of %d.", len(d.nodes)-d.majority(), len(d.nodes)-1)

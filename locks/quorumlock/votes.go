@@ -88,17 +88,17 @@ func (t *try) decided(s *session, rs replies) bool {
 // hear takes in which others have the key on a server.
 func (t *try) hear(s *session, i int, answer any) {
 	others, _ := answer.([]any) // or the ballot is refused
-	for n := 0; n+1 < len(others); n += 2 {
-		field, _ := others[n].(string)
-		value, _ := others[n+1].(string)
-		h, ok := parse(field, value)
+	for n := 0; n+2 < len(others); n += 3 {
+		h, ok := parse(others[n], others[n+1], others[n+2])
 		if !ok {
 			continue
 		}
 		m := t.named[h.ballot]
+		left := max(m.info.Remaining, h.Remaining) // it is over once it is on each of these
 		if m.by = m.by.with(i); h.Token >= m.info.Token { // a server to which the token is still to be written says 0
 			m.info = h.Info
 		}
+		m.info.Remaining = left
 		t.named[h.ballot] = m
 		if s.enough(m.by) && (t.holder == nil || m.info.Token > t.holder.Token) {
 			t.holder = &m.info
@@ -118,18 +118,21 @@ type named struct {
 	ballot string // with its session: unique
 }
 
-// parse reads a field of holders and its value: see namespace.lua.
-func parse(field, value string) (named, bool) {
-	f, v := strings.Split(field, " "), strings.SplitN(value, "\n", 4)
+// parse reads a field of holders and its value, see namespace.lua, and for how many µs its session lasts.
+func parse(field, value, micros any) (named, bool) {
+	text := func(part any) string { t, _ := part.(string); return t }
+	f, v := strings.Split(text(field), " "), strings.SplitN(text(value), "\n", 4)
 	if len(f) != 4 || len(v) != 4 {
 		return named{}, false
 	}
 	token, err := strconv.ParseInt(v[0], 10, 64)
 	since, err2 := strconv.ParseInt(v[1], 10, 64)
+	left, err3 := strconv.ParseInt(text(micros), 10, 64)
 	return named{
 		ballot: f[2] + " " + f[3],
 		Info: driver.Info{
 			Key: f[0], Token: driver.Token(token), Session: f[2], Owner: v[2], Meta: v[3], Shared: f[1] == sharedKind, Since: time.UnixMicro(since).UTC(),
+			Remaining: time.Duration(left) * time.Microsecond,
 		},
-	}, err == nil && err2 == nil
+	}, err == nil && err2 == nil && err3 == nil
 }

@@ -202,4 +202,4 @@ func (s *session) refuse(acquisition string) {
 }
 
 // record is what the node of a holding says.
-func (s *session) record(h *holding) []byte { return record{h.id, s.owner, h.meta}.bytes() }
+func (s *session) record(h *holding) []byte { return record{h.id, s.owner, h.meta, s.ttl}.bytes() }

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,22 +12,33 @@ import (
 )
 
 // record is what the node of a holding says; whose it is and since when is kept by the server.
-type record struct{ id, owner, meta string }
+type record struct {
+	id, owner, meta string
+	ttl             time.Duration // of the session, in ms; 0: the node does not say
+}
 
+// bytes has the ttl in a line of its own behind the meta. Earlier clients wrote none, and read it as a part of the meta.
 func (r record) bytes() []byte {
-	return []byte(strings.Join([]string{r.id, r.owner, r.meta}, "\n"))
+	return []byte(strings.Join([]string{r.id, r.owner, r.meta, strconv.FormatInt(r.ttl.Milliseconds(), 10)}, "\n"))
 }
 
 // parse accepts any content: a node made by hand still holds the key.
 func parse(data []byte) record {
 	f := append(strings.SplitN(string(data), "\n", 3), "", "")
-	return record{f[0], f[1], f[2]}
+	r := record{id: f[0], owner: f[1], meta: f[2]}
+	if at := strings.LastIndexByte(r.meta, '\n'); at >= 0 {
+		if ms, err := strconv.ParseUint(r.meta[at+1:], 10, 31); err == nil {
+			r.meta, r.ttl = r.meta[:at], time.Duration(ms)*time.Millisecond
+		}
+	}
+	return r
 }
 
+// info says that all of the ttl remains: the server tells nobody when it last heard of a session.
 func (r record) info(key string, stat *zk.Stat) driver.Info {
 	return driver.Info{
 		Key: key, Token: driver.Token(stat.Czxid), Session: sessionID(stat.EphemeralOwner),
-		Owner: r.owner, Meta: r.meta, Since: time.UnixMilli(stat.Ctime).UTC(),
+		Owner: r.owner, Meta: r.meta, Since: time.UnixMilli(stat.Ctime).UTC(), Remaining: r.ttl,
 	}
 }
 

@@ -6,7 +6,7 @@
 // Below the root and the namespace:
 //
 //	locks/<key>                             a container: its version counts the grants to one alone
-//	locks/<key>/held                        ephemeral, exists while one holds the key alone: id, owner, meta
+//	locks/<key>/held                        ephemeral, exists while one holds the key alone: id, owner, meta, ttl
 //	locks/<key>/<id>                        ephemeral, exists beside it: the mark of that grant
 //	locks/<key>/pin-…                       ephemeral, exists during an eviction: keeps the container
 //	queues/<key>                            a container, exists where some wait, or hold the key together
