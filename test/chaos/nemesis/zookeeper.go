@@ -3,7 +3,6 @@
 package nemesis
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -161,7 +160,8 @@ func sessions(ctx context.Context, a *arena.Arena) (map[string]*arena.Replica, e
 			if err != nil {
 				return nil, err
 			}
-			owner, _ := scheduler.StripeHolder(string(data[bytes.LastIndexByte(data, '\n')+1:]))
+			lines := append(strings.Split(string(data), "\n"), "", "", "") // id, owner, meta, ttl
+			owner, _ := scheduler.StripeHolder(lines[2])
 			if replica := a.Replica(owner); replica != nil {
 				all[session] = replica
 			}
