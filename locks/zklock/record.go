@@ -34,7 +34,8 @@ func parse(data []byte) record {
 	return r
 }
 
-// info says that all of the ttl remains: the server tells nobody when it last heard of a session.
+// info says that all of the ttl remains: the server tells nobody when it last heard of a session. It rounds the end of one up to its
+// next tick.
 func (r record) info(key string, stat *zk.Stat) driver.Info {
 	return driver.Info{
 		Key: key, Token: driver.Token(stat.Czxid), Session: sessionID(stat.EphemeralOwner),
