@@ -92,7 +92,7 @@ func (l *Locker) cleanUp(ctx context.Context) {
 // the service by hand.
 const sampled = 16
 
-// renew renews the session, in one call. If that finds that keys may have been evicted, it checks which.
+// renew renews the session, with one write. If that finds that keys may have been evicted, it checks which.
 func (l *Locker) renew(ctx context.Context, s *session) {
 	l.mu.Lock()
 	left, sample := l.left(s), l.held(sampled)
