@@ -94,7 +94,7 @@ func (t *try) hear(s *session, i int, answer any) {
 			continue
 		}
 		m := t.named[h.ballot]
-		left := max(m.info.Remaining, h.Remaining) // it is over once it is on each of these
+		left := max(m.info.Remaining, h.Remaining)        // it is over once it is on each of these
 		if m.by = m.by.with(i); h.Token >= m.info.Token { // a server to which the token is still to be written says 0
 			m.info = h.Info
 		}
