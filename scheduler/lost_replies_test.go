@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -151,21 +152,23 @@ func (l *line) whole() (kinds []string) {
 
 // A kind that is not sent any more cannot be lost, and is not waited for.
 func TestALineDoesNotWaitForWhatIsNotSent(t *testing.T) {
-	l := newLine()
-	l.breaks(true)
-	send := func(query string) { l.judge(proxy.Command{Query: query}) }
-	for range 3 {
-		l.last = time.Now() // it came in the moment after another loss
-		send("SELECT what became of it")
-	}
-	if kinds := l.whole(); len(kinds) != 1 {
-		t.Errorf("whole are %q, want what was just sent", kinds)
-	}
-	for range 3 {
-		time.Sleep(apart)
-		send("UPDATE sessions SET beat = beat + 1 WHERE id = 'a'")
-	}
-	if kinds := l.whole(); len(kinds) != 0 {
-		t.Errorf("waits for %q", kinds)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine()
+		l.breaks(true)
+		send := func(query string) { l.judge(proxy.Command{Query: query}) }
+		for range 3 {
+			l.last = time.Now() // it came in the moment after another loss
+			send("SELECT what became of it")
+		}
+		if kinds := l.whole(); len(kinds) != 1 {
+			t.Errorf("whole are %q, want what was just sent", kinds)
+		}
+		for range 3 {
+			time.Sleep(apart)
+			send("UPDATE sessions SET beat = beat + 1 WHERE id = 'a'")
+		}
+		if kinds := l.whole(); len(kinds) != 0 {
+			t.Errorf("waits for %q", kinds)
+		}
+	})
 }
