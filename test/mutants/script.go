@@ -56,7 +56,7 @@ func (s *source) scripts(root, dir string) error {
 }
 
 // reads is where a package reads an embedded script.
-var reads = regexp.MustCompile(`(\w+), _ := files\.ReadFile\((.+)\)`)
+var reads = regexp.MustCompile(`(\w+), (?:_|err) := files\.ReadFile\((.+)\)`)
 
 const replacing = `
 
