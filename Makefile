@@ -46,7 +46,7 @@ quick: ## go vet, the tests that need no server, the layers, and 200 simulated c
 check: ## go vet, the types on other systems, and gofmt
 	$(GO) vet -tags chaos ./...
 	cd test/manifests && $(GO) vet .
-	cd test/bench && $(GO) vet . # that it still builds with the other libraries
+	cd test/bench && $(GO) vet . && cd rivals && $(GO) vet . # that they still build with the other libraries
 	$(GO) run ./test/crosscheck -tags chaos darwin windows
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "the files above need gofmt -w" >&2; exit 1; }
 

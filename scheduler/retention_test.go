@@ -62,6 +62,8 @@ func (*idle) Local() bool { return false }
 
 func (*idle) Listen(func(pools ...string)) (stop func()) { return func() {} }
 
+func (*idle) Written() func() bool { return nil }
+
 func (*idle) Overdue(context.Context, time.Time, int) ([]ledger.Upcoming, error) { return nil, nil }
 
 func (*idle) Notify(context.Context, ledger.Notify) (ledger.Notified, error) {

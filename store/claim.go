@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -62,8 +63,15 @@ type claim struct {
 	out       ledger.Claimed
 }
 
-// taken is a task that is claimed, as it was read and as it is then.
-type taken struct{ was, is openTask }
+// taken is a task that is claimed, as it was read and as it is then. Tasks are large, and many are claimed: none is copied that
+// need not be.
+type taken struct {
+	was *openTask
+	is  openTask
+}
+
+func (m *taken) id() string     { return m.was.ID }
+func (m *taken) key() ledgerKey { return m.was.key() }
 
 func (w *claim) write(t *tx) error {
 	w.taken, w.locked, w.wrong, w.out = nil, nil, nil, ledger.Claimed{}
@@ -134,11 +142,7 @@ func (w *claim) choose(t *tx, room int) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range candidates {
-		if _, is := slices.BinarySearch(busy, r.Job); !is {
-			w.ask(r)
-		}
-	}
+	w.askFor(candidates, busy)
 	w.out.More = w.beyond || len(busy) > 0
 	return nil
 }
@@ -159,13 +163,23 @@ func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 	return busy, err
 }
 
-func (w *claim) ask(r openTask) {
+// askFor asks the admission about each candidate whose job is not busy.
+func (w *claim) askFor(candidates []openTask, busy []string) {
+	w.taken = make([]taken, 0, len(candidates))
+	for i := range candidates {
+		if _, is := slices.BinarySearch(busy, candidates[i].Job); !is {
+			w.ask(&candidates[i])
+		}
+	}
+}
+
+func (w *claim) ask(r *openTask) {
 	job, _ := findJob(w.jobs, r.Job)
-	switch is, ok, foreign := w.admission.admit(r, job); {
+	switch is, ok, foreign := w.admission.admit(*r, job); {
 	case is.locking.State == ledger.LocksWrong:
-		w.wrong = append(w.wrong, locked{r, is.locking})
+		w.wrong = append(w.wrong, locked{*r, is.locking})
 	case is.locking.State != ledger.LocksHeld:
-		w.locked = append(w.locked, locked{r, is.locking})
+		w.locked = append(w.locked, locked{*r, is.locking})
 	case ok:
 		is.Reason, is.ReasonCode, is.Error, is.ExitCode = "", "", "", nil
 		w.taken = append(w.taken, taken{r, is})
@@ -179,13 +193,13 @@ func (w *claim) ask(r openTask) {
 // Index: primary key of triggers.
 func (w *claim) startTriggers(t *tx) error {
 	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+ofTrigger,
-		sqlkit.Rows(bornOfTriggers(w.read()), triggerKey), micros(w.now))
+		sqlkit.Rows(bornOfTriggers(w.sorted()), triggerKey), micros(w.now))
 	return err
 }
 
 // take writes the claim and finds out which tasks it got: another replica may have claimed some first, as there is no lock.
 func (w *claim) take(t *tx) error {
-	rows := slices.SortedFunc(slices.Values(w.taken), func(a, b taken) int { return lockOrder(a.was, b.was) })
+	rows := w.sorted()
 	from := rowReady
 	if len(w.Waiting) > 0 {
 		from = rowLocked
@@ -195,7 +209,7 @@ func (w *claim) take(t *tx) error {
 		return err
 	}
 	if from == rowLocked {
-		if err := t.forgetWaits(mapped(w.taken, func(m taken) string { return m.is.ID })); err != nil {
+		if err := t.forgetWaits(mapped(rows, (*taken).id)); err != nil {
 			return err
 		}
 	}
@@ -209,9 +223,14 @@ func (w *claim) take(t *tx) error {
 	return nil
 }
 
-// read are the tasks that are claimed, as they were.
-func (w *claim) read() []openTask {
-	return mapped(w.taken, func(m taken) openTask { return m.was })
+// sorted are the tasks that are claimed, in the order of locks.
+func (w *claim) sorted() []*taken {
+	rows := make([]*taken, len(w.taken))
+	for i := range w.taken {
+		rows[i] = &w.taken[i]
+	}
+	slices.SortFunc(rows, func(a, b *taken) int { return strings.Compare(a.was.ID, b.was.ID) })
+	return rows
 }
 
 // ours returns which of the tasks carry this claim.
@@ -219,15 +238,15 @@ func (w *claim) read() []openTask {
 // Index: primary key.
 func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
 	got, err := column[string](t.rows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=2 AND claim_id=? ORDER BY id"+lock,
-		sqlkit.Rows(w.read(), func(r openTask) []any { return []any{r.ID} }), w.ID))
+		sqlkit.Keys(mapped(w.sorted(), (*taken).id)), w.ID))
 	return func(id string) bool { _, is := slices.BinarySearch(got, id); return is }, err
 }
 
 func (w *claim) report(got func(id string) bool) {
-	w.out.Tasks = nil
-	for _, m := range w.taken {
-		if got(m.is.ID) {
-			w.out.Tasks = append(w.out.Tasks, ledger.Started{Task: m.is.Task, Until: m.is.mayRunUntil})
+	w.out.Tasks = make([]ledger.Started, 0, len(w.taken))
+	for i := range w.taken {
+		if m := &w.taken[i].is; got(m.ID) {
+			w.out.Tasks = append(w.out.Tasks, ledger.Started{Task: m.Task, Until: m.mayRunUntil})
 		}
 	}
 }
@@ -238,7 +257,7 @@ func (w *claim) committed(t *tx) (bool, error) {
 		return true, nil
 	}
 	got, err := w.ours(t, "{for_update}")
-	if err != nil || !slices.ContainsFunc(w.taken, func(m taken) bool { return got(m.is.ID) }) {
+	if err != nil || !slices.ContainsFunc(w.sorted(), func(m *taken) bool { return got(m.id()) }) {
 		return false, err
 	}
 	w.report(got)

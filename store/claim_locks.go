@@ -108,11 +108,7 @@ func (w *claim) chooseWaiting(t *tx) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range candidates {
-		if _, is := slices.BinarySearch(busy, r.Job); !is {
-			w.ask(r)
-		}
-	}
+	w.askFor(candidates, busy)
 	w.locked = nil // they wait already
 	w.out.More = len(busy) > 0
 	return nil

@@ -23,7 +23,8 @@ import (
 // the configuration that governs or did last, is a *jobs.KindError, unless it has Force. A bad field is jobs.ErrInvalid, with all
 // that NewTask.Encode finds wrong with the first bad task; fields come before pools.
 //
-// Replicas of this process that run on this Store poll at once; others see the tasks with their next poll, within half a second.
+// An idle replica of this process that runs on this Store takes the tasks at once, one elsewhere within 20 ms to half a second: it
+// polls faster while tasks come, sees them in the log of a SQLite file, or is told by a replica, or by a scheduler.Waker.
 func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	batch, err := newBatch(tasks)
 	if err != nil || len(tasks) == 0 {

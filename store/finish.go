@@ -33,6 +33,7 @@ func (s replica) Finish(ctx context.Context, session string, results []ledger.Re
 	for i, r := range results {
 		w.results[i] = r.Kept()
 	}
+	w.unread = w.known()
 	if err := s.settle(ctx, "finish", w.write, nil); err != nil {
 		return nil, err
 	}
@@ -43,6 +44,7 @@ func (s replica) Finish(ctx context.Context, session string, results []ledger.Re
 type finish struct {
 	session string
 	results []ledger.Result
+	unread  bool   // rows are taken to be as their owner knows them
 	lock    string // waits for a COMMIT that is still in progress
 
 	now   time.Time
@@ -59,6 +61,10 @@ func (w *finish) write(t *tx) (err error) {
 	}
 	if w.now, err = t.Now(); err != nil {
 		return err
+	}
+	if w.unread && !t.Again {
+		w.unread = false // for the next try, if a row was not as its owner knows it
+		return t.move(w.now, asGiven(w.session), w.end())
 	}
 	foreign, err := w.own(t)
 	if err != nil {
@@ -110,6 +116,31 @@ func (w *finish) own(t *tx) (foreign []int, err error) {
 		seen[r.TaskID] = true
 	}
 	return foreign, nil
+}
+
+// known reports whether all results end their tasks whatever their rows say, if the session owns them, and all that is written is
+// known: nearly all results are like that.
+func (w *finish) known() bool {
+	seen := map[string]bool{}
+	for _, r := range w.results {
+		if r.Verdict != ledger.Ended || r.Task == nil || r.Task.ID != r.TaskID || r.Task.Token != r.Token || seen[r.TaskID] {
+			return false
+		}
+		seen[r.TaskID] = true
+	}
+	return true
+}
+
+// end plans the moves of results that are known, and the answer, which holds if the session owns all their rows.
+func (w *finish) end() []move {
+	moves := make([]move, len(w.results))
+	for i, r := range w.results {
+		row := openTask{Task: *r.Task, row: rowRunning, session: w.session}
+		row.Payload, row.PayloadSize = nil, 0
+		moves[i] = w.move(row, r)
+		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded, Task: moves[i].task(w.now)}
+	}
+	return moves
 }
 
 func (w *finish) move(row openTask, r ledger.Result) move {

@@ -64,9 +64,14 @@ type born interface {
 
 // bornOfTriggers are those of the list that come from a trigger, in the order of the ledger's key.
 func bornOfTriggers[T born](list []T) []T {
-	list = slices.DeleteFunc(slices.Clone(list), func(r T) bool { return r.key().job == "" })
-	slices.SortFunc(list, func(a, b T) int { return compareKeys(a.key(), b.key()) })
-	return list
+	var of []T
+	for _, r := range list {
+		if r.key().job != "" {
+			of = append(of, r)
+		}
+	}
+	slices.SortFunc(of, func(a, b T) int { return compareKeys(a.key(), b.key()) })
+	return of
 }
 
 // triggerKey is the parameters of ofTrigger.

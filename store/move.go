@@ -118,25 +118,27 @@ func bit(is bool) int64 {
 }
 
 // move writes all moves, each portion with at most eight statements, and what follows for standings
-// and events. All rows were in one of the states when they were read. If one has another state or token now,
-// or may run for longer, the answer is sqlkit.ErrMoved and nothing may be committed.
-func (t *tx) move(now time.Time, states [2]any, moves []move) error {
+// and events. If a row does not meet the guard, the answer is sqlkit.ErrMoved and nothing may be committed.
+func (t *tx) move(now time.Time, g guard, moves []move) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
 	for part := range sqlkit.Portions(moves, sqlkit.MaxRows, move.texts) {
-		if err := t.movePart(now, states, part); err != nil {
+		if err := t.movePart(now, g, part); err != nil {
 			return err
 		}
 	}
 	return t.happened(now, ends(moves))
 }
 
-func (t *tx) movePart(now time.Time, states [2]any, moves []move) error {
-	var ended, pending []move
-	for _, m := range moves {
-		if m.to == toDone {
-			ended = append(ended, m)
-		} else {
-			pending = append(pending, m)
+func (t *tx) movePart(now time.Time, g guard, moves []move) error {
+	ended, pending := moves, []move(nil)
+	if slices.ContainsFunc(moves, func(m move) bool { return m.to != toDone }) {
+		ended = nil
+		for _, m := range moves {
+			if m.to == toDone {
+				ended = append(ended, m)
+			} else {
+				pending = append(pending, m)
+			}
 		}
 	}
 	if err := t.endTriggers(now, ended); err != nil {
@@ -145,10 +147,10 @@ func (t *tx) movePart(now time.Time, states [2]any, moves []move) error {
 	if err := t.unstartTriggers(pending); err != nil {
 		return err
 	}
-	if err := t.endTasks(now, states, ended); err != nil {
+	if err := t.endTasks(now, g, ended); err != nil {
 		return err
 	}
-	if err := t.requeue(states, pending); err != nil {
+	if err := t.requeue(g, pending); err != nil {
 		return err
 	}
 	if err := t.keepAttempts(now, pending); err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/lockstep-scheduler/lockstep/internal/filewatch"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
@@ -18,3 +19,11 @@ type (
 
 // Local reports whether all processes that share the store run on this machine, so that they are suspended with it.
 func (s replica) Local() bool { return s.db != nil && s.db.Dialect.Local() }
+
+// Written sees each transaction of a SQLite file in its log.
+func (s replica) Written() func() bool {
+	if s.gate == nil {
+		return nil
+	}
+	return filewatch.Written(s.gate.path)
+}

@@ -24,19 +24,20 @@ func subjectOf(e ledger.Event) subject {
 
 // ends are the events of moves that end a task: EventRecovered is any success, "" a cancellation.
 func ends(moves []move) []ledger.Event {
-	var all []ledger.Event
+	all := make([]ledger.Event, 0, len(moves))
 	for _, m := range moves {
 		if m.to != toDone || m.Job == "" && m.Pool == naming.NotificationsPool { // notifications make no notification
 			continue
 		}
-		event := map[jobs.State]jobs.Event{jobs.StateFailed: jobs.EventFailed, jobs.StateLost: jobs.EventLost, jobs.StateSucceeded: jobs.EventRecovered}[m.end]
 		all = append(all, ledger.Event{Seq: m.Seq, Notification: jobs.Notification{
-			Event: event, Job: m.Job, Pool: m.Pool, ScheduledAt: m.ScheduledAt, Count: 1, TaskID: m.ID,
+			Event: eventOf[m.end], Job: m.Job, Pool: m.Pool, ScheduledAt: m.ScheduledAt, Count: 1, TaskID: m.ID,
 			Attempt: m.Attempt, Replica: m.Replica, Reason: m.reason, ReasonCode: m.code, Error: m.failure,
 		}})
 	}
 	return all
 }
+
+var eventOf = map[jobs.State]jobs.Event{jobs.StateFailed: jobs.EventFailed, jobs.StateLost: jobs.EventLost, jobs.StateSucceeded: jobs.EventRecovered}
 
 func good(e ledger.Event) bool { return e.Event == jobs.EventRecovered }
 func bad(e ledger.Event) bool  { return e.Event != "" && !good(e) }

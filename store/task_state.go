@@ -76,15 +76,15 @@ func (t *tx) promoteTasks(ids []string) error {
 // startTasks makes tasks running that are still as they were, in the state from, and returns how many.
 //
 // Index: primary key.
-func (t *tx) startTasks(claim string, from int, tasks []taken) (started int, err error) {
+func (t *tx) startTasks(claim string, from int, tasks []*taken) (started int, err error) {
 	for part := range slices.Chunk(tasks, sqlkit.MaxRows) {
-		first := part[0].is
+		first := &part[0].is
 		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
 			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost},
 				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?,
 				reason='', reason_code='', error='', exit_code=NULL, cancel=''
 			WHERE state+0=? AND {in name id, int token}`,
-			sqlkit.Rows(part, func(m taken) []any {
+			sqlkit.Rows(part, func(m *taken) []any {
 				return []any{m.is.Token - m.was.Token, micros(m.is.mayRunUntil), m.is.MaxAttempts, string(m.is.OnLost), m.was.ID, m.was.Token}
 			}), first.session, first.Replica, claim, micros(first.StartedAt), from)
 		if err != nil {
@@ -95,59 +95,75 @@ func (t *tx) startTasks(claim string, from int, tasks []taken) (started int, err
 	return started, nil
 }
 
-// The states in which rows are when they are moved.
+// guard is the condition under which moves write a row: it is as they take it to be.
+//
+// Index: primary key.
+type guard struct {
+	where string
+	args  []any
+	key   func(m move) []any // what where has in {in}
+}
+
+// The states in which rows were read that are moved.
 var (
-	isPending = [2]any{rowReady, rowWaits}
-	isLocked  = [2]any{rowLocked, rowLocked}
-	isRunning = [2]any{rowRunning, rowRunning}
+	isPending = asRead(rowReady, rowWaits)
+	isLocked  = asRead(rowLocked, rowLocked)
+	isRunning = asRead(rowRunning, rowRunning)
 )
 
-// unmoved is the condition under which moves write: each row has the owner and the may_run_until that were read.
-// Otherwise the time until which its attempt may run would be recorded wrong.
-//
-// Index: primary key.
-const unmoved = "state+0 IN (?, ?) AND {in name id, int token, int may_run_until}"
+// asRead: the row has the owner and the may_run_until that were read. Otherwise the time until which its attempt may run would
+// be recorded wrong.
+func asRead(states ...any) guard {
+	return guard{
+		"state+0 IN (?, ?) AND {in name id, int token, int may_run_until}", states,
+		func(m move) []any { return []any{m.ID, m.Token, micros(m.mayRunUntil)} },
+	}
+}
 
-// reading is the key of unmoved.
-func (m move) reading() []any { return []any{m.ID, m.Token, micros(m.mayRunUntil)} }
+// asGiven: the row, which was not read, is one that the session runs under the token that it was given.
+func asGiven(session string) guard {
+	return guard{
+		"state+0=? AND session_id=? AND {in name id, int token}", []any{rowRunning, session},
+		func(m move) []any { return []any{m.ID, m.Token} },
+	}
+}
 
 // endTasks moves rows from {tasks} to {done}.
-//
-// Index: primary key.
-func (t *tx) endTasks(now time.Time, states [2]any, ended []move) error {
+func (t *tx) endTasks(now time.Time, g guard, ended []move) error {
+	rows := sqlkit.Rows(ended, func(m move) []any {
+		return append([]any{
+			string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until),
+		}, g.key(m)...)
+	})
 	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, ?
-		FROM {each}{tasks}{by_key} WHERE `+unmoved+`{for_update}`,
-		sqlkit.Rows(ended, func(m move) []any {
-			return append([]any{
-				string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until),
-			}, m.reading()...)
-		}), micros(now), states[0], states[1])
+		FROM {each}{tasks}{by_key} WHERE `+g.where+`{for_update}`,
+		slices.Concat([]any{rows, micros(now)}, g.args)...)
 	if err := all(n, err, ended); err != nil {
 		return err
 	}
-	n, err = t.Exec("{delete} {tasks} AS t{by_key} WHERE "+unmoved, sqlkit.Rows(ended, move.reading), states[0], states[1])
+	n, err = t.Exec("{delete} {tasks} AS t{by_key} WHERE "+g.where, slices.Concat([]any{sqlkit.Rows(ended, g.key)}, g.args)...)
 	return all(n, err, ended)
 }
 
 // requeue makes rows pending again and clears what the claim had set. The token stays: that of the next
 // claim is larger. A cancellation that was requested in between must not be cleared unseen.
-func (t *tx) requeue(states [2]any, pending []move) error {
+func (t *tx) requeue(g guard, pending []move) error {
+	rows := sqlkit.Rows(pending, func(m move) []any {
+		return append([]any{
+			bit(m.to == toWait) * rowWaits, micros(m.due()), m.undone(), m.failures(), m.losses(),
+			clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(),
+		}, g.key(m)...)
+	})
 	n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
 		SET state={int state}, run_at={int due}, attempt=attempt-{int undone}, failures=failures+{int failures}, losses=losses+{int losses},
 			reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit},
 			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
-		WHERE cancel='' AND `+unmoved,
-		sqlkit.Rows(pending, func(m move) []any {
-			return append([]any{
-				bit(m.to == toWait) * rowWaits, micros(m.due()), m.undone(), m.failures(), m.losses(),
-				clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(),
-			}, m.reading()...)
-		}), states[0], states[1])
+		WHERE cancel='' AND `+g.where, slices.Concat([]any{rows}, g.args)...)
 	return all(n, err, pending)
 }
 

@@ -34,6 +34,10 @@ type Result struct {
 	Error    string        // the first limits.Error bytes are kept
 	ExitCode *int
 	Output   []byte // the first limits.Output bytes are kept
+
+	// Task is the task as its claim gave it to the owner, so that a store need not read it to end it. nil: it is not known any
+	// more. One with another id or token is not used.
+	Task *jobs.Task
 }
 
 // Due is when the next attempt is, for a database that says it is now.

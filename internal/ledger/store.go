@@ -23,6 +23,9 @@ type Store interface {
 	// stop was called. It is not called for what others enqueue, nor for the tasks of transactions that a program ends
 	// itself. enqueued returns at once.
 	Listen(enqueued func(pools ...string)) (stop func())
+	// Written returns a function that reports whether anything was written to the store since it was called last, by this or
+	// another process: it asks no database. nil: the store does not show that.
+	Written() func() bool
 	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
 	// whether more is left. now is as in Decide.
 	Sweep(ctx context.Context, now Judge, r jobs.Retention, limit int) (more bool, err error)

@@ -2,10 +2,9 @@ package sqllock
 
 import (
 	"context"
-	"os"
 	"sync"
-	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/filewatch"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
@@ -34,7 +33,7 @@ func settleSQLite(ctx context.Context, s *leaseSession) error {
 		})
 	})
 	if err == nil && file != "" {
-		s.watch = watchFiles(file, file+"-wal")
+		s.watch = filewatch.Written(file, file+"-wal")
 		s.Dialect = sqlkit.SQLite{Turns: turnsOf(file), Eager: true}
 	}
 	return err
@@ -56,27 +55,5 @@ func (t turns) Enter(ctx context.Context) (leave func(), err error) {
 		return func() { <-t }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	}
-}
-
-// watchFiles reports whether one of the files was written since it was asked last. It opens none of them: to close a file
-// gives up the locks that SQLite has on it in this process.
-func watchFiles(names ...string) func() bool {
-	type state struct {
-		size int64
-		at   time.Time
-	}
-	last := make([]state, len(names))
-	return func() (written bool) {
-		for i, name := range names {
-			now := state{size: -1}
-			if info, err := os.Stat(name); err == nil {
-				now = state{info.Size(), info.ModTime()}
-			}
-			if now != last[i] {
-				last[i], written = now, true
-			}
-		}
-		return written
 	}
 }

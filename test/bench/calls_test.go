@@ -23,10 +23,10 @@ func (c calls) since(before calls) calls {
 // counter returns what reads the servers of a site; a SQLite file counts nothing.
 func (s *site) counter(tb testing.TB) func() calls {
 	tb.Helper()
-	if s.driver != "mysql" {
+	if s.Driver != "mysql" {
 		return func() calls { return calls{} }
 	}
-	db := openMySQL(tb, s.dsn)
+	db := openMySQL(tb, s.DSN)
 	rdb := newRedis(tb)
 	return func() (c calls) {
 		c.statements, c.commits = status(tb, db, "Questions"), status(tb, db, "Com_commit")

@@ -1,5 +1,6 @@
 // Package bench measures Lockstep beside the servers that it uses and beside other libraries: the bare
-// operations of the lock servers, bsm/redislock, redsync and go-zookeeper's lock.
+// operations of the lock servers, bsm/redislock, redsync and go-zookeeper's lock. Folder rivals has a program, in a module of its
+// own, that measures River and asynq in the same turns.
 //
 // It is a module of its own, so that users do not download those libraries. Run it with "make bench" in the
 // root of the repository; docs/performance.md has the method and the results.

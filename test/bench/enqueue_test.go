@@ -16,6 +16,7 @@ const producers = 8
 // enqueued is what one kind of site reached, in tasks a second.
 type enqueued struct {
 	kind               kind
+	rival              *competitor // nil: Lockstep
 	alone, beside, all samples
 }
 
@@ -26,6 +27,9 @@ func BenchmarkEnqueue(b *testing.B) {
 		field = append(field, &enqueued{kind: k})
 	}
 	t := newTable(b, "Enqueue, tasks/s (min – max)", "", "one by one, 1 producer", fmt.Sprintf("one by one, %d producers", producers), fmt.Sprintf("%s in a call, 1 producer", count(bulk)))
+	for _, v := range rivals[1:] { // River enqueues alike, as shipped or tuned
+		field = append(field, &enqueued{kind: kind{name: v.name}, rival: &v})
+	}
 	takeTurns(b, len(field), func(r *round, i int) { field[i].turn(r) })
 	for _, e := range field {
 		t.add(e.kind.name, e.alone.spread(count), e.beside.spread(count), e.all.spread(count))
@@ -34,6 +38,11 @@ func BenchmarkEnqueue(b *testing.B) {
 }
 
 func (e *enqueued) turn(r *round) {
+	if e.rival != nil {
+		m := e.rival.measure(r, "enqueue", "-n", sized().tasks, "-singles", sized().singles)
+		e.alone, e.beside, e.all = append(e.alone, m.Single), append(e.beside, m.Beside), append(e.all, m.Bulk)
+		return
+	}
 	s := e.kind.open(r)
 	st := s.store(r)
 	s.define(r, st, jobs.Set{Pools: map[string]jobs.Pool{drainPool: {

@@ -11,7 +11,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) {
+	code := servers.Main(m)
+	if rivalsDir != "" {
+		_ = os.RemoveAll(rivalsDir)
+	}
+	os.Exit(code)
+}
 
 var only = flag.String("only", "", "measure only those whose name matches this regular expression, where many wait for a lock")
 
@@ -45,6 +51,7 @@ type size struct {
 	crowd     int           // of one key
 	fair      time.Duration // of one contest
 	handOvers int
+	pickups   int
 	leases    int
 }
 
@@ -53,13 +60,13 @@ func sized() size {
 		return size{
 			rounds: 2, locking: 50 * time.Millisecond, lockTTL: 3 * time.Second, tasks: 2_000, singles: 50,
 			due: 500, lead: 6 * time.Second, yamlJobs: 2_000,
-			clients: 8, crowd: 40, fair: 500 * time.Millisecond, handOvers: 10, leases: 200,
+			clients: 8, crowd: 40, fair: 500 * time.Millisecond, handOvers: 10, pickups: 10, leases: 200,
 		}
 	}
 	return size{
 		rounds: 5, locking: time.Second, lockTTL: 10 * time.Second, tasks: 50_000, singles: 1_000,
 		due: 10_000, lead: 20 * time.Second, yamlJobs: 100_000,
-		clients: 64, crowd: 1_000, fair: 10 * time.Second, handOvers: 200, leases: 10_000,
+		clients: 64, crowd: 1_000, fair: 10 * time.Second, handOvers: 200, pickups: 100, leases: 10_000,
 	}
 }
 

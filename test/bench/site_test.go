@@ -18,11 +18,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// site is where the replicas of one round meet: an empty database and a lock service.
+// site is where the replicas of one round meet: an empty database and a lock service. Another process reads it as JSON.
 type site struct {
-	driver, dsn string
-	redis       bool   // else the store's own rows are the guards
-	namespace   string // of the locks
+	Driver, DSN string
+	Redis       string // its address; empty: the store's own rows are the guards
+	Namespace   string // of the locks
 }
 
 // kind of site, as a user would choose it.
@@ -46,7 +46,7 @@ func (k kind) known(s samples) string {
 }
 
 func onFile(r *round) *site {
-	return &site{driver: "sqlite", dsn: filepath.Join(r.TempDir(), "lockstep.db")}
+	return &site{Driver: "sqlite", DSN: filepath.Join(r.TempDir(), "lockstep.db")}
 }
 
 func onServers(r *round) *site {
@@ -60,15 +60,17 @@ func onServers(r *round) *site {
 		seconds, err := strconv.Atoi(found[1])
 		return err == nil && time.Duration(seconds)*time.Second > sized().lockTTL+time.Second
 	})
-	return &site{driver: "mysql", dsn: servers.MySQL(r), redis: true}
+	return &site{Driver: "mysql", DSN: servers.MySQL(r), Redis: servers.Redis(r)}
 }
+
+func onMySQL(r *round) *site { return &site{Driver: "mysql", DSN: servers.MySQL(r)} }
 
 var uptime = regexp.MustCompile(`(?m)^uptime_in_seconds:(\d+)`)
 
 // store opens the database as one process would.
 func (s *site) store(tb testing.TB) *store.Store {
 	tb.Helper()
-	st, err := store.Open(tb.Context(), store.Dialect(s.driver), s.dsn, store.Options{})
+	st, err := store.Open(tb.Context(), store.Dialect(s.Driver), s.DSN, store.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -76,7 +78,7 @@ func (s *site) store(tb testing.TB) *store.Store {
 	if err := st.Migrate(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	if s.namespace, err = st.Namespace(tb.Context()); err != nil {
+	if s.Namespace, err = st.Namespace(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
 	return st
@@ -86,17 +88,20 @@ func (s *site) store(tb testing.TB) *store.Store {
 func (s *site) replica(tb testing.TB, id string, m *meter, set jobs.Set, workers int) *scheduler.Scheduler {
 	tb.Helper()
 	st := metered{s.store(tb).Sides().Replica, m}
-	var lk scheduler.Locks
-	o := scheduler.Options{ID: id, Workers: workers, LockService: "the store's own database"}
-	if s.redis {
-		lk = newLocker(tb, redislock.New(newRedis(tb)), s.namespace)
-		o.LockService = "redis"
-	}
-	replica, err := scheduler.New(ledger.Sides{Replica: st}, lk, set, o)
+	replica, err := scheduler.New(ledger.Sides{Replica: st}, s.locker(tb), set, scheduler.Options{ID: id, Workers: workers})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return replica
+}
+
+// locker is a client of the lock service; nil: there is none.
+func (s *site) locker(tb testing.TB) scheduler.Locks {
+	tb.Helper()
+	if s.Redis == "" {
+		return nil
+	}
+	return newLocker(tb, redislock.New(redisClient(tb, s.Redis)), s.Namespace)
 }
 
 // run runs a replica until stop, or until the round ends.

@@ -35,10 +35,21 @@ func BenchmarkTasks(b *testing.B) {
 	}
 	t := newTable(b, fmt.Sprintf("Claim to finish of %s tasks that do nothing, %d workers", count(float64(sized().tasks)), drainWorkers),
 		"", "replicas", "tasks/s (min – max)", "tasks per claim", "tasks per finish", "statements per task", "statements per batch", "commits per batch", "lock calls per claim")
-	takeTurns(b, len(field), func(r *round, i int) { field[i].turn(r) })
+	others := make([]samples, len(rivals))
+	takeTurns(b, len(field)+len(rivals), func(r *round, i int) {
+		if i < len(field) {
+			field[i].turn(r)
+			return
+		}
+		i -= len(field)
+		others[i] = append(others[i], rivals[i].measure(r, "drain", "-n", min(sized().tasks, rivals[i].drains)).Drain)
+	})
 	for _, d := range field {
 		t.add(d.kind.name, fmt.Sprint(d.replicas), d.rate.spread(count), count(d.perClaim.median()), count(d.perFinish.median()),
 			d.kind.known(d.statements), d.kind.known(d.perBatch), d.kind.known(d.commits), d.kind.known(d.lk))
+	}
+	for i, v := range rivals {
+		t.add(v.name, "1", others[i].spread(count), "–", "–", "–", "–", "–", "–")
 	}
 	t.print()
 }

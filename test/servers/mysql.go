@@ -133,7 +133,7 @@ func (s *MySQLServer) Exec(statements ...string) {
 var mariadbPrograms = []string{"mariadbd", "mariadb-install-db"}
 
 func mysqlInstance(secure Secure, args []string) *instance {
-	s := &instance{name: "MariaDB", ready: mysqlReady, owner: mysqlUser()}
+	s := &instance{name: "MariaDB", ready: mysqlReady, owner: accountOf("mysql")}
 	s.argv = func(s *instance) ([]string, error) {
 		data := mysqlData(s)
 		if _, err := os.Stat(data); err != nil {

@@ -22,12 +22,12 @@ const (
 // account is a user of this machine.
 type account struct{ uid, gid uint32 }
 
-// mysqlUser is the account of MariaDB: it refuses root, so then its own; else that of the test (nil).
-func mysqlUser() *account {
+// accountOf is the account of a server that refuses root, so then its own; else that of the test (nil).
+func accountOf(name string) *account {
 	if os.Getuid() != 0 {
 		return nil
 	}
-	u, err := user.Lookup("mysql")
+	u, err := user.Lookup(name)
 	if err != nil {
 		return nil // its log has a better reason
 	}

@@ -189,3 +189,5 @@ func (e *edge) Namespace(ctx context.Context) (string, error) { return e.st.Name
 func (e *edge) Listen(enqueued func(pools ...string)) (stop func()) { return e.st.Listen(enqueued) }
 
 func (e *edge) Local() bool { return e.st.Local() }
+
+func (e *edge) Written() func() bool { return e.st.Written() }

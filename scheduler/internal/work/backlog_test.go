@@ -21,7 +21,7 @@ import (
 func (r *recorder) fill() {
 	for n := range recordBacklog + recordBatch { // a batch is being written
 		id := fmt.Sprintf("filler %d", n)
-		r.add("session", jobs.Task{ID: id}, ledger.Result{TaskID: id, Verdict: ledger.HandBack})
+		r.add("session", &jobs.Task{ID: id}, ledger.Result{TaskID: id, Verdict: ledger.HandBack})
 	}
 }
 

@@ -46,7 +46,7 @@ func (e *Executor) work(ctx context.Context, c claimed) {
 
 // handBack makes a claimed task that was never started pending again.
 func (e *Executor) handBack(c claimed) {
-	e.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
+	e.recorder.add(c.session, &c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
 }
 
 // execute is the one path of every attempt: it checks the session, calls the handler with its context and deadline, and
@@ -84,7 +84,7 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 			e.feeders[t.Pool].ended(took)
 		}
 		e.metrics.Ended(t, result.State, took)
-		e.recorder.add(c.session, t, result)
+		e.recorder.add(c.session, &a.task, result)
 		e.recorder.waitForRoom()
 	}()
 	err = run(ctx, w.Handler, t, out)

@@ -49,7 +49,7 @@ type Executor struct {
 	register  *register
 	recorder  *recorder
 	attempts  inflight
-	notices   *notices
+	teller    *Teller
 	releases  *releases
 	waits     *waits
 	halt      sync.Once
@@ -72,7 +72,7 @@ func New(st tasks, m member, lk *membership.LockService, p *plan.Plan, o Options
 	e.slots.closed = e.shortages.closed
 	e.recorder = newRecorder(e)
 	e.jobLocks, e.releases, e.waits = o.JobLocks, newReleases(o.JobLocks), newWaits(e)
-	e.notices = newNotices(o.Notices)
+	e.teller = NewTeller(o.Notices)
 	for name, pool := range p.Pools {
 		e.feeders[name] = newFeeder(e, pool)
 	}
@@ -83,6 +83,7 @@ func New(st tasks, m member, lk *membership.LockService, p *plan.Plan, o Options
 type tasks interface {
 	ledger.Tasks
 	ledger.Waits
+	Written() func() bool
 }
 
 // member is what an Executor needs of the replica's membership; *membership.Member is one.
@@ -102,12 +103,12 @@ type Hooks struct {
 
 // Take claims tasks and starts them, until ctx is done. It logs those that no live replica can run.
 func (e *Executor) Take(ctx context.Context) {
-	loops := []func(context.Context){e.poll, e.unrunnable, e.waits.run}
+	loops := []func(context.Context){e.poll, e.watchWrites, e.unrunnable, e.waits.run}
 	for _, f := range e.feeders {
 		loops = append(loops, f.run)
 	}
-	if e.notices.service != nil {
-		loops = append(loops, e.notices.run, e.listen)
+	if e.teller.service != nil {
+		loops = append(loops, e.teller.Run, e.listen)
 	}
 	wake.Loops(ctx, loops...)
 }
@@ -159,8 +160,8 @@ func (e *Executor) Wake(pools ...string) {
 		wake.Send(e.waits.wake)
 	}
 	for _, name := range pools {
-		if e.notices.service != nil && !e.takes(name) {
-			e.notices.add(name)
+		if e.teller.service != nil && !e.takes(name) {
+			e.teller.Tell(name)
 		}
 		e.wakeFeeder(name)
 	}

@@ -24,9 +24,8 @@ const (
 	noticeLimit = time.Second // of one call
 )
 
-// notices tell other replicas of pools with tasks that this one does not take at once, and wake its feeders when others do.
-// What is not sent, or gets lost, the others find with their poll.
-type notices struct {
+// Teller tells other replicas of pools with tasks. What is not sent, or gets lost, they find with their poll.
+type Teller struct {
 	service Notices // nil: there are none
 	wake    chan struct{}
 
@@ -34,40 +33,43 @@ type notices struct {
 	due map[string]bool // pools
 }
 
-func newNotices(service Notices) *notices {
-	return &notices{service: service, wake: wake.Signal(), due: map[string]bool{}}
+// NewTeller makes a Teller that sends by the service; nil: it sends nothing.
+func NewTeller(service Notices) *Teller {
+	return &Teller{service: service, wake: wake.Signal(), due: map[string]bool{}}
 }
 
-// add makes run send a notice about a pool.
-func (n *notices) add(pool string) {
-	if n.service == nil {
+// Tell makes Run send a notice about each of the pools.
+func (t *Teller) Tell(pools ...string) {
+	if t.service == nil || len(pools) == 0 {
 		return
 	}
-	n.mu.Lock()
-	n.due[pool] = true
-	n.mu.Unlock()
-	wake.Send(n.wake)
+	t.mu.Lock()
+	for _, pool := range pools {
+		t.due[pool] = true
+	}
+	t.mu.Unlock()
+	wake.Send(t.wake)
 }
 
-// run sends notices, until ctx is done:
+// Run sends notices, until ctx is done:
 //
 //  1. wait until there is one
 //  2. send one for each pool
 //  3. pause: what comes meanwhile is sent as one, at the end
-func (n *notices) run(ctx context.Context) {
+func (t *Teller) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.wake:
+		case <-t.wake:
 		}
-		n.mu.Lock()
-		pools := slices.Sorted(maps.Keys(n.due))
-		clear(n.due)
-		n.mu.Unlock()
+		t.mu.Lock()
+		pools := slices.Sorted(maps.Keys(t.due))
+		clear(t.due)
+		t.mu.Unlock()
 		for _, pool := range pools {
 			calling, cancel := context.WithTimeout(ctx, noticeLimit)
-			_ = n.service.Notify(calling, poolTopic+pool) // the others find out with their poll
+			_ = t.service.Notify(calling, poolTopic+pool) // the others find out with their poll
 			cancel()
 		}
 		if !wake.Wait(ctx, noticeEvery, nil) {
@@ -78,7 +80,7 @@ func (n *notices) run(ctx context.Context) {
 
 // listen wakes the feeders of pools that others tell of, until ctx is done. A feeder with queued tasks claims by itself.
 func (e *Executor) listen(ctx context.Context) {
-	_ = e.notices.service.Listen(ctx, func(topic string) { // an error is that the Locker is closed
+	_ = e.teller.service.Listen(ctx, func(topic string) { // an error is that the Locker is closed
 		pool, is := strings.CutPrefix(topic, poolTopic)
 		if is && e.register.queued(pool) == 0 {
 			e.wakeFeeder(pool)

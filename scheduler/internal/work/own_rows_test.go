@@ -69,8 +69,8 @@ var known = map[string]func(s *replica, task jobs.Task) (forget func()){
 		return func() { s.work.register.forget(&attempt{task: task}) }
 	},
 	"its result waits for the store": func(s *replica, task jobs.Task) func() {
-		s.work.recorder.add("session", task, ledger.Result{TaskID: task.ID, Token: task.Token})
-		return func() { s.work.register.recorded(s.work.recorder.take()[0].task) }
+		s.work.recorder.add("session", &task, ledger.Result{TaskID: task.ID, Token: task.Token})
+		return func() { s.work.register.recorded(*s.work.recorder.take()[0].task) }
 	},
 	"it waits for a worker": func(s *replica, task jobs.Task) func() {
 		s.work.register.queue(claimed{task: task, session: "session", since: time.Now()})

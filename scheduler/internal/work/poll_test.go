@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,12 +21,15 @@ import (
 // askable is a store that notes when it is asked which pools have work.
 type askable struct {
 	*replicatest.Picky
-	answer func(n int) (pools []string, next time.Time, err error) // to the n-th question, from 0
+	written func() bool
+	answer  func(n int) (pools []string, next time.Time, err error) // to the n-th question, from 0
 
 	mu    sync.Mutex
 	began time.Time
 	asked []time.Duration
 }
+
+func (p *askable) Written() func() bool { return p.written }
 
 func (p *askable) Ready(context.Context, ledger.Judge) ([]string, time.Time, error) {
 	p.mu.Lock()
@@ -37,13 +41,25 @@ func (p *askable) Ready(context.Context, ledger.Judge) ([]string, time.Time, err
 	return p.answer(len(p.asked) - 1)
 }
 
-// The poll asks each 50 ms while there is work, backs off up to half a second while there is none, and asks exactly
-// when the next waiting task is due. Tasks that this replica has no room or no pool for are no work.
+// each returns the times from first up to last, so far apart, in milliseconds.
+func each(apart, first, last time.Duration) (at []time.Duration) {
+	for ; first <= last; first += apart {
+		at = append(at, first)
+	}
+	return at
+}
+
+// The poll asks each 20 ms for two seconds after it found tasks that this replica has room for, each 50 ms while there is work
+// without room, backs off up to half a second while there is none, and asks exactly when the next waiting task is due. Tasks that
+// this replica cannot start or has no pool for are no work. Where a write of the store wakes it, no more come unseen.
 func TestWhenThePollAsks(t *testing.T) {
 	idle := []time.Duration{50, 150, 350, 750, 1250, 1750, 2250}
-	busy := []time.Duration{}
-	for at := time.Duration(50); at < 2500; at += 50 {
-		busy = append(busy, at)
+	arrivals, busy := each(20, 50, 2490), each(50, 50, 2450)
+	once := func(n int) ([]string, time.Time, error) {
+		if n == 2 {
+			return []string{"p"}, time.Time{}, nil
+		}
+		return nil, time.Time{}, nil
 	}
 	always := func(pools ...string) func(int) ([]string, time.Time, error) {
 		return func(int) ([]string, time.Time, error) { return pools, time.Time{}, nil }
@@ -54,22 +70,26 @@ func TestWhenThePollAsks(t *testing.T) {
 		asked  []time.Duration // after so many milliseconds
 		woken  bool            // the pool p
 	}{
-		"there is nothing to do":            {nil, nil, idle, false},
-		"there is work":                     {always("p"), nil, busy, true},
+		"there is nothing to do": {nil, nil, idle, false},
+		"there is work":          {always("p"), nil, arrivals, true},
+		"there is work, and all workers are busy": {always("p"), func(s *replica) {
+			s.work.slots.take("p", s.work.feeders["p"].pool.Workers)
+		}, busy, true},
+		"there is work, and a write wakes the poll": {always("p"), func(s *replica) {
+			s.work.store.(*askable).written = func() bool { return false }
+		}, busy, true},
+		"there was some, once, and a write wakes the poll": {once, func(s *replica) {
+			s.work.store.(*askable).written = func() bool { return false }
+		}, []time.Duration{50, 150, 350, 400, 500, 700, 1100, 1600, 2100}, true},
 		"only other replicas have the pool": {always("q"), nil, idle, false},
-		"one of the pools is known":         {always("q", "p", "r"), nil, busy, true},
+		"one of the pools is known":         {always("q", "p", "r"), nil, arrivals, true},
 		"there is no room to start any of it": {always("p"), func(s *replica) {
 			s.work.shortages.pools = map[string]*shortage{"p": {err: replicatest.ErrRefused, until: time.Now().Add(time.Hour)}}
 		}, idle, true},
 		"claims get nothing of it": {always("p"), func(s *replica) {
 			s.work.feeders["p"].fruitless, s.work.feeders["p"].notBefore = 1, time.Now().Add(time.Hour)
 		}, idle, false},
-		"there was some, once": {func(n int) ([]string, time.Time, error) {
-			if n == 2 {
-				return []string{"p"}, time.Time{}, nil
-			}
-			return nil, time.Time{}, nil
-		}, nil, []time.Duration{50, 150, 350, 400, 500, 700, 1100, 1600, 2100}, true},
+		"there was some, once": {once, nil, slices.Concat([]time.Duration{50, 150}, each(20, 350, 2350), []time.Duration{2390, 2470}), true},
 		"the next task is due between two questions": {func(n int) ([]string, time.Time, error) {
 			if n == 3 {
 				return nil, time.Now().Add(123 * time.Millisecond), nil
@@ -95,7 +115,7 @@ func TestWhenThePollAsks(t *testing.T) {
 			ses := s.work.member.Session()
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
 			time.AfterFunc(time.Second, func() { s.assume(ses) })
-		}, busy[20:], true},
+		}, each(20, 1050, 2490), true},
 		"it waits for the lock service": {always("p"), func(s *replica) {
 			s.locks.Locks, s.locks.Required = replicatest.Mute{}, true
 			s.locks.Failed(replicatest.ErrRefused)

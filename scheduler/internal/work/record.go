@@ -47,7 +47,7 @@ type recorder struct {
 
 type outcome struct {
 	session string
-	task    jobs.Task
+	task    *jobs.Task
 	result  ledger.Result
 }
 
@@ -58,8 +58,8 @@ func newRecorder(e *Executor) *recorder {
 }
 
 // add adds a result. It never waits: the caller may have other tasks to hand back.
-func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
-	r.executor.register.record(t)
+func (r *recorder) add(session string, t *jobs.Task, result ledger.Result) {
+	r.executor.register.record(*t)
 	r.mu.Lock()
 	r.pending = append(r.pending, outcome{session, t, result})
 	r.mu.Unlock()
@@ -131,8 +131,8 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 		finished, err := r.finish(ctx, batch)
 		if err == nil {
 			for i, f := range finished {
-				r.executor.register.recorded(batch[i].task)
-				r.executor.releases.recorded(batch[i].task)
+				r.executor.register.recorded(*batch[i].task)
+				r.executor.releases.recorded(*batch[i].task)
 				r.executor.recorded(batch[i], f)
 			}
 			return nil
@@ -169,7 +169,7 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 
 // recorded logs and counts a result, and wakes what waits for the slot that became free.
 func (e *Executor) recorded(o outcome, f ledger.Finished) {
-	t := o.task
+	t := *o.task
 	t.State = f.Task.State
 	if f.Finish == ledger.Fenced {
 		e.metrics.Fenced(t, o.result.State)

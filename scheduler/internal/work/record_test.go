@@ -24,7 +24,7 @@ func recording(t *testing.T, st *replicatest.Picky, n int) *replica {
 	s.assume(nil) // before the recorder runs: a test may give it a session
 	for i := range n {
 		task := jobs.Task{ID: fmt.Sprint(i), Pool: "p"}
-		s.work.recorder.add("session", task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte("out")})
+		s.work.recorder.add("session", &task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte("out")})
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -55,7 +55,7 @@ func TestAResultIsRecordedUnderItsSession(t *testing.T) {
 		s.assume(&membership.Session{ID: "next", Trust: boottime.Now().Add(time.Hour)})
 		for i, session := range []string{"before", "before", "next"} {
 			task := jobs.Task{ID: fmt.Sprint(i), Pool: "p"}
-			s.work.recorder.add(session, task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded})
+			s.work.recorder.add(session, &task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded})
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})

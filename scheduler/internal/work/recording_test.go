@@ -63,7 +63,7 @@ func TestASlowStoreGetsASingleResultAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &timid{replicatest.NewPicky(nil), 3}
 		s := replicaOn(t, st, replicatest.Blocked{})
-		s.work.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1"})
+		s.work.recorder.add("session", &jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1"})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.work.recorder.run(ctx) }()
@@ -101,7 +101,7 @@ func TestARefusedResultIsRecordedWithoutItsTexts(t *testing.T) {
 				})
 				s := recording(t, st, 0)
 				c.result.TaskID, c.result.State = "1", jobs.StateFailed
-				s.work.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, c.result)
+				s.work.recorder.add("session", &jobs.Task{ID: "1", Pool: "p"}, c.result)
 				synctest.Wait()
 				calls, taken := st.Seen()
 				if got, is := taken["1"]; is != c.taken || calls != c.calls || is && (got.Reason != refused+replicatest.ErrRefused.Error() || got.Error != "" || got.Output != nil || got.State != jobs.StateFailed) {
@@ -111,7 +111,7 @@ func TestARefusedResultIsRecordedWithoutItsTexts(t *testing.T) {
 					return
 				}
 				for n := range 5 * refusedForAll {
-					s.work.recorder.add("session", jobs.Task{ID: fmt.Sprint("n", n), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint("n", n), Output: []byte("out")})
+					s.work.recorder.add("session", &jobs.Task{ID: fmt.Sprint("n", n), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint("n", n), Output: []byte("out")})
 				}
 				synctest.Wait()
 				if _, taken := st.Seen(); len(taken) != 1+5*refusedForAll || !settledNow(s) {
@@ -136,7 +136,7 @@ func TestRefusedResultsAreTriedAgainInTime(t *testing.T) {
 		for n := range 10 {
 			time.Sleep(recordAgain / 2)
 			id := fmt.Sprint("other ", n)
-			s.work.recorder.add("session", jobs.Task{ID: id, Pool: "p"}, ledger.Result{TaskID: id})
+			s.work.recorder.add("session", &jobs.Task{ID: id, Pool: "p"}, ledger.Result{TaskID: id})
 		}
 		synctest.Wait()
 		if len(tried) < 4 {
@@ -161,7 +161,7 @@ func TestWhatIsSaidOfRefusals(t *testing.T) {
 			s.work.log = slog.New(log)
 			s.members.SetLoaded()
 			for i := range n {
-				s.work.recorder.add("session", jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
+				s.work.recorder.add("session", &jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan struct{})
@@ -200,7 +200,7 @@ func TestWhatIsSaidOfOneRefusedResult(t *testing.T) {
 		})
 		s, log := replicaOn(t, st, replicatest.Blocked{}), &replicatest.Warnings{}
 		s.work.log = slog.New(log)
-		if !s.work.recorder.record(t.Context(), []outcome{{"session", jobs.Task{ID: "7", Job: "j", Pool: "p", Kind: "k", Reason: "before"}, result}}) {
+		if !s.work.recorder.record(t.Context(), []outcome{{"session", &jobs.Task{ID: "7", Job: "j", Pool: "p", Kind: "k", Reason: "before"}, result}}) {
 			t.Error("it is told to end")
 		}
 		if got := log.Take(); len(got) == 0 || got[0] != want {
@@ -222,7 +222,7 @@ func TestASlowStoreIsNotOneThatRefuses(t *testing.T) {
 		})
 		s := replicaOn(t, oneByOne{st}, replicatest.Blocked{})
 		for i := range recordBatch {
-			s.work.recorder.add("session", jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
+			s.work.recorder.add("session", &jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -253,7 +253,7 @@ func TestARetryIsCountedFromWhenItIsWritten(t *testing.T) {
 		st := replicatest.NewPicky(nil)
 		s := replicaOn(t, st, replicatest.Blocked{})
 		s.members.Clock().Observe(boottime.Now(), time.Now().Add(time.Second)) // the database's is ahead
-		s.work.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1", Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute})
+		s.work.recorder.add("session", &jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1", Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		time.Sleep(time.Hour)

@@ -81,6 +81,10 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 		if got.Verdict == ledger.HandBack == (string(got.Output) == "out") {
 			t.Errorf("%s: the output is %q", what, got.Output)
 		}
+		if got.Verdict == ledger.Ended && got.Task != &a.task {
+			t.Errorf("%s: the result has not the task that the store gave", what)
+		}
+		got.Task = nil
 		if got.Output = nil; got.RetryIn >= time.Second/2 && got.RetryIn <= 3*time.Second/2 {
 			got.RetryIn = time.Second // within half of it, by lot
 		}
@@ -159,7 +163,7 @@ func TestWhatGoesIntoABatch(t *testing.T) {
 	} {
 		r := newRecorder(&Executor{register: newRegister()})
 		for n, session := range c.sessions {
-			r.add(string(session), jobs.Task{ID: fmt.Sprint(n)}, ledger.Result{Output: c.output, Error: c.text})
+			r.add(string(session), &jobs.Task{ID: fmt.Sprint(n)}, ledger.Result{Output: c.output, Error: c.text})
 		}
 		for _, want := range c.want {
 			if got := len(r.take()); got != want {
@@ -177,10 +181,10 @@ func TestWhenWorkersWaitForTheRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRecorder(&Executor{register: newRegister()})
 		for range recordBacklog - 1 {
-			r.add("session", jobs.Task{ID: "1"}, ledger.Result{})
+			r.add("session", &jobs.Task{ID: "1"}, ledger.Result{})
 		}
 		r.waitForRoom()
-		r.add("session", jobs.Task{ID: "2"}, ledger.Result{})
+		r.add("session", &jobs.Task{ID: "2"}, ledger.Result{})
 		var went bool
 		go func() { r.waitForRoom(); went = true }()
 		synctest.Wait()

@@ -44,7 +44,7 @@ func TestASlowStoreGetsSmallerBatches(t *testing.T) {
 				output := make([]byte, text)
 				for i := range n {
 					task := jobs.Task{ID: strconv.Itoa(i), Pool: "p"}
-					s.work.recorder.add("session", task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: output})
+					s.work.recorder.add("session", &task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: output})
 				}
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})

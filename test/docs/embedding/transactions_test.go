@@ -5,11 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
+	"time"
 
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -89,6 +92,61 @@ func newFrontEnd(ctx context.Context, db *sql.DB) (*frontEnd, error) {
 	}
 	err = tasks.AddPools(ctx, map[string]jobs.Pool{"mail": {}})
 	return &frontEnd{db, tasks}, err
+}
+
+func wakeWorkers(ctx context.Context, tasks *store.Store, lk *locks.Locker) error {
+	waker, err := scheduler.NewWaker(tasks, lk)
+	if err != nil {
+		return err
+	}
+	return waker.Run(ctx) // until ctx is done
+}
+
+func TestWakeWorkers(t *testing.T) {
+	db, _ := database(t)
+	front, err := newFrontEnd(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := memlock.New()
+	client := func() *locks.Locker {
+		lk, err := locks.New(service, locks.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { lk.Close(context.Background()) })
+		return lk
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended, told := make(chan error, 2), make(chan string, 1)
+	go func() { ended <- wakeWorkers(ctx, front.tasks, client()) }()
+	workers := client()
+	go func() {
+		ended <- workers.Listen(ctx, func(topic string) {
+			select {
+			case told <- topic:
+			default:
+			}
+		})
+	}()
+	for heard := false; !heard; {
+		if _, err := front.tasks.Enqueue(ctx, jobs.NewTask{Pool: "mail", Payload: Letter{To: "ada"}}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-told:
+			heard = true
+		case <-time.After(100 * time.Millisecond): // they have just begun
+		case <-t.Context().Done():
+			t.Fatal("the workers were not told")
+		}
+	}
+	stop()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestFrontEnd(t *testing.T) {

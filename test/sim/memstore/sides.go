@@ -10,3 +10,6 @@ func (s *Store) Listen(func(pools ...string)) (stop func()) { return func() {} }
 
 // Local says that replicas are judged by the clock that goes on while a machine sleeps.
 func (s *Store) Local() bool { return false }
+
+// Written is nil: the replicas of a simulation, and of tests in a bubble, poll.
+func (s *Store) Written() func() bool { return nil }
