@@ -124,7 +124,7 @@ func (w *decision) lock(t *tx) (err error) {
 // Index: tasks_job.
 func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	if len(w.rows) > 0 {
-		err := each(t.rows("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE {in name job} ORDER BY job, id",
+		err := each(t.rows("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE job>'' AND {in name job} ORDER BY job, id",
 			sqlkit.Rows(w.rows, func(r *jobRow) []any { return []any{r.Name} })),
 			func(m *taskFields) {
 				r, _ := findJob(w.rows, m.Job)

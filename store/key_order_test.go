@@ -54,7 +54,7 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 		t.Helper()
 		var results []ledger.Result
 		for _, task := range slices.Backward(slices.SortedFunc(slices.Values(tasks), func(a, b jobs.Task) int { return cmp.Compare(a.ID, b.ID) })) {
-			results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: jobs.StateFailed, Output: []byte("out")})
+			results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: jobs.StateFailed, Output: []byte("out"), Task: &task})
 		}
 		done, err := s.Sides().Replica.Finish(ctx, session, results)
 		check(err)

@@ -42,7 +42,7 @@ func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostT
 		for _, name := range part {
 			looks = append(looks, `SELECT job, id, trigger_at, replica, finished_at, may_run_until FROM (
 				SELECT job, id, trigger_at, replica, finished_at, may_run_until FROM {done}{index}{done}_job{end}
-				WHERE job=? AND state='lost' ORDER BY id DESC LIMIT ?) AS latest WHERE may_run_until>?`)
+				WHERE job=? AND job>'' AND state='lost' ORDER BY id DESC LIMIT ?) AS latest WHERE may_run_until>?`)
 			args = append(args, name, lostLook, micros(now))
 		}
 		err := each(t.rows(strings.Join(looks, " UNION ALL "), args...), func(m *doneModel) {

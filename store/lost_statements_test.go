@@ -234,7 +234,7 @@ func (p *play) claiming(session string) ledger.Claim {
 func (p *play) finish(ctx context.Context) {
 	var results []ledger.Result
 	for _, task := range p.knows {
-		results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded})
+		results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Task: &task})
 	}
 	finished, err := p.plain.Sides().Replica.Finish(ctx, p.session, results)
 	p.check(err)

@@ -25,7 +25,7 @@ import (
 func (s replica) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	// In most calls there is nothing to reap, and nothing to lock.
 	found, err := get(ctx, s.read, "reap", func(t *tx) ([]string, error) {
-		return column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND "+orphaned+" LIMIT ?", limit))
+		return column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND "+orphaned+" LIMIT ?", limit))
 	})
 	if err != nil || len(found) == 0 {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 // Index: tasks_job for the tasks; all rows of jobs are read.
 func cancelRetired(t *tx, limit int) (int, error) {
 	names, err := column[string](t.rows(`SELECT name FROM {jobs} WHERE hash='' AND EXISTS
-		(SELECT 1 FROM {tasks}{index}{tasks}_job{end} WHERE job={jobs}.name AND state+0<>2) ORDER BY name LIMIT ?`, limit))
+		(SELECT 1 FROM {tasks}{index}{tasks}_job{end} WHERE job>'' AND job={jobs}.name AND state+0<>2) ORDER BY name LIMIT ?`, limit))
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
@@ -21,7 +21,7 @@ func cancelRetired(t *tx, limit int) (int, error) {
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	rows, err := t.openTasks(taskColumns, `{index}{tasks}_job{end} WHERE {in name job} AND state+0<>2 ORDER BY id LIMIT ?`, sqlkit.Keys(names), limit)
+	rows, err := t.openTasks(taskColumns, `{index}{tasks}_job{end} WHERE job>'' AND {in name job} AND state+0<>2 ORDER BY id LIMIT ?`, sqlkit.Keys(names), limit)
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}

@@ -97,7 +97,7 @@ func (d *duel) claim(s *Store, session, pool string, room int) []jobs.Task {
 
 func (d *duel) finish(s *Store, session string, task jobs.Task, state jobs.State) {
 	d.t.Helper()
-	_, err := s.Sides().Replica.Finish(d.t.Context(), session, []ledger.Result{{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: state}})
+	_, err := s.Sides().Replica.Finish(d.t.Context(), session, []ledger.Result{{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: state, Task: &task}})
 	d.check(err)
 }
 

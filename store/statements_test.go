@@ -133,7 +133,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	finish := func(tasks []jobs.Task, v ledger.Verdict, state jobs.State, out string) {
 		var results []ledger.Result
 		for _, task := range tasks {
-			results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: state, Output: []byte(out), Reason: task.ID})
+			results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: state, Output: []byte(out), Reason: task.ID, Task: &task})
 		}
 		done, err := s.Sides().Replica.Finish(ctx, session, results)
 		check(err)

@@ -172,19 +172,22 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		return err
 	})
 	want("5", `SELECT COUNT(*) FROM {tasks} WHERE state = 2 AND attempt = 1 AND job = '' OR token = 2`)
-	results := make([]ledger.Result, 3)
-	for i, v := range []ledger.Verdict{ledger.Ended, ledger.Again, ledger.HandBack} {
-		results[i] = ledger.Result{TaskID: tasks[i].ID, Token: tasks[i].Token, Verdict: v, State: jobs.StateFailed}
-	}
-	losing("finish", func() error {
-		done, err := s.Sides().Replica.Finish(ctx, session, results)
-		for _, d := range done {
-			if d.Finish != ledger.Recorded {
-				err = errors.New(string(d.Finish))
+	finish := func(results ...ledger.Result) func() error {
+		return func() error {
+			done, err := s.Sides().Replica.Finish(ctx, session, results)
+			for _, d := range done {
+				if d.Finish != ledger.Recorded {
+					err = errors.New(string(d.Finish))
+				}
 			}
+			return err
 		}
-		return err
-	})
+	}
+	result := func(i int, v ledger.Verdict) ledger.Result {
+		return ledger.Result{TaskID: tasks[i].ID, Token: tasks[i].Token, Verdict: v, State: jobs.StateFailed, Task: &tasks[i]}
+	}
+	losing("finish of tasks that are not read", finish(result(0, ledger.Ended)))
+	losing("finish", finish(result(1, ledger.Again), result(2, ledger.HandBack)))
 	want("1", `SELECT COUNT(*) FROM {done} WHERE state = 'failed' AND failures = 1`)
 	want("1", `SELECT COUNT(*) FROM {attempts}`)
 	losing("cancel, pending", func() error {

@@ -61,6 +61,7 @@ func (t *tx) countOpen(names []string, of map[string]*ledger.JobStatus) error {
 	where, args := " WHERE job > ''", []any(nil)
 	if len(names) > 0 {
 		where, args = ofJobs("job", names)
+		where += " AND job > ''"
 	}
 	return each(t.rows("SELECT job, COUNT(*) AS n FROM {tasks}"+where+" GROUP BY job", args...), func(c *tally) {
 		if j := of[c.Job]; j != nil {

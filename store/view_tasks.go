@@ -169,6 +169,9 @@ func idsOf(q *gorm.DB) ([]string, error) { return column[string](rowsOf(q.Select
 func ofTasks(f wire.TaskFilter, after []string) func(*gorm.DB) *gorm.DB {
 	return func(q *gorm.DB) *gorm.DB {
 		q = q.Where(&taskFields{Job: f.Job, Pool: f.Pool}) // of these, those that are not empty
+		if f.Job != "" {
+			q = q.Where("job > ''") // SQLite's index by job has no other rows
+		}
 		if after != nil {
 			q = q.Where("id < ?", after[0])
 		}

@@ -27,15 +27,14 @@ COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
-SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
 INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, 1800000000000000
-		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until FOR UPDATE;
-DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (('01900000-0000-7000-8000-000000000000',1,1800000000000000),('01900000-0000-7000-8000-000000000000',1,1800000000000000));
+		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token FOR UPDATE;
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
 SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
 COMMIT;
 
@@ -85,7 +84,7 @@ START TRANSACTION;
 SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
 SELECT stripe FROM lockstep_stripes FORCE INDEX (PRIMARY) WHERE stripe IN (11,52) ORDER BY stripe FOR UPDATE SKIP LOCKED;
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
-SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job IN ('job00000','job00001') ORDER BY job, id;
+SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
 SELECT name, hash, paused, max_running, max_attempts, on_lost FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('q') ORDER BY name;
 INSERT IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0);
@@ -100,7 +99,6 @@ COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
-SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
 UPDATE JSON_TABLE(CONVERT('[{"new_outcome":"ran","new_end":"succeeded","new_appended":"3b2030313930303030302d303030302d373030302d383030302d303030303030303030303030","new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","key_job":"job00000","key_at":1800000000000000,"key_seq":0,"key_task_id":"01900000-0000-7000-8000-000000000000"},{"new_outcome":"ran","new_end":"succeeded","new_appended":"3b2030313930303030302d303030302d373030302d383030302d303030303030303030303030","new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","key_job":"job00001","key_at":1800000000000000,"key_seq":0,"key_task_id":"01900000-0000-7000-8000-000000000000"}]' USING utf8mb4), '$[*]' COLUMNS (new_outcome VARBINARY(255) PATH '$.new_outcome' ERROR ON ERROR, new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_appended LONGTEXT PATH '$.new_appended' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, key_job VARBINARY(255) PATH '$.key_job' ERROR ON ERROR, key_at BIGINT PATH '$.key_at' ERROR ON ERROR, key_seq BIGINT PATH '$.key_seq' ERROR ON ERROR, key_task_id VARBINARY(255) PATH '$.key_task_id' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_triggers FORCE INDEX (PRIMARY)
 		SET outcome=v.new_outcome, result=v.new_end,
 			reason=CASE WHEN reason_code='forced' THEN CONCAT(reason, UNHEX(v.new_appended)) ELSE UNHEX(v.new_reason) END,
@@ -112,8 +110,8 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, 1800000000000000
-		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until FOR UPDATE;
-DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (('01900000-0000-7000-8000-000000000000',1,1800000000000000),('01900000-0000-7000-8000-000000000000',1,1800000000000000));
+		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token FOR UPDATE;
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE (kind, name) IN (('job','job00000'),('job','job00001')) ORDER BY kind, name FOR UPDATE;
 INSERT IGNORE INTO lockstep_standings (kind, name, failing) VALUES ('job','job00000',0),('job','job00001',0);
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE (kind, name) IN (('job','job00000'),('job','job00001')) ORDER BY kind, name FOR UPDATE;
@@ -127,7 +125,7 @@ START TRANSACTION;
 SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
 SELECT stripe FROM lockstep_stripes FORCE INDEX (PRIMARY) WHERE stripe IN (11,52) ORDER BY stripe FOR UPDATE SKIP LOCKED;
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
-SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job IN ('job00000','job00001') ORDER BY job, id;
+SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
 INSERT IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0);
 INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
@@ -155,7 +153,7 @@ COMMIT;
 
 -- own
 
-SELECT id, token, claim_id, cancel FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=2 AND session_id='01900000-0000-7000-8000-000000000000' ORDER BY id;
+SELECT id, token, claim_id, cancel FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=2 AND session_id='01900000-0000-7000-8000-000000000000' ORDER BY id;
 
 -- extend
 
@@ -178,7 +176,7 @@ COMMIT;
 
 -- reap
 
-SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) LIMIT 2;
+SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) LIMIT 2;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
@@ -209,7 +207,7 @@ SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT name FROM lockstep_jobs WHERE hash='' AND EXISTS
-		(SELECT 1 FROM lockstep_tasks FORCE INDEX (lockstep_tasks_job) WHERE job=lockstep_jobs.name AND state+0<>2) ORDER BY name LIMIT 2;
+		(SELECT 1 FROM lockstep_tasks FORCE INDEX (lockstep_tasks_job) WHERE job>'' AND job=lockstep_jobs.name AND state+0<>2) ORDER BY name LIMIT 2;
 COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;

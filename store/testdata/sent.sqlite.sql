@@ -23,15 +23,14 @@ COMMIT;
 -- finish
 
 BEGIN IMMEDIATE;
-SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
 INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
-		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token, column11 AS key_may_run_until FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1,1800000000000000),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1,1800000000000000))) v CROSS JOIN lockstep_tasks WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
-DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',1,1800000000000000),('01900000-0000-7000-8000-000000000000',1,1800000000000000));
+		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
+DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
 SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
 COMMIT;
 
@@ -73,7 +72,7 @@ COMMIT;
 BEGIN IMMEDIATE;
 SELECT dead, NULL FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
-SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job IN ('job00000','job00001') ORDER BY job, id;
+SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
 SELECT name, hash, paused, max_running, max_attempts, on_lost FROM lockstep_pools WHERE name IN ('q') ORDER BY name;
 INSERT OR IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0);
@@ -86,7 +85,6 @@ COMMIT;
 -- finish of jobs
 
 BEGIN IMMEDIATE;
-SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
 UPDATE lockstep_triggers
 		SET outcome=v.new_outcome, result=v.new_end,
 			reason=CASE WHEN reason_code='forced' THEN CONCAT(reason, v.new_appended) ELSE v.new_reason END,
@@ -98,8 +96,8 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
-		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token, column11 AS key_may_run_until FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1,1800000000000000),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1,1800000000000000))) v CROSS JOIN lockstep_tasks WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
-DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',1,1800000000000000),('01900000-0000-7000-8000-000000000000',1,1800000000000000));
+		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
+DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
 INSERT OR IGNORE INTO lockstep_standings (kind, name, failing) VALUES ('job','job00000',0),('job','job00001',0);
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
@@ -111,7 +109,7 @@ COMMIT;
 BEGIN IMMEDIATE;
 SELECT dead, NULL FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
-SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job IN ('job00000','job00001') ORDER BY job, id;
+SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
 INSERT OR IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0);
 INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
@@ -138,7 +136,7 @@ COMMIT;
 
 -- own
 
-SELECT id, token, claim_id, cancel FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=2 AND session_id='01900000-0000-7000-8000-000000000000' ORDER BY id;
+SELECT id, token, claim_id, cancel FROM lockstep_tasks INDEXED BY lockstep_tasks_claim WHERE state=2 AND session_id='01900000-0000-7000-8000-000000000000' ORDER BY id;
 
 -- extend
 
@@ -161,7 +159,7 @@ COMMIT;
 
 -- reap
 
-SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) LIMIT 2;
+SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_claim WHERE state=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) LIMIT 2;
 BEGIN IMMEDIATE;
 SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) ORDER BY id;
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
@@ -188,7 +186,7 @@ COMMIT;
 
 BEGIN IMMEDIATE;
 SELECT name FROM lockstep_jobs WHERE hash='' AND EXISTS
-		(SELECT 1 FROM lockstep_tasks INDEXED BY lockstep_tasks_job WHERE job=lockstep_jobs.name AND state+0<>2) ORDER BY name LIMIT 2;
+		(SELECT 1 FROM lockstep_tasks INDEXED BY lockstep_tasks_job WHERE job>'' AND job=lockstep_jobs.name AND state+0<>2) ORDER BY name LIMIT 2;
 COMMIT;
 BEGIN IMMEDIATE;
 SELECT job, at, seq FROM lockstep_triggers WHERE at<1800000000000000 AND until_at<1800000000000000 AND decided_at<1800000000000000 AND finished_at<1800000000000000 AND outcome<>'' ORDER BY at LIMIT 2;

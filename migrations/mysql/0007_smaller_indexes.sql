@@ -1,0 +1,2 @@
+-- min_compatible: 7
+-- Nothing changes here: in SQLite some indexes are smaller, which MySQL and MariaDB cannot have.
