@@ -108,8 +108,8 @@ func (l *Locker) Connect(ctx context.Context) error {
 }
 
 // Close releases all leases in one call, ends the session, joins the background goroutines and
-// closes the driver. Leases end with ErrReleased. If the service cannot be reached it returns an error,
-// and the leases expire within the ttl. A second Close returns nil.
+// closes the driver. Leases end with ErrReleased. If the service cannot be reached the error matches ErrUnavailable, and the
+// leases expire within the ttl. A second Close returns nil.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closed {
@@ -138,7 +138,7 @@ func (l *Locker) Close(ctx context.Context) error {
 	for _, d := range dead {
 		// Sessions that had ended before are not expected to be closed.
 		if err := d.drv.Close(ctx); err != nil && d == s && !errors.Is(err, driver.ErrSessionEnded) {
-			errs = append(errs, fmt.Errorf("locks: close session: %w", err))
+			errs = append(errs, fmt.Errorf("locks: close session: %w", unavailable(err)))
 		}
 	}
 	if err := l.drv.Close(); err != nil {

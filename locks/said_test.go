@@ -179,7 +179,7 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 			}
 			return last
 		},
-		"locks: close session: connection reset by peer\nlocks: close driver: the driver does not end": func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
+		"locks: close session: lock service unavailable: connection reset by peer\nlocks: close driver: the driver does not end": func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
 			take(t, l, "user/a")
 			f.on(fails("close", errNet))
 			f.ends = errors.New("the driver does not end")

@@ -95,7 +95,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close(ctx)) }()
+	defer func() { err = errors.Join(err, p.closeDrained(ctx, c.Lock.TTL, log)) }()
 	logExposed(c.Store, log)
 	s, err := p.replica(c, listener.Addr().String(), log)
 	if err != nil {

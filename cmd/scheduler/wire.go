@@ -286,14 +286,30 @@ func (p *parts) ForceRelease(ctx context.Context, key string, token driver.Token
 }
 
 // close closes everything, the last opened first.
-func (p *parts) close(ctx context.Context) error {
+func (p *parts) close(ctx context.Context) error { return errors.Join(p.closeEach(ctx)...) }
+
+// closeDrained is close for a replica that has ended its work. It only warns of a lock session that could not be ended, as the lock
+// service is away: the session holds nothing that is waited for, and expires.
+func (p *parts) closeDrained(ctx context.Context, ttl time.Duration, log *slog.Logger) error {
+	var errs []error
+	for _, err := range p.closeEach(ctx) {
+		if errors.Is(err, locks.ErrUnavailable) {
+			log.Warn("lock session not ended; it expires after lock.ttl", "ttl", ttl.String(), "error", err)
+			continue
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (p *parts) closeEach(ctx context.Context) []error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	var errs []error
 	for _, closer := range slices.Backward(p.closers) {
 		errs = append(errs, closer(ctx))
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // replica returns the scheduler that c describes.
