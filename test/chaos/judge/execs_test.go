@@ -41,6 +41,11 @@ func TestExecs(t *testing.T) {
 		{"0 without an end", Clean, "and its command had not ended", func(h *history.History) { h.Locked[lastSaid(h, 1)].What = history.Beat }, nil, nil},
 		{"nothing is granted", Clean, "which says that the lock service grants nothing", func(h *history.History) { h.Execs[1].Exit = execDown }, nil, strikeAll(history.LockDown)},
 		{"nothing is granted beside a store that is down", Clean, "grants nothing", func(h *history.History) { h.Execs[1].Exit = execDown; strikeAll(history.StoreSlow)(h) }, nil, func(h *history.History) { h.Run.Cell = "mariadb+mariadb" }},
+		{"nothing is granted beside a slow connection of another replica", Clean, "grants nothing", func(h *history.History) {
+			h.Execs[1].Exit, h.Execs[1].Beside = execDown, "a"
+			strikeAll(history.LockSlow)(h)
+			h.Windows[len(h.Windows)-1].Replicas = []string{"b"}
+		}, nil, func(h *history.History) { h.Run.Cell = "mariadb+lease" }},
 		{"nothing is granted to one that stood still", Clean, "grants nothing", func(h *history.History) { h.Execs[1].Exit = execDown }, nil, func(h *history.History) { h.Execs[1].How = history.ExecFrozen }},
 		{"an unknown code", Clean, "which nothing explains", func(h *history.History) { h.Execs[1].Exit = 66; strikeAll(history.LockDown)(h) }, nil, nil},
 		{"a signal", Clean, "ended with -1", func(h *history.History) { h.Execs[1].Exit = -1 }, nil, func(h *history.History) { h.Execs[1].How = history.ExecKilled }},

@@ -2,8 +2,8 @@ package judge
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -108,7 +108,7 @@ func (w witness) skipped(r history.Row, job history.Job) string {
 		return w.asked(r)
 	case job.Concurrency == "allow":
 		return "nothing excludes it"
-	case strings.HasPrefix(r.Reason, "a lost attempt may run"):
+	case lostMayRun.MatchString(r.Reason):
 		if !w.mayStillRun(r) {
 			return "no attempt was lost whose time was not over"
 		}
@@ -127,6 +127,9 @@ func (w witness) skipped(r history.Row, job history.Job) string {
 	}
 	return ""
 }
+
+// lostMayRun is how a reason says that lost attempts have the slot.
+var lostMayRun = regexp.MustCompile(`^(a lost attempt|[2-9]\d* lost attempts) may run until `)
 
 // asked returns what is wrong with a suspension.
 func (w witness) asked(r history.Row) string {

@@ -87,6 +87,9 @@ func TestReasons(t *testing.T) {
 		{"a lost attempt whose time was over", Accounted, "no attempt was lost", skip("a lost attempt may run until then"), func(h *history.History) {
 			loses(h, "slow", -time.Second)
 		}, func(h *history.History) { loses(h, "slow", time.Second) }},
+		{"lost attempts whose time was over", Accounted, "no attempt was lost", skip("2 lost attempts may run until then: one of them, 1 before"), func(h *history.History) {
+			loses(h, "slow", -time.Second)
+		}, func(h *history.History) { loses(h, "slow", time.Second) }},
 		{"a lost attempt of another job", Accounted, "no attempt was lost", skip("a lost attempt may run until then"), func(h *history.History) {
 			loses(h, "each", time.Hour)
 		}, nil},
