@@ -93,7 +93,7 @@ func pickup(r *round, k kind) (took, enqueue samples) {
 	s := k.open(r)
 	st := s.store(r)
 	s.define(r, st, pickupSet(nil))
-	began := elsewhere(ctx, r, s)
+	began := elsewhere(r, s)
 	waker, err := scheduler.NewWaker(st, s.locker(r))
 	if err != nil {
 		r.Fatal(err)
@@ -130,7 +130,7 @@ func logUniform(least, most time.Duration) time.Duration {
 }
 
 // elsewhere runs a replica in another process until the round ends. began waits for its next start of a task.
-func elsewhere(ctx context.Context, r *round, s *site) (began func() (id string, at int64)) {
+func elsewhere(r *round, s *site) (began func() (id string, at int64)) {
 	r.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -140,6 +140,7 @@ func elsewhere(ctx context.Context, r *round, s *site) (began func() (id string,
 	if err != nil {
 		r.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Minute)
 	other := exec.CommandContext(ctx, program, "-test.run=^TestElsewhere$", "-test.v=false", fmt.Sprintf("-test.short=%v", testing.Short()))
 	other.Env = append(os.Environ(), elsewhereOf+"="+string(where))
 	other.Stderr = os.Stderr
@@ -155,6 +156,7 @@ func elsewhere(ctx context.Context, r *round, s *site) (began func() (id string,
 		r.Fatal(err)
 	}
 	r.Cleanup(func() {
+		defer cancel()
 		_ = tell.Close()
 		_, _ = io.Copy(io.Discard, said)
 		if err := other.Wait(); err != nil {

@@ -30,7 +30,7 @@ func (t *trial) excludes() {
 				continue
 			}
 			largest := slices.MaxFunc(earlier, func(a, b *holding) int { return cmp.Compare(a.token, b.token) })
-			if next.token < largest.token && next.first.Before(largest.last) && t.outOfReach(next.holder, next.first, next.last.Sub(largest.first)) {
+			if next.token < largest.token && t.outOfReach(next.holder, next.first, next.last.Sub(largest.first)) {
 				continue // it heard late of its grant, when its connection was closed and another one had the key
 			}
 			before := slices.MaxFunc(earlier, func(a, b *holding) int { return a.last.Compare(b.last) })
