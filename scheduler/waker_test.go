@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"io"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
-	_ "github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
 // idleReplica runs a replica with a pool until the test ends, and returns when its tasks begin.
@@ -64,7 +62,7 @@ func TestWaker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer db.Close()
+		t.Cleanup(func() { db.Close() }) // after the replica has ended
 		db.SetMaxOpenConns(1)
 		service := memlock.New()
 		client := func() (*store.Store, *locks.Locker) {
@@ -143,32 +141,4 @@ func TestWakerOfNothing(t *testing.T) {
 	if err := w.Run(ctx); err != nil {
 		t.Error(err)
 	}
-}
-
-// On a SQLite file an idle replica sees by its log that another process has enqueued a task, also in a transaction of its own.
-func TestASQLiteFileTellsOfTasks(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "lockstep.db")
-	synctest.Test(t, func(t *testing.T) {
-		open := func() *store.Store {
-			st, err := store.Open(t.Context(), store.SQLite, file, store.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { st.Close() })
-			return st
-		}
-		st := open()
-		if err := st.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		began, elsewhere := idleReplica(t, st, nil), open()
-		longest, _ := delays(t, began, func() {
-			if _, err := elsewhere.Enqueue(t.Context(), jobs.NewTask{Pool: "mail"}); err != nil {
-				t.Fatal(err)
-			}
-		})
-		if longest > 20*time.Millisecond {
-			t.Errorf("a task began %v after its enqueue", longest)
-		}
-	})
 }

@@ -49,6 +49,7 @@ type feeder struct {
 	skipJobs  []string       // what this replica cannot run, as candidates showed
 	byKind    bool           // they showed a kind, too, that it does not know
 	forgets   int            // calls of forget
+	polled    bool           // the poll woke the feeder
 	fruitless int            // claims in a row that could get nothing, though the pool has work
 	notBefore time.Time      // the poll wakes the feeder again
 	seen      lookout
@@ -114,6 +115,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	cancel()
 	f.last = time.Since(began)
 	note(claimResult(got, err), len(got.Tasks))
+	f.noteArrival(len(got.Tasks))
 	if err != nil {
 		unlock()
 		outdated := errors.Is(err, ledger.ErrOutdated)

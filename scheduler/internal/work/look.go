@@ -185,5 +185,18 @@ func (f *feeder) backOff(asked int, fruitless bool) {
 func (f *feeder) forPoll() (wake, work bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !time.Now().Before(f.notBefore), f.fruitless == 0 && !f.seen.nothing
+	wake, work = !time.Now().Before(f.notBefore), f.fruitless == 0 && !f.seen.nothing
+	f.polled = wake && work
+	return wake, work
+}
+
+// noteArrival notes that tasks were taken that the poll had found, and nobody had told of.
+func (f *feeder) noteArrival(tasks int) {
+	f.mu.Lock()
+	arrived := f.polled && tasks > 0
+	f.polled = false
+	f.mu.Unlock()
+	if arrived {
+		f.executor.arrival.Store(new(time.Now()))
+	}
 }

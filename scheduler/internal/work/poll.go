@@ -12,22 +12,21 @@ const (
 	pollFast  = 20 * time.Millisecond
 	pollBusy  = 50 * time.Millisecond
 	pollSlow  = 500 * time.Millisecond
-	// arrivalsFor is how long the poll goes on with pollFast after it found tasks that this replica has room for: nobody told it of
-	// them, and more may come in the same way.
+	// arrivalsFor is how long the poll goes on with pollFast after it found tasks that this replica took: nobody told it of them,
+	// and more may come in the same way.
 	arrivalsFor = 2 * time.Second
 )
 
 // poll asks which pools have work and wakes their feeders, until ctx is done. Tasks that this replica cannot run, in pools
 // that it has or lacks, are no work.
 //
-//  1. wait pollFast for arrivalsFor after an arrival, and pollBusy while there is work without room, then twice as long each
-//     time, up to pollSlow; or until woken. Where the store shows that it was written, watchWrites wakes the poll
+//  1. wait pollFast for arrivalsFor after an arrival, and pollBusy after work was found, then twice as long each time, up to
+//     pollSlow; or until woken. Where the store shows that it was written, watchWrites wakes the poll
 //  2. while no work may begin, wait again
 //  3. ask the store which pools have tasks that are due, and when the next waiting task is
 //  4. wake the feeders of these pools, unless their claims found nothing to take a short time ago
 //  5. shorten the wait to the moment at which the next waiting task is due
 func (e *Executor) poll(ctx context.Context) {
-	var arrival time.Time
 	watched := e.store.Written() != nil
 	wait := pollBusy
 	for wake.Wait(ctx, wait, e.wakePoll) {
@@ -56,12 +55,9 @@ func (e *Executor) poll(ctx context.Context) {
 			}
 			if work && !e.shortages.closed(name) {
 				wait = pollBusy
-				if awake && f.wanted() > 0 {
-					arrival = time.Now()
-				}
 			}
 		}
-		if !watched && time.Since(arrival) < arrivalsFor {
+		if at := e.arrival.Load(); !watched && at != nil && time.Since(*at) < arrivalsFor {
 			wait = pollFast
 		}
 		if !next.IsZero() {

@@ -49,12 +49,13 @@ func each(apart, first, last time.Duration) (at []time.Duration) {
 	return at
 }
 
-// The poll asks each 20 ms for two seconds after it found tasks that this replica has room for, each 50 ms while there is work
-// without room, backs off up to half a second while there is none, and asks exactly when the next waiting task is due. Tasks that
-// this replica cannot start or has no pool for are no work. Where a write of the store wakes it, no more come unseen.
+// The poll asks each 20 ms for two seconds after tasks were taken that it had found, each 50 ms while there is work, backs off up to
+// half a second while there is none, and asks exactly when the next waiting task is due. Tasks that this replica cannot start or
+// has no pool for are no work. Where a write of the store wakes it, none come unseen.
 func TestWhenThePollAsks(t *testing.T) {
 	idle := []time.Duration{50, 150, 350, 750, 1250, 1750, 2250}
-	arrivals, busy := each(20, 50, 2490), each(50, 50, 2450)
+	arrivals, busy := slices.Concat(each(20, 50, 2010), []time.Duration{2050, 2130, 2290}), each(50, 50, 2450)
+	arrived := func(s *replica) { s.work.arrival.Store(new(time.Now())) }
 	once := func(n int) ([]string, time.Time, error) {
 		if n == 2 {
 			return []string{"p"}, time.Time{}, nil
@@ -70,26 +71,22 @@ func TestWhenThePollAsks(t *testing.T) {
 		asked  []time.Duration // after so many milliseconds
 		woken  bool            // the pool p
 	}{
-		"there is nothing to do": {nil, nil, idle, false},
-		"there is work":          {always("p"), nil, arrivals, true},
-		"there is work, and all workers are busy": {always("p"), func(s *replica) {
-			s.work.slots.take("p", s.work.feeders["p"].pool.Workers)
-		}, busy, true},
-		"there is work, and a write wakes the poll": {always("p"), func(s *replica) {
+		"there is nothing to do":         {nil, nil, idle, false},
+		"there is work":                  {always("p"), nil, busy, true},
+		"tasks that it found were taken": {nil, arrived, arrivals, false},
+		"tasks that it found were taken, and a write wakes it": {nil, func(s *replica) {
+			arrived(s)
 			s.work.store.(*askable).written = func() bool { return false }
-		}, busy, true},
-		"there was some, once, and a write wakes the poll": {once, func(s *replica) {
-			s.work.store.(*askable).written = func() bool { return false }
-		}, []time.Duration{50, 150, 350, 400, 500, 700, 1100, 1600, 2100}, true},
+		}, idle, false},
 		"only other replicas have the pool": {always("q"), nil, idle, false},
-		"one of the pools is known":         {always("q", "p", "r"), nil, arrivals, true},
+		"one of the pools is known":         {always("q", "p", "r"), nil, busy, true},
 		"there is no room to start any of it": {always("p"), func(s *replica) {
 			s.work.shortages.pools = map[string]*shortage{"p": {err: replicatest.ErrRefused, until: time.Now().Add(time.Hour)}}
 		}, idle, true},
 		"claims get nothing of it": {always("p"), func(s *replica) {
 			s.work.feeders["p"].fruitless, s.work.feeders["p"].notBefore = 1, time.Now().Add(time.Hour)
 		}, idle, false},
-		"there was some, once": {once, nil, slices.Concat([]time.Duration{50, 150}, each(20, 350, 2350), []time.Duration{2390, 2470}), true},
+		"there was some, once": {once, nil, []time.Duration{50, 150, 350, 400, 500, 700, 1100, 1600, 2100}, true},
 		"the next task is due between two questions": {func(n int) ([]string, time.Time, error) {
 			if n == 3 {
 				return nil, time.Now().Add(123 * time.Millisecond), nil
@@ -115,7 +112,7 @@ func TestWhenThePollAsks(t *testing.T) {
 			ses := s.work.member.Session()
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
 			time.AfterFunc(time.Second, func() { s.assume(ses) })
-		}, each(20, 1050, 2490), true},
+		}, busy[20:], true},
 		"it waits for the lock service": {always("p"), func(s *replica) {
 			s.locks.Locks, s.locks.Required = replicatest.Mute{}, true
 			s.locks.Failed(replicatest.ErrRefused)
@@ -148,6 +145,31 @@ func TestWhenThePollAsks(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Tasks that are taken after the poll has woken the feeder are an arrival, and those that it was told of are none.
+func TestArrivals(t *testing.T) {
+	s := replicaOn(t, &askable{Picky: replicatest.NewPicky(nil)}, replicatest.Blocked{})
+	f := s.work.feeders["p"]
+	for _, c := range []struct {
+		what    string
+		polled  bool
+		tasks   int
+		arrival bool
+	}{
+		{"told of", false, 3, false},
+		{"found, and taken by another replica", true, 0, false},
+		{"told of, after others were found", false, 3, false},
+		{"found", true, 3, true},
+	} {
+		if c.polled {
+			f.forPoll()
+		}
+		f.noteArrival(c.tasks)
+		if got := s.work.arrival.Load() != nil; got != c.arrival {
+			t.Errorf("%s: an arrival: %t", c.what, got)
+		}
 	}
 }
 
