@@ -84,6 +84,11 @@ func (t *tx) openTasks(columns, where string, args ...any) ([]openTask, error) {
 	})
 }
 
+// hasLeft reports whether a pending row has something of an earlier attempt, or of a wait.
+func (r *openTask) hasLeft() bool {
+	return r.Reason != "" || r.ReasonCode != "" || r.Error != "" || r.ExitCode != nil || r.cancel != ""
+}
+
 func (r openTask) id() string     { return r.ID }
 func (r openTask) key() ledgerKey { return ledgerKey{r.Job, micros(r.ScheduledAt), r.Seq} }
 

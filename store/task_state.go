@@ -73,16 +73,19 @@ func (t *tx) promoteTasks(ids []string) error {
 	return err
 }
 
-// startTasks makes tasks running that are still as they were, in the state from, and returns how many.
+// startTasks makes tasks running that are still as they were, in the state from, and returns how many. What an earlier attempt or a
+// wait has left is cleared where there may be something: to write these columns takes a fifth of the time of the statement.
 //
 // Index: primary key.
 func (t *tx) startTasks(claim string, from int, tasks []*taken) (started int, err error) {
 	for part := range slices.Chunk(tasks, sqlkit.MaxRows) {
-		first := &part[0].is
+		first, left := &part[0].is, ""
+		if from == rowLocked || slices.ContainsFunc(part, func(m *taken) bool { return m.was.hasLeft() }) {
+			left = ", reason='', reason_code='', error='', exit_code=NULL, cancel=''"
+		}
 		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
 			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost},
-				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?,
-				reason='', reason_code='', error='', exit_code=NULL, cancel=''
+				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?`+left+`
 			WHERE state+0=? AND {in name id, int token}`,
 			sqlkit.Rows(part, func(m *taken) []any {
 				return []any{m.is.Token - m.was.Token, micros(m.is.mayRunUntil), m.is.MaxAttempts, string(m.is.OnLost), m.was.ID, m.was.Token}
