@@ -102,7 +102,7 @@ lint: ## the rules of .golangci.yml
 vuln: ## known vulnerabilities of dependencies; needs the network, so not part of make test
 	@$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK) -db $(GOVULNDB) ./... || { echo "make vuln: findings stand above; if there are none, the database (vuln.go.dev, or GOVULNDB=URL) was not reached, and nothing was judged" >&2; exit 1; }
 
-bench: ## benchmarks with the bare servers and other libraries, a quarter of an hour; see docs/performance.md
+bench: ## benchmarks with the bare servers, other libraries and task queues, more than half an hour; see docs/performance.md
 	cd test/bench && LOCKSTEP_TEST_ALL=1 $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 2h .
 
 bench-smoke: ## that the benchmarks run, with small sizes, in a minute or two

@@ -58,6 +58,7 @@ type claim struct {
 	beyond    bool // there may be more of them
 	jobs      []*jobRow
 	taken     []taken
+	rows      []*taken // the same, in the order of locks
 	locked    []locked // candidates whose locks are not held
 	wrong     []locked // candidates whose keys cannot be made
 	out       ledger.Claimed
@@ -93,6 +94,7 @@ func (w *claim) write(t *tx) error {
 	if len(w.taken) == 0 {
 		return w.wait(t)
 	}
+	w.rows = inLockOrder(w.taken)
 	if err := t.saveJobs(w.jobs); err != nil {
 		return err
 	}
@@ -193,28 +195,27 @@ func (w *claim) ask(r *openTask) {
 // Index: primary key of triggers.
 func (w *claim) startTriggers(t *tx) error {
 	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+ofTrigger,
-		sqlkit.Rows(bornOfTriggers(w.sorted()), triggerKey), micros(w.now))
+		sqlkit.Rows(bornOfTriggers(w.rows), triggerKey), micros(w.now))
 	return err
 }
 
 // take writes the claim and finds out which tasks it got: another replica may have claimed some first, as there is no lock.
 func (w *claim) take(t *tx) error {
-	rows := w.sorted()
 	from := rowReady
 	if len(w.Waiting) > 0 {
 		from = rowLocked
 	}
-	count, err := t.startTasks(w.ID, from, rows)
+	count, err := t.startTasks(w.ID, from, w.rows)
 	if err != nil {
 		return err
 	}
 	if from == rowLocked {
-		if err := t.forgetWaits(mapped(rows, (*taken).id)); err != nil {
+		if err := t.forgetWaits(mapped(w.rows, (*taken).id)); err != nil {
 			return err
 		}
 	}
 	got := func(string) bool { return true }
-	if count < len(rows) {
+	if count < len(w.rows) {
 		if got, err = w.ours(t, ""); err != nil {
 			return err
 		}
@@ -223,11 +224,10 @@ func (w *claim) take(t *tx) error {
 	return nil
 }
 
-// sorted are the tasks that are claimed, in the order of locks.
-func (w *claim) sorted() []*taken {
-	rows := make([]*taken, len(w.taken))
-	for i := range w.taken {
-		rows[i] = &w.taken[i]
+func inLockOrder(tasks []taken) []*taken {
+	rows := make([]*taken, len(tasks))
+	for i := range tasks {
+		rows[i] = &tasks[i]
 	}
 	slices.SortFunc(rows, func(a, b *taken) int { return strings.Compare(a.was.ID, b.was.ID) })
 	return rows
@@ -238,7 +238,7 @@ func (w *claim) sorted() []*taken {
 // Index: primary key.
 func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
 	got, err := column[string](t.rows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=2 AND claim_id=? ORDER BY id"+lock,
-		sqlkit.Keys(mapped(w.sorted(), (*taken).id)), w.ID))
+		sqlkit.Keys(mapped(w.rows, (*taken).id)), w.ID))
 	return func(id string) bool { _, is := slices.BinarySearch(got, id); return is }, err
 }
 
@@ -257,7 +257,7 @@ func (w *claim) committed(t *tx) (bool, error) {
 		return true, nil
 	}
 	got, err := w.ours(t, "{for_update}")
-	if err != nil || !slices.ContainsFunc(w.sorted(), func(m *taken) bool { return got(m.id()) }) {
+	if err != nil || !slices.ContainsFunc(w.rows, func(m *taken) bool { return got(m.id()) }) {
 		return false, err
 	}
 	w.report(got)

@@ -23,7 +23,7 @@ import (
 // the configuration that governs or did last, is a *jobs.KindError, unless it has Force. A bad field is jobs.ErrInvalid, with all
 // that NewTask.Encode finds wrong with the first bad task; fields come before pools.
 //
-// An idle replica of this process that runs on this Store takes the tasks at once, one elsewhere within 20 ms to half a second: it
+// An idle replica of this process that runs on this Store takes the tasks at once, one elsewhere within 4 ms to half a second: it
 // polls faster while tasks come, sees them in the log of a SQLite file, or is told by a replica, or by a scheduler.Waker.
 func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	batch, err := newBatch(tasks)

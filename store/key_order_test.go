@@ -161,12 +161,9 @@ func writtenKeys(c call) (keys [][]string) {
 	if last[2] >= 0 {
 		columns = strings.Count(c.text[last[2]:last[3]], ",") + 1
 	}
-	args := c.args[strings.Count(c.text[:last[0]], "?"):]
-	if columns == 1 { // what follows is the same in all rows
-		args = args[:strings.Count(c.text[last[0]:last[0]+strings.Index(c.text[last[0]:], ")")], "?")]
-	}
+	rest := c.text[last[0]:]
 	return slices.Collect(func(yield func([]string) bool) {
-		for row := range slices.Chunk(args, columns) {
+		for row := range slices.Chunk(c.args[len(c.args)-strings.Count(rest, "?"):], columns) {
 			if !yield(tuple(row)) {
 				return
 			}

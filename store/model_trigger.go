@@ -64,12 +64,7 @@ type born interface {
 
 // bornOfTriggers are those of the list that come from a trigger, in the order of the ledger's key.
 func bornOfTriggers[T born](list []T) []T {
-	var of []T
-	for _, r := range list {
-		if r.key().job != "" {
-			of = append(of, r)
-		}
-	}
+	of := those(list, func(r T) bool { return r.key().job != "" })
 	slices.SortFunc(of, func(a, b T) int { return compareKeys(a.key(), b.key()) })
 	return of
 }

@@ -119,6 +119,16 @@ func mapped[V, R any](list []V, of func(V) R) []R {
 	return all
 }
 
+// those are the elements of a list that is is true of.
+func those[V any](list []V, is func(V) bool) (some []V) {
+	for _, v := range list {
+		if is(v) {
+			some = append(some, v)
+		}
+	}
+	return some
+}
+
 // column is all rows of a query with one column.
 func column[V any](f found) (all []V, err error) {
 	if f.err != nil || f.Rows == nil {

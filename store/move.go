@@ -130,16 +130,9 @@ func (t *tx) move(now time.Time, g guard, moves []move) error {
 }
 
 func (t *tx) movePart(now time.Time, g guard, moves []move) error {
-	ended, pending := moves, []move(nil)
-	if slices.ContainsFunc(moves, func(m move) bool { return m.to != toDone }) {
-		ended = nil
-		for _, m := range moves {
-			if m.to == toDone {
-				ended = append(ended, m)
-			} else {
-				pending = append(pending, m)
-			}
-		}
+	ended, pending := moves, those(moves, func(m move) bool { return m.to != toDone })
+	if len(pending) > 0 { // nearly always all end, and none is copied
+		ended = those(moves, func(m move) bool { return m.to == toDone })
 	}
 	if err := t.endTriggers(now, ended); err != nil {
 		return err

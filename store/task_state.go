@@ -80,7 +80,7 @@ func (t *tx) promoteTasks(ids []string) error {
 func (t *tx) startTasks(claim string, from int, tasks []*taken) (started int, err error) {
 	for part := range slices.Chunk(tasks, sqlkit.MaxRows) {
 		first, left := &part[0].is, ""
-		if from == rowLocked || slices.ContainsFunc(part, func(m *taken) bool { return m.was.hasLeft() }) {
+		if slices.ContainsFunc(part, func(m *taken) bool { return m.was.hasLeft() }) {
 			left = ", reason='', reason_code='', error='', exit_code=NULL, cancel=''"
 		}
 		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}

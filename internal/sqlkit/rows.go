@@ -16,11 +16,9 @@ import (
 // int, name and text are the types: a name is short and valid UTF-8, as keys are; a text is any bytes. Only an int may be
 // NULL. A row is what the text names, in the order in which it does so first.
 //
-// There are three forms. Where all rows have the same values, and nearly always they do, each value is a parameter, and the
-// keys are a list. It is one of single values if the keys differ in their first column alone, as those with a token nearly always
-// do: MariaDB compares each row with a list of tuples one by one, and searches one of single values. Where the values differ, they
-// are a table, v, that the dialect makes of a parameter or of a list, and whose rows look theirs up by the key; the joined table
-// is read in the order of the list.
+// There are two forms. Where all rows have the same values, and nearly always they do, each value is a parameter, and the
+// keys are a list. Where they differ, the values are a table, v, that the dialect makes of a parameter or of a list, and
+// whose rows look theirs up by the key; the joined table is read in the order of the list.
 // Lists are padded, see padded, so that there are few texts, which are worth preparing.
 
 // Column is one of the table v.
@@ -84,7 +82,6 @@ type shape struct {
 	parts   []part
 	columns []Column // of a row
 	keys    []string // of the table, as {in} says
-	key     []int    // their columns
 	update  bool
 	each    bool
 }
@@ -122,7 +119,7 @@ func newShape(text string) (*shape, error) {
 			for _, key := range strings.Split(text[m[2]:m[3]], ", ") {
 				kind, name, _ := strings.Cut(key, " ")
 				s.keys = append(s.keys, name)
-				s.key = append(s.key, column("key_"+name, kind))
+				column("key_"+name, kind)
 			}
 		default:
 			p.kind, p.column = 'v', column("new_"+text[m[6]:m[7]], text[m[4]:m[5]])
@@ -144,7 +141,7 @@ func (db *DB) forRows(text string, rows Many, args []any) (string, []any, error)
 		return "", nil, err
 	}
 	differ := slices.ContainsFunc(rows, func(row []any) bool { return !s.same(row, rows[0]) })
-	one := form{text, padded(len(rows)), differ, !differ && s.alike(rows)}
+	one := form{text, padded(len(rows)), differ}
 	rendered, err := kept(&db.texts.forms, one, func(f form) (string, error) { return db.words.Replace(s.render(db.Dialect, f)), nil })
 	if err != nil {
 		return "", nil, err
@@ -162,17 +159,8 @@ func (db *DB) forRows(text string, rows Many, args []any) (string, []any, error)
 				all = append(all, rows[0][p.column])
 			}
 		case 'k':
-			switch {
-			case differ:
-			case one.alike:
-				for i := range one.n {
-					all = append(all, rows[min(i, len(rows)-1)][s.key[0]])
-				}
-				for _, k := range s.key[1:] {
-					all = append(all, rows[0][k])
-				}
-			default:
-				for i := range one.n {
+			for i := range one.n {
+				if !differ {
 					all = s.appendKey(all, rows[min(i, len(rows)-1)])
 				}
 			}
@@ -193,8 +181,7 @@ func (db *DB) forRows(text string, rows Many, args []any) (string, []any, error)
 type form struct {
 	text   string
 	n      int
-	differ bool // the values do
-	alike  bool // the keys differ in their first column alone
+	differ bool
 }
 
 // same reports whether two rows have the same values.
@@ -207,16 +194,11 @@ func (s *shape) same(a, b []any) bool {
 	return true
 }
 
-// alike reports whether keys of several columns differ in their first column alone.
-func (s *shape) alike(rows Many) bool {
-	return len(s.key) > 1 && len(rows) > 1 && !slices.ContainsFunc(rows, func(row []any) bool {
-		return slices.ContainsFunc(s.key[1:], func(k int) bool { return row[k] != rows[0][k] })
-	})
-}
-
 func (s *shape) appendKey(args []any, row []any) []any {
-	for _, k := range s.key {
-		args = append(args, row[k])
+	for i, c := range s.columns {
+		if strings.HasPrefix(c.Name, "key_") {
+			args = append(args, row[i])
+		}
 	}
 	return args
 }
@@ -235,12 +217,9 @@ func (s *shape) render(d Dialect, f form) string {
 				b.WriteString("?")
 			}
 		case 'k':
-			switch {
-			case f.differ:
+			if f.differ {
 				b.WriteString(s.join())
-			case f.alike:
-				b.WriteString(among(s.keys[:1], f.n) + " AND " + strings.Join(s.keys[1:], "=? AND ") + "=?")
-			default:
+			} else {
 				b.WriteString(among(s.keys, f.n))
 			}
 		case 'e', 'w':

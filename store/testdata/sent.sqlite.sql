@@ -16,7 +16,7 @@ SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, 
 UPDATE lockstep_tasks
 			SET token=token+1, may_run_until=1800000000000000, max_attempts=5, on_lost='retry',
 				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000
-		 WHERE state+0=0 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0;
+		 WHERE state+0=0 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
 COMMIT;
 
 -- finish
@@ -29,7 +29,7 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
 		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
-DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
+DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
 SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
 COMMIT;
 
@@ -96,7 +96,7 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
 		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
-DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
+DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
 INSERT OR IGNORE INTO lockstep_standings (kind, name, failing) VALUES ('job','job00000',0),('job','job00001',0);
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
@@ -129,7 +129,7 @@ UPDATE lockstep_triggers SET started_at=1800000000000000 WHERE started_at=0 AND 
 UPDATE lockstep_tasks
 			SET token=token+2, may_run_until=1800000000000000, max_attempts=1, on_lost='fail',
 				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000
-		 WHERE state+0=0 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0;
+		 WHERE state+0=0 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
 COMMIT;
 
 -- own
@@ -139,8 +139,8 @@ SELECT id, token, claim_id, cancel FROM lockstep_tasks INDEXED BY lockstep_tasks
 -- extend
 
 BEGIN IMMEDIATE;
-UPDATE lockstep_tasks SET may_run_until=1800000000000000 WHERE may_run_until<1800000000000000 AND session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
-SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
+UPDATE lockstep_tasks SET may_run_until=1800000000000000 WHERE may_run_until<1800000000000000 AND session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
+SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
 COMMIT;
 
 -- hand back
@@ -173,8 +173,8 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			'lost', failures+0, losses+1, 'the session of replica r expired while it had the task', 'replica_died', '', NULL, 1800000000000000, 1800000000000000
-		FROM lockstep_tasks WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;
-DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;
+		FROM lockstep_tasks WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000));
+DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000));
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
 INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',1,1800000000000000,1800000000000000),('job','job00001',1,1800000000000000,1800000000000000) ON CONFLICT (kind, name) DO UPDATE SET failing=excluded.failing, last_success_at=excluded.last_success_at, last_end_at=excluded.last_end_at;
 INSERT INTO lockstep_events (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at) VALUES ('01900000-0000-7000-8000-000000000000','lost','job00000','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000),('01900000-0000-7000-8000-000000000000','lost','job00001','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000);
@@ -214,7 +214,7 @@ SELECT id FROM lockstep_done WHERE state='cancelled' AND finished_at<18000000000
 COMMIT;
 BEGIN IMMEDIATE;
 SELECT task_id, attempt FROM lockstep_outputs WHERE created_at<1800000000000000 ORDER BY created_at LIMIT 2;
-DELETE FROM lockstep_outputs AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND attempt=1;
+DELETE FROM lockstep_outputs AS t WHERE (task_id, attempt) IN (VALUES ('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
 COMMIT;
 BEGIN IMMEDIATE;
 SELECT id FROM lockstep_sessions WHERE dead=1 AND seen_at<1800000000000000 AND id NOT IN (SELECT session_id FROM lockstep_tasks WHERE state=2) LIMIT 2;

@@ -4,12 +4,9 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -48,42 +45,7 @@ func handOver(tb testing.TB, w way) samples {
 	defer cancel()
 	addr := w.address(tb)
 	take := w.client(tb, addr)
-	program, err := os.Executable()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	other := exec.CommandContext(ctx, program, "-test.run=^TestWaiter$", "-test.v=false", fmt.Sprintf("-test.short=%v", testing.Short()))
-	other.Env = append(os.Environ(), waiterOf+"="+w.name, waiterAt+"="+addr)
-	other.Stderr = os.Stderr
-	tell, err := other.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	said, err := other.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := other.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	defer func() {
-		_ = tell.Close()
-		_, _ = io.Copy(io.Discard, said)
-		if err := other.Wait(); err != nil {
-			tb.Errorf("%s: the other process: %v", w.name, err)
-		}
-	}()
-	lines := bufio.NewScanner(said)
-	expect := func(word string) string {
-		tb.Helper()
-		for lines.Scan() {
-			if rest, found := strings.CutPrefix(lines.Text(), word); found {
-				return rest
-			}
-		}
-		tb.Fatalf("%s: the other process ended before it said %q", w.name, word)
-		return ""
-	}
+	tell, expect := otherProcess(tb, w.name, "TestWaiter", waiterOf+"="+w.name, waiterAt+"="+addr)
 	var took samples
 	for range sized().handOvers {
 		release, err := take(ctx, "passed")
@@ -97,7 +59,7 @@ func handOver(tb testing.TB, w way) samples {
 		if err := release(); err != nil {
 			tb.Fatal(w.name, err)
 		}
-		at, err := strconv.ParseInt(strings.TrimSpace(expect("has ")), 10, 64)
+		at, err := strconv.ParseInt(expect("has "), 10, 64)
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,51 +130,14 @@ func logUniform(least, most time.Duration) time.Duration {
 // elsewhere runs a replica in another process until the round ends. began waits for its next start of a task.
 func elsewhere(r *round, s *site) (began func() (id string, at int64)) {
 	r.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		r.Fatal(err)
-	}
 	where, err := json.Marshal(s)
 	if err != nil {
 		r.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Minute)
-	other := exec.CommandContext(ctx, program, "-test.run=^TestElsewhere$", "-test.v=false", fmt.Sprintf("-test.short=%v", testing.Short()))
-	other.Env = append(os.Environ(), elsewhereOf+"="+string(where))
-	other.Stderr = os.Stderr
-	tell, err := other.StdinPipe()
-	if err != nil {
-		r.Fatal(err)
-	}
-	said, err := other.StdoutPipe()
-	if err != nil {
-		r.Fatal(err)
-	}
-	if err := other.Start(); err != nil {
-		r.Fatal(err)
-	}
-	r.Cleanup(func() {
-		defer cancel()
-		_ = tell.Close()
-		_, _ = io.Copy(io.Discard, said)
-		if err := other.Wait(); err != nil {
-			r.Errorf("the process with the replica: %v", err)
-		}
-	})
-	lines := bufio.NewScanner(said)
-	next := func(word string) []string {
-		r.Helper()
-		for lines.Scan() {
-			if words := strings.Fields(lines.Text()); len(words) > 0 && words[0] == word {
-				return words[1:]
-			}
-		}
-		r.Fatalf("the process with the replica ended before it said %q", word)
-		return nil
-	}
+	_, next := otherProcess(r, "the replica", "TestElsewhere", elsewhereOf+"="+string(where))
 	next("ready")
 	return func() (string, int64) {
-		words := next("began")
+		words := strings.Fields(next("began"))
 		at, err := strconv.ParseInt(words[1], 10, 64)
 		if err != nil {
 			r.Fatal(err)

@@ -5,7 +5,7 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 //
-// Redis, MySQL and ZooKeeper give the one server of the binary, started when it is first asked for;
+// Redis, MySQL, ZooKeeper and Postgres give the one server of the binary, started when it is first asked for;
 // tests share it, so they use names of their own. NewRedis, NewMySQL and NewZooKeeper give a server
 // that belongs to one test, which may kill, stop, freeze and restart it.
 //

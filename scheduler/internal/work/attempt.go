@@ -149,7 +149,7 @@ func (a *attempt) noteTimeout() {
 
 // result is the result of an attempt whose handler returned err.
 func (a *attempt) result(err error, out []byte) ledger.Result {
-	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out, Task: &a.task}
+	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out}
 	if err == nil {
 		r.State = jobs.StateSucceeded
 		return r

@@ -72,7 +72,7 @@ func results(s *replica) map[string]ledger.Result {
 	all := map[string]ledger.Result{}
 	for batch := s.work.recorder.take(); len(batch) > 0; batch = s.work.recorder.take() {
 		for _, o := range batch {
-			all[o.task.ID] = o.result
+			all[o.result.TaskID] = o.result
 		}
 	}
 	return all

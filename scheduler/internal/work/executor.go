@@ -49,7 +49,7 @@ type Executor struct {
 	register  *register
 	recorder  *recorder
 	attempts  inflight
-	teller    *Teller
+	notices   *NoticeSender
 	releases  *releases
 	waits     *waits
 	halt      sync.Once
@@ -73,7 +73,7 @@ func New(st tasks, m member, lk *membership.LockService, p *plan.Plan, o Options
 	e.slots.closed = e.shortages.closed
 	e.recorder = newRecorder(e)
 	e.jobLocks, e.releases, e.waits = o.JobLocks, newReleases(o.JobLocks), newWaits(e)
-	e.teller = NewTeller(o.Notices)
+	e.notices = NewNoticeSender(o.Notices)
 	for name, pool := range p.Pools {
 		e.feeders[name] = newFeeder(e, pool)
 	}
@@ -108,8 +108,8 @@ func (e *Executor) Take(ctx context.Context) {
 	for _, f := range e.feeders {
 		loops = append(loops, f.run)
 	}
-	if e.teller.service != nil {
-		loops = append(loops, e.teller.Run, e.listen)
+	if e.notices.service != nil {
+		loops = append(loops, e.notices.Run, e.listen)
 	}
 	wake.Loops(ctx, loops...)
 }
@@ -161,8 +161,8 @@ func (e *Executor) Wake(pools ...string) {
 		wake.Send(e.waits.wake)
 	}
 	for _, name := range pools {
-		if e.teller.service != nil && !e.takes(name) {
-			e.teller.Tell(name)
+		if e.notices.service != nil && !e.takes(name) {
+			e.notices.Add(name)
 		}
 		e.wakeFeeder(name)
 	}

@@ -202,7 +202,7 @@ func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.C
 	before := f.more
 	f.more = got.More && len(got.Tasks) > 0
 	if f.more && !before { // more has come than this replica takes at once
-		f.executor.teller.Tell(f.pool.Name)
+		f.executor.notices.Add(f.pool.Name)
 	}
 	f.mu.Unlock()
 	for _, t := range got.Tasks {

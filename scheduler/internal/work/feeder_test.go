@@ -146,7 +146,7 @@ func TestWhatAnEarlierSessionClaimedIsHandedBack(t *testing.T) {
 		}
 		for _, o := range back {
 			if o.session != "session" || o.result.Verdict != ledger.HandBack {
-				t.Errorf("%s: %s, under %s", o.task.ID, o.result.Verdict, o.session)
+				t.Errorf("%s: %s, under %s", o.result.TaskID, o.result.Verdict, o.session)
 			}
 		}
 	})

@@ -24,8 +24,8 @@ const (
 	noticeLimit = time.Second // of one call
 )
 
-// Teller tells other replicas of pools with tasks. What is not sent, or gets lost, they find with their poll.
-type Teller struct {
+// NoticeSender tells other replicas of pools with tasks. What is not sent, or gets lost, they find with their poll.
+type NoticeSender struct {
 	service Notices // nil: there are none
 	wake    chan struct{}
 
@@ -33,22 +33,22 @@ type Teller struct {
 	due map[string]bool // pools
 }
 
-// NewTeller makes a Teller that sends by the service; nil: it sends nothing.
-func NewTeller(service Notices) *Teller {
-	return &Teller{service: service, wake: wake.Signal(), due: map[string]bool{}}
+// NewNoticeSender makes a NoticeSender that sends by the service; nil: it sends nothing.
+func NewNoticeSender(service Notices) *NoticeSender {
+	return &NoticeSender{service: service, wake: wake.Signal(), due: map[string]bool{}}
 }
 
-// Tell makes Run send a notice about each of the pools.
-func (t *Teller) Tell(pools ...string) {
-	if t.service == nil || len(pools) == 0 {
+// Add makes Run send a notice about each of the pools.
+func (n *NoticeSender) Add(pools ...string) {
+	if n.service == nil || len(pools) == 0 {
 		return
 	}
-	t.mu.Lock()
+	n.mu.Lock()
 	for _, pool := range pools {
-		t.due[pool] = true
+		n.due[pool] = true
 	}
-	t.mu.Unlock()
-	wake.Send(t.wake)
+	n.mu.Unlock()
+	wake.Send(n.wake)
 }
 
 // Run sends notices, until ctx is done:
@@ -56,20 +56,20 @@ func (t *Teller) Tell(pools ...string) {
 //  1. wait until there is one
 //  2. send one for each pool
 //  3. pause: what comes meanwhile is sent as one, at the end
-func (t *Teller) Run(ctx context.Context) {
+func (n *NoticeSender) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.wake:
+		case <-n.wake:
 		}
-		t.mu.Lock()
-		pools := slices.Sorted(maps.Keys(t.due))
-		clear(t.due)
-		t.mu.Unlock()
+		n.mu.Lock()
+		pools := slices.Sorted(maps.Keys(n.due))
+		clear(n.due)
+		n.mu.Unlock()
 		for _, pool := range pools {
 			calling, cancel := context.WithTimeout(ctx, noticeLimit)
-			_ = t.service.Notify(calling, poolTopic+pool) // the others find out with their poll
+			_ = n.service.Notify(calling, poolTopic+pool) // the others find out with their poll
 			cancel()
 		}
 		if !wake.Wait(ctx, noticeEvery, nil) {
@@ -80,7 +80,7 @@ func (t *Teller) Run(ctx context.Context) {
 
 // listen wakes the feeders of pools that others tell of, until ctx is done. A feeder with queued tasks claims by itself.
 func (e *Executor) listen(ctx context.Context) {
-	_ = e.teller.service.Listen(ctx, func(topic string) { // an error is that the Locker is closed
+	_ = e.notices.service.Listen(ctx, func(topic string) { // an error is that the Locker is closed
 		pool, is := strings.CutPrefix(topic, poolTopic)
 		if is && e.register.queued(pool) == 0 {
 			e.wakeFeeder(pool)

@@ -70,7 +70,7 @@ var known = map[string]func(s *replica, task jobs.Task) (forget func()){
 	},
 	"its result waits for the store": func(s *replica, task jobs.Task) func() {
 		s.work.recorder.add("session", &task, ledger.Result{TaskID: task.ID, Token: task.Token})
-		return func() { s.work.register.recorded(*s.work.recorder.take()[0].task) }
+		return func() { s.work.register.recorded(*s.work.recorder.take()[0].result.Task) }
 	},
 	"it waits for a worker": func(s *replica, task jobs.Task) func() {
 		s.work.register.queue(claimed{task: task, session: "session", since: time.Now()})

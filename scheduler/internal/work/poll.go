@@ -57,11 +57,17 @@ func (e *Executor) poll(ctx context.Context) {
 				wait = pollBusy
 			}
 		}
-		if at := e.arrival.Load(); !watched && at != nil && time.Since(*at) < arrivalsFor {
+		if !watched && e.tasksArrive() {
 			wait = pollFast
 		}
 		if !next.IsZero() {
 			wait = max(pollLeast, min(wait, next.Sub(e.clock.Now())))
 		}
 	}
+}
+
+// tasksArrive reports whether there was an arrival within arrivalsFor.
+func (e *Executor) tasksArrive() bool {
+	at := e.arrival.Load()
+	return at != nil && time.Since(*at) < arrivalsFor
 }

@@ -45,9 +45,9 @@ type recorder struct {
 	ready   chan struct{}
 }
 
+// outcome is a result with its task.
 type outcome struct {
 	session string
-	task    *jobs.Task
 	result  ledger.Result
 }
 
@@ -60,8 +60,9 @@ func newRecorder(e *Executor) *recorder {
 // add adds a result. It never waits: the caller may have other tasks to hand back.
 func (r *recorder) add(session string, t *jobs.Task, result ledger.Result) {
 	r.executor.register.record(*t)
+	result.Task = t
 	r.mu.Lock()
-	r.pending = append(r.pending, outcome{session, t, result})
+	r.pending = append(r.pending, outcome{session, result})
 	r.mu.Unlock()
 	wake.Send(r.ready)
 }
@@ -131,8 +132,8 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 		finished, err := r.finish(ctx, batch)
 		if err == nil {
 			for i, f := range finished {
-				r.executor.register.recorded(*batch[i].task)
-				r.executor.releases.recorded(*batch[i].task)
+				r.executor.register.recorded(*batch[i].result.Task)
+				r.executor.releases.recorded(*batch[i].result.Task)
 				r.executor.recorded(batch[i], f)
 			}
 			return nil
@@ -169,12 +170,12 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 
 // recorded logs and counts a result, and wakes what waits for the slot that became free.
 func (e *Executor) recorded(o outcome, f ledger.Finished) {
-	t := *o.task
+	t := *o.result.Task
 	t.State = f.Task.State
 	if f.Finish == ledger.Fenced {
 		e.metrics.Fenced(t, o.result.State)
-		e.log.Warn("result rejected: stale token; the task no longer belongs to this replica", "task", o.task.ID, "job", o.task.Job,
-			"token", o.task.Token, "state", o.result.State)
+		e.log.Warn("result rejected: stale token; the task no longer belongs to this replica", "task", t.ID, "job", t.Job,
+			"token", t.Token, "state", o.result.State)
 		return
 	}
 	if o.result.Verdict == ledger.HandBack {
@@ -182,14 +183,14 @@ func (e *Executor) recorded(o outcome, f ledger.Finished) {
 		return
 	}
 	e.metrics.Recorded(t, o.result.State, f.Finish == ledger.Late)
-	attrs := []any{"state", o.result.State, "pool", o.task.Pool}
+	attrs := []any{"state", o.result.State, "pool", t.Pool}
 	if f.Finish == ledger.Late {
 		attrs = append(attrs, "late", true)
 	}
-	if o.task.Job != "" {
-		attrs = append(attrs, "job", o.task.Job, "at", o.task.ScheduledAt)
+	if t.Job != "" {
+		attrs = append(attrs, "job", t.Job, "at", t.ScheduledAt)
 	}
-	attrs = append(attrs, "task", o.task.ID, "attempt", o.task.Attempt)
+	attrs = append(attrs, "task", t.ID, "attempt", t.Attempt)
 	if o.result.Reason != "" {
 		attrs = append(attrs, "reason", o.result.Reason)
 	}
@@ -207,5 +208,5 @@ func (e *Executor) recorded(o outcome, f ledger.Finished) {
 	if f.Task.State == jobs.StatePending {
 		wake.Send(e.wakePoll)
 	}
-	e.on.Recorded(o.task.Job, f.Task.State)
+	e.on.Recorded(t.Job, f.Task.State)
 }

@@ -42,6 +42,9 @@ type underWhich struct {
 func (n *underWhich) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
 	for _, r := range results {
 		session += " " + r.TaskID
+		if r.Task == nil || r.Task.ID != r.TaskID { // else the store reads it
+			session += " without its task"
+		}
 	}
 	n.under = append(n.under, session)
 	return n.Picky.Finish(ctx, session, results)

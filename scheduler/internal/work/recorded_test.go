@@ -50,14 +50,15 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		s.work.log, s.work.metrics = slog.New(log), m
 		var recorded []string
 		s.work.on.Recorded = func(job string, state jobs.State) { recorded = append(recorded, fmt.Sprintf("%q %s", job, state)) }
-		s.work.recorded(outcome{"session", &c.task, c.r}, c.f)
+		c.r.Task = &c.task
+		s.work.recorded(outcome{"session", c.r}, c.f)
 		if got := strings.Join(log.Take(), "\n"); got != c.want {
 			t.Errorf("%s: said is %q, want %q", what, got, c.want)
 		}
 		warnings := &replicatest.Warnings{}
 		other := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
 		other.work.log = slog.New(warnings)
-		other.work.recorded(outcome{"session", &c.task, c.r}, c.f)
+		other.work.recorded(outcome{"session", c.r}, c.f)
 		if warned := len(warnings.Take()) > 0; warned != (strings.HasPrefix(what, "failed") || c.f.Finish == ledger.Fenced) {
 			t.Errorf("%s: it is a warning: %v", what, warned)
 		}

@@ -200,7 +200,8 @@ func TestWhatIsSaidOfOneRefusedResult(t *testing.T) {
 		})
 		s, log := replicaOn(t, st, replicatest.Blocked{}), &replicatest.Warnings{}
 		s.work.log = slog.New(log)
-		if !s.work.recorder.record(t.Context(), []outcome{{"session", &jobs.Task{ID: "7", Job: "j", Pool: "p", Kind: "k", Reason: "before"}, result}}) {
+		result.Task = &jobs.Task{ID: "7", Job: "j", Pool: "p", Kind: "k", Reason: "before"}
+		if !s.work.recorder.record(t.Context(), []outcome{{"session", result}}) {
 			t.Error("it is told to end")
 		}
 		if got := log.Take(); len(got) == 0 || got[0] != want {

@@ -74,7 +74,7 @@ func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 	if texts && r.refused < refusedForAll {
 		err = r.write(ctx, []outcome{bare})
 	}
-	attrs := []any{"task", o.task.ID, "job", o.task.Job, "pool", o.task.Pool, "state", o.result.State}
+	attrs := []any{"task", o.result.TaskID, "job", o.result.Task.Job, "pool", o.result.Task.Pool, "state", o.result.State}
 	switch {
 	case err == nil:
 		r.refused = 0

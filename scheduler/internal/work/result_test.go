@@ -81,10 +81,6 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 		if got.Verdict == ledger.HandBack == (string(got.Output) == "out") {
 			t.Errorf("%s: the output is %q", what, got.Output)
 		}
-		if got.Verdict == ledger.Ended && got.Task != &a.task {
-			t.Errorf("%s: the result has not the task that the store gave", what)
-		}
-		got.Task = nil
 		if got.Output = nil; got.RetryIn >= time.Second/2 && got.RetryIn <= 3*time.Second/2 {
 			got.RetryIn = time.Second // within half of it, by lot
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
-// A write of the store makes the poll ask within 4 ms. Of writes that follow each other it asks for the first at once, then each
-// 10 to 14 ms, and once after the last.
+// A write of the store makes the poll ask within 20 ms, and within 4 ms while tasks arrive. Of writes that follow each other then it
+// asks for the first at once, then each 10 to 14 ms, and once after the last.
 func TestAWriteWakesThePoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wrote atomic.Bool
@@ -37,8 +37,14 @@ func TestAWriteWakesThePoll(t *testing.T) {
 		asked(1999 * time.Millisecond) // the poll has slowed down, and asks 250 ms later
 
 		wrote.Store(true)
-		if got := asked(100 * time.Millisecond); len(got) != 1 || got[0] > 4 {
-			t.Errorf("after one write it asked after %v ms, want once, within 4", got)
+		if got := asked(100 * time.Millisecond); len(got) != 1 || got[0] > 20 {
+			t.Errorf("after one write it asked after %v ms, want once, within 20", got)
+		}
+		s.work.arrival.Store(new(time.Now()))
+		asked(50 * time.Millisecond)
+		wrote.Store(true)
+		if got := asked(50 * time.Millisecond); len(got) != 1 || got[0] > 4 {
+			t.Errorf("after one write while tasks arrive it asked after %v ms, want once, within 4", got)
 		}
 		go func() { // for 50 ms
 			for range 50 {
