@@ -219,11 +219,11 @@ func (l *Locker) poll(ctx context.Context, s *session, due []*waiter) (Asked, er
 		l.grant(l.lines[reqs[kept].Key], attempts[kept].Lease)
 	}
 	l.mu.Unlock()
+	var rest []*Lease
 	for _, a := range attempts[kept:] {
-		if err := a.Lease.Release(ctx); err != nil {
-			break // it is freed in the background
-		}
+		rest = append(rest, a.Lease)
 	}
+	_ = l.Release(ctx, rest...) // what fails is freed in the background
 	if kept == 0 {
 		return outcome, attempts[0].Err
 	}

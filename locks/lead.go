@@ -25,7 +25,7 @@ func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Contex
 			led, failed = true, fn(ctx, token)
 			return failed
 		})
-		switch lost := errors.Is(err, ErrLost); {
+		switch lost := errors.Is(err, ErrLost) || errors.Is(err, ErrReleased); {
 		case failed != nil && !((lost || ctx.Err() != nil) && isEnd(failed)):
 			return failed
 		case ctx.Err() != nil:
@@ -44,5 +44,6 @@ func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Contex
 
 // isEnd reports whether a function returned what ended its context.
 func isEnd(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrLost) || errors.Is(err, ErrForced)
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrLost) ||
+		errors.Is(err, ErrForced) || errors.Is(err, ErrReleased)
 }

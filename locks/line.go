@@ -27,7 +27,7 @@ type place struct {
 	kind    kind
 	session *session
 	state   placeState
-	again   bool // it was asked for before: the service may have it
+	asks    int  // calls that asked for it; after the first one the service may have it
 	doubted bool // one of its calls had no answer, and may still arrive
 }
 

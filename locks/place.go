@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -25,10 +26,9 @@ func (l *Locker) take(s *session, ws []*waiter) (id string, places []*place) {
 		n := l.lines[w.request.Key]
 		if n.place == nil || n.place.id != id {
 			n.place = &place{id: id, kind: w.request.kind(), session: s}
-		} else {
-			n.place.again = true
 		}
 		n.place.state = asking
+		n.place.asks++
 		places = append(places, n.place)
 	}
 	return id, places
@@ -38,6 +38,11 @@ func (l *Locker) take(s *session, ws []*waiter) (id string, places []*place) {
 // place. The error says why the first waiter was not granted, and not queued.
 func (l *Locker) queueUp(ctx context.Context, s *session, due []*waiter) (Asked, error) {
 	l.mu.Lock()
+	due = slices.DeleteFunc(slices.Clone(due), func(w *waiter) bool { return !w.inLine }) // granted, while an earlier call was under way
+	if len(due) == 0 {
+		l.mu.Unlock()
+		return Asked{}, nil
+	}
 	id, places := l.take(s, due)
 	l.mu.Unlock()
 	results, err := s.queue.Acquire(ctx, id, nil, wants(due))
@@ -85,9 +90,9 @@ func (l *Locker) answer(ctx context.Context, ws []*waiter, places []*place, resu
 			}
 		case r.Err != nil && !certain(r.Err):
 			p.state, p.doubted = unanswered, true
-		case p.again && r.Err != nil && !errors.Is(r.Err, driver.ErrAbandoned): // this request had no effect; an earlier one may have
+		case p.asks > 1 && r.Err != nil && !errors.Is(r.Err, driver.ErrAbandoned): // this request had no effect; an earlier one may have
 			p.state = unanswered
-		case p.again:
+		case p.asks > 1:
 			l.giveUp(key, n)
 		default: // not asked for, or refused
 			n.place = nil
@@ -167,7 +172,7 @@ func (l *Locker) look(ctx context.Context, s *session) {
 		case <-time.After(lookEvery):
 		}
 		l.mu.Lock()
-		places := l.queuedAt(s)
+		places, asks := l.queuedAt(s)
 		if s.ended || ctx.Err() != nil || len(places) == 0 {
 			s.looking, s.queued = false, len(places) > 0
 			l.mu.Unlock()
@@ -181,24 +186,23 @@ func (l *Locker) look(ctx context.Context, s *session) {
 			l.lose(s, err)
 		}
 		if err == nil { // the next renewal notes whether the service is available
-			l.seen(s, places, results)
+			l.seen(s, places, asks, results)
 		}
 	}
 }
 
-// queuedAt lists the queued places of a session.
-func (l *Locker) queuedAt(s *session) []driver.Place {
-	var places []driver.Place
+// queuedAt lists the queued places of a session, and how often each was asked for.
+func (l *Locker) queuedAt(s *session) (places []driver.Place, asks []int) {
 	for key, n := range l.lines {
 		if p := n.place; p != nil && p.session == s && p.state == queued {
-			places = append(places, driver.Place{Acquisition: p.id, Key: key})
+			places, asks = append(places, driver.Place{Acquisition: p.id, Key: key}), append(asks, p.asks)
 		}
 	}
-	return places
+	return places, asks
 }
 
-// seen takes in what became of places.
-func (l *Locker) seen(s *session, places []driver.Place, results []driver.Result) {
+// seen takes in what became of places that were asked for so often.
+func (l *Locker) seen(s *session, places []driver.Place, asks []int, results []driver.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, r := range results {
@@ -212,7 +216,7 @@ func (l *Locker) seen(s *session, places []driver.Place, results []driver.Result
 			l.won(key, n, r.Token)
 		case r.Queued:
 			n.holder = r.Holder
-		case errors.Is(r.Err, driver.ErrNotQueued): // evicted, or granted and evicted
+		case errors.Is(r.Err, driver.ErrNotQueued) && n.place.asks == asks[i]: // evicted, or granted and evicted; not asked for again since
 			n.place = nil
 			n.tell()
 		}

@@ -1,7 +1,6 @@
 package quorumlock
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -428,11 +427,6 @@ func TestAFrozenServer(t *testing.T) {
 		t.Errorf("acquire and release take %v with one server frozen", each)
 	}
 	renew(t, s)
-	closing, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if err := s.Close(closing); err != nil {
-		t.Errorf("a majority has closed the session: %v", err)
-	}
 }
 
 // What was evicted on a majority is gone, and is not brought back by the next renewal, though the holder knows of a server that

@@ -204,11 +204,10 @@ func (s *session) Close(ctx context.Context) error {
 	if !s.enough(rs.said("ok")) {
 		err = s.refusal(rs, "closed the session")
 	}
-	joined := s.calls.Join(ctx) // not in time where a server does not answer: its call ends by itself
-	if err = errors.Join(err, joined); s.enough(rs.said("ok")) || errors.Is(err, calls.ErrClosed) {
-		return nil
+	if err := errors.Join(err, s.calls.Join(ctx)); err != nil && !errors.Is(err, calls.ErrClosed) {
+		return fmt.Errorf("quorumlock: close: %w", err)
 	}
-	return fmt.Errorf("quorumlock: close: %w", err)
+	return nil
 }
 
 // refusal is the error of a call that no majority answered: nothing has happened if so many servers were not reached, or do
