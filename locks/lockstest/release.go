@@ -1,7 +1,10 @@
 package lockstest
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
@@ -45,6 +48,46 @@ var release = []testCase{
 		if !still(t, c, held) {
 			t.Error("the old token freed the new grant")
 		}
+	}},
+	{"release/what was not sent is held", func(t *testing.T, s *suite) {
+		if s.Disconnect == nil || s.Reconnect == nil {
+			t.Skip("the harness cannot cut off a client")
+		}
+		if s.KeysDieAlone {
+			t.Skip("a key ends with its connection")
+		}
+		d, ns := s.client(t), namespace()
+		a, b := s.openFor(t, d, ns, s.patience()), s.kept(t, s.client(t), ns)
+		held := s.takeAll(t, a, "user/a", "user/b")
+		if err := Renew(calling(t), a); err != nil {
+			t.Fatal(err)
+		}
+		s.Disconnect(t, d)
+		var errs []error
+		release := func(held driver.Held) error {
+			ctx, cancel := context.WithTimeout(t.Context(), s.patience()/8)
+			defer cancel()
+			return a.Release(ctx, []driver.Held{held})
+		}
+		errs = append(errs, release(held[0]))
+		for began := time.Now(); time.Since(began) < s.patience()/2 && !errors.Is(release(held[0]), driver.ErrUnreachable); {
+			time.Sleep(5 * time.Millisecond) // what has several servers may take longer to find out that none can be reached
+		}
+		errs = append(errs, release(held[1]))
+		s.Reconnect(t, d)
+		if err := Renew(calling(t), a); err != nil {
+			t.Fatalf("the session has ended: %v", err)
+		}
+		for i, err := range errs {
+			if errors.Is(err, driver.ErrUnreachable) {
+				if !still(t, a, held[i]) {
+					t.Errorf("%s is not held after %v", held[i].Key, err)
+				}
+				s.busy(t, b, held[i])
+			}
+		}
+		free(t, a, held...)
+		s.takeAll(t, b, "user/a", "user/b")
 	}},
 	{"evict/by token", func(t *testing.T, s *suite) {
 		ns := namespace()

@@ -137,7 +137,7 @@ func (s *session) begin(ctx context.Context, acquisition string, wants []driver.
 	var at []int
 	s.mu.Lock()
 	for i, w := range wants {
-		if h := s.book.granted[request{acquisition, w.Key}]; h != nil && !h.freeing && h.kind == kindOf(w) {
+		if h := s.book.granted[request{acquisition, w.Key}]; h != nil && h.freeing == 0 && h.kind == kindOf(w) {
 			before, at = append(before, driver.Held{Key: w.Key, Token: h.token}), append(at, i)
 		}
 	}

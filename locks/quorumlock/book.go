@@ -40,7 +40,7 @@ type holding struct {
 	token       driver.Token
 	on          mask   // the servers that have confirmed it, as long as the session is installed there
 	value       string // as servers keep it
-	freeing     bool   // being released: it counts no more
+	freeing     int    // releases that were sent, or are about to be: it counts no more
 }
 
 // request is what one acquisition asks of a key.

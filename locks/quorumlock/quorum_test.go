@@ -168,6 +168,35 @@ func TestAMinorityIsReleased(t *testing.T) {
 	take(t, other, "a")
 }
 
+// A release or an eviction that has reached a minority may have done its work there: its outcome is unknown, and the key counts as
+// released.
+func TestAMinorityMayHaveFreedIt(t *testing.T) {
+	t.Parallel()
+	group := start(t, 5)
+	a := wire(t, group, quick)
+	s := open(t, a)
+	held := take(t, s, "a")
+	a.reaches(0, 1)
+	outcomes := func() []error {
+		_, evicting := s.Evict(t.Context(), "a", held.Token)
+		return []error{evicting, s.Release(t.Context(), []driver.Held{held}), s.Abandon(t.Context(), "id", []string{"a"})}
+	}
+	outcomes() // from now on it is known that three servers cannot be reached
+	for i, err := range outcomes()[:2] {
+		if err == nil || errors.Is(err, driver.ErrUnreachable) {
+			t.Errorf("%s: %v, want an outcome that is unknown", []string{"evict", "release"}[i], err)
+		}
+	}
+	if n := on(t, group[0], "a") + on(t, group[1], "a"); n != 0 {
+		t.Errorf("it is on %d of the servers that were reached", n)
+	}
+	a.reaches(0, 1, 2, 3, 4)
+	renew(t, s)
+	lockstest.Holds(t, s, held, false)
+	free(t, s, held)
+	take(t, open(t, wire(t, group, quick)), "a")
+}
+
 // A server that was restarted without its data does not vote for one TTL: else b would have a majority while a relies on its own.
 func TestARestartedServerDoesNotVote(t *testing.T) {
 	t.Parallel()

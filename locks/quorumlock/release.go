@@ -2,6 +2,7 @@ package quorumlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,16 +16,18 @@ func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	s.mu.Lock()
 	for _, held := range held {
 		if h := s.book.under[held]; h != nil { // no other was granted, or it was released before
-			h.freeing = true
+			h.freeing++
 			freed, has = append(freed, h), append(has, h.candidacy)
 		}
 	}
 	s.mu.Unlock()
-	if err := s.free(ctx, has); err != nil {
-		return fmt.Errorf("quorumlock: release: %w", err)
-	}
+	err := s.free(ctx, has)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err != nil {
+		keep(freed, err)
+		return fmt.Errorf("quorumlock: release: %w", err)
+	}
 	for _, h := range freed {
 		s.book.forget(h)
 	}
@@ -40,13 +43,15 @@ func (s *session) Abandon(ctx context.Context, acquisition string, keys []string
 		return fmt.Errorf("quorumlock: abandon: %w", err)
 	}
 	var has []candidacy
+	var freed []*holding
 	s.mu.Lock()
 	s.book.abandon(acquisition, s.ttl)
 	for _, key := range keys {
 		r := request{acquisition, key}
 		c, there := s.book.unclear[r]
 		if h := s.book.granted[r]; h != nil {
-			h.freeing = true
+			h.freeing++
+			freed = append(freed, h)
 			c, there = h.candidacy, true
 		}
 		if c.doubt = s.everywhere(); there {
@@ -54,19 +59,29 @@ func (s *session) Abandon(ctx context.Context, acquisition string, keys []string
 		}
 	}
 	s.mu.Unlock()
-	if err := s.free(ctx, has); err != nil {
-		return fmt.Errorf("quorumlock: abandon: %w", err)
-	}
+	err = s.free(ctx, has)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err != nil {
+		keep(freed, err)
+		return fmt.Errorf("quorumlock: abandon: %w", err)
+	}
 	for _, key := range keys {
-		r := request{acquisition, key}
-		delete(s.book.unclear, r)
-		if h := s.book.granted[r]; h != nil {
-			s.book.forget(h)
-		}
+		delete(s.book.unclear, request{acquisition, key})
+	}
+	for _, h := range freed {
+		s.book.forget(h)
 	}
 	return nil
+}
+
+// keep notes that holdings are held as before if certainly nothing was sent to free them. With the session's mu held.
+func keep(freed []*holding, err error) {
+	for _, h := range freed {
+		if errors.Is(err, driver.ErrUnreachable) {
+			h.freeing--
+		}
+	}
 }
 
 // free deletes votes and holdings on all servers, and has those in doubt refuse the ballots. It succeeds when a majority has done so;
@@ -84,7 +99,7 @@ func (s *session) free(ctx context.Context, has []candidacy) error {
 	})
 	ok := rs.said("ok")
 	if !s.enough(ok) {
-		return s.refusal(rs, "freed the keys")
+		return s.partial(rs, "freed the keys")
 	}
 	(s.everywhere() &^ ok).each(func(i int) {
 		for _, c := range has {
@@ -119,7 +134,7 @@ func (s *session) check(ctx context.Context, held []driver.Held) ([]bool, error)
 	s.mu.Lock()
 	over := s.over
 	for i, held := range held {
-		if h := s.book.under[held]; h != nil && !h.freeing {
+		if h := s.book.under[held]; h != nil && h.freeing == 0 {
 			asked, at = append(asked, h), append(at, i)
 			args = append(args, h.key, h.kind, h.number)
 		}
@@ -163,7 +178,7 @@ func (s *session) check(ctx context.Context, held []driver.Held) ([]bool, error)
 	s.mu.Lock()
 	for n, h := range asked {
 		still[at[n]] = s.enough(yes[n])
-		if !still[at[n]] && !h.freeing {
+		if !still[at[n]] && h.freeing == 0 {
 			s.book.forget(h)
 			gone = append(gone, &try{candidacy: h.candidacy, yes: s.everywhere(), want: driver.Want{Key: h.key}})
 		}
@@ -215,7 +230,7 @@ func (s *session) evict(ctx context.Context, whom mask, key string, token driver
 		return s.eval(ctx, i, evictScript, s.ttl.Microseconds(), key, int64(token), by)
 	})
 	if !s.enough(rs.said("ok") | others) {
-		return rs, fmt.Errorf("quorumlock: evict: %w", s.refusal(rs, "answered"))
+		return rs, fmt.Errorf("quorumlock: evict: %w", s.partial(rs, "answered"))
 	}
 	return rs, nil
 }

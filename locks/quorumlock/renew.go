@@ -68,7 +68,7 @@ func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool
 		return fail(s.refusal(rs, "confirmed it"))
 	}
 	for _, h := range s.book.granted {
-		if has := h.on & confirmed; !h.freeing && !s.enough(has) {
+		if has := h.on & confirmed; h.freeing == 0 && !s.enough(has) {
 			return fail(fmt.Errorf("%d of %d servers have confirmed it and have %s, of which %d have to", has.count(), len(s.nodes), h.key, s.majority))
 		}
 	}
@@ -83,7 +83,7 @@ func (s *session) sampled(sample []driver.Held) []any {
 	var args []any
 	for _, held := range sample {
 		h := s.book.under[held]
-		if h == nil || h.freeing {
+		if h == nil || h.freeing > 0 {
 			s.book.evicted = true
 			continue
 		}
@@ -135,7 +135,7 @@ func (s *session) join(ctx context.Context, tick int64, whom mask, rs replies) r
 	var brought []*holding
 	var args []any
 	for _, h := range s.book.granted {
-		if !h.freeing {
+		if h.freeing == 0 {
 			h.doubt |= whom // if it is released meanwhile
 			brought = append(brought, h)
 			args = append(args, h.key, h.kind, h.number, h.value)
@@ -190,7 +190,7 @@ func (s *session) repair(ctx context.Context, tick int64) {
 	var whom mask
 	sure := true
 	for _, h := range s.book.granted {
-		if h.freeing {
+		if h.freeing > 0 {
 			continue
 		}
 		sure = sure && s.enough(h.on&confirmed)

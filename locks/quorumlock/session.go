@@ -202,7 +202,7 @@ func (s *session) Close(ctx context.Context) error {
 	})
 	var err error
 	if !s.enough(rs.said("ok")) {
-		err = s.refusal(rs, "closed the session")
+		err = s.partial(rs, "closed the session")
 	}
 	if err := errors.Join(err, s.calls.Join(ctx)); err != nil && !errors.Is(err, calls.ErrClosed) {
 		return fmt.Errorf("quorumlock: close: %w", err)
@@ -235,6 +235,15 @@ func (s *session) refusal(rs replies, done string) error {
 		return fmt.Errorf("%w: %w", driver.ErrRecovering, err)
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+}
+
+// partial is refusal for what each server does by itself: if one of them may have done it, the outcome is unknown.
+func (s *session) partial(rs replies, done string) error {
+	err := s.refusal(rs, done)
+	if rs.where(reply.unsent) == s.everywhere() {
+		return err
+	}
+	return plain(err)
 }
 
 // plain hides the sentinels in the error of one server: they would be read as those of all.
