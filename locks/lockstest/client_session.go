@@ -18,6 +18,7 @@ type clientSession struct {
 	mu    sync.Mutex
 	until int64 // of the history; the end of what was acknowledged last
 	ended int64 // when its end was begun; 0: it was not
+	over  int64 // when nothing of it is at the service any more; 0: not yet
 }
 
 // renewed notes that a renewal sent at a moment was acknowledged.
@@ -58,6 +59,7 @@ func (c *contender) begin() bool {
 		}
 		opened := &clientSession{Session: s, number: c.h.stream()}
 		opened.renewed(asked)
+		c.h.session(opened)
 		c.settle(opened)
 		c.stop = c.keep(opened)
 		return true
@@ -126,7 +128,15 @@ func (c *contender) close() error {
 	c.clientSession.ending(c.h.now())
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	return c.clientSession.Close(ctx)
+	err := c.clientSession.Close(ctx)
+	over := c.h.now()
+	if err != nil {
+		over += (c.clientSession.TTL() + late).Nanoseconds()
+	}
+	c.clientSession.mu.Lock()
+	defer c.clientSession.mu.Unlock()
+	c.clientSession.over = over
+	return err
 }
 
 // end closes the session: its keys become free at some time.

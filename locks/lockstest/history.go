@@ -12,6 +12,7 @@ import (
 type history struct {
 	base         time.Time
 	keysDieAlone bool
+	votes        bool
 
 	mu      sync.Mutex
 	ops     []porcupine.Operation
@@ -19,6 +20,8 @@ type history struct {
 	unknown int
 	granted int
 	leases  []lease
+
+	sessions map[int]*clientSession // by their numbers
 }
 
 // lease is a grant that was not released, as far as any call reported: it ends with its session.
@@ -27,7 +30,7 @@ type lease struct {
 	session *clientSession
 }
 
-func newHistory() *history { return &history{base: time.Now()} }
+func newHistory() *history { return &history{base: time.Now(), sessions: map[int]*clientSession{}} }
 
 // now is the time of the history, in nanoseconds.
 func (h *history) now() int64 { return time.Since(h.base).Nanoseconds() }
@@ -38,6 +41,13 @@ func (h *history) stream() int {
 	defer h.mu.Unlock()
 	h.clients++
 	return h.clients
+}
+
+// session notes a new session.
+func (h *history) session(t *clientSession) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sessions[t.number] = t
 }
 
 // add records one answered call.

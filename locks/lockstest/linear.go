@@ -66,7 +66,7 @@ func Linearizable(t *testing.T, h Harness, l Linear) {
 		t.Error(why)
 	}
 	if result != porcupine.Ok {
-		t.Logf("see %s\n%s", picture(t, model, info, r.seed), stuck(model, r.ops, info))
+		t.Logf("see %s\n%s", picture(t, model, info, r.seed), stuck(model, r.judged(), info))
 	}
 }
 
@@ -83,7 +83,7 @@ func contend(t *testing.T, h Harness, l Linear) contest {
 	s := &suite{Harness: h, ttl: max(h.MinTTL, time.Second)}
 	began := time.Now()
 	r := contest{history: newHistory(), seed: l.Seed}
-	r.keysDieAlone = h.KeysDieAlone
+	r.keysDieAlone, r.votes = h.KeysDieAlone, h.Votes
 	if r.seed == 0 {
 		r.seed = uint64(began.UnixNano())
 	}
@@ -117,7 +117,21 @@ func contend(t *testing.T, h Harness, l Linear) contest {
 
 // judge searches for an order in which one lock would have given the answers.
 func (r contest) judge(limit time.Duration) (porcupine.CheckResult, porcupine.LinearizationInfo) {
-	return porcupine.CheckOperationsVerbose(model.ToModel(), r.ops, limit)
+	return porcupine.CheckOperationsVerbose(model.ToModel(), r.judged(), limit)
+}
+
+// judged is what happened, without the answers that say nothing.
+func (r contest) judged() []porcupine.Operation {
+	if !r.votes {
+		return r.ops
+	}
+	return r.certain(r.ops, func(op porcupine.Operation) *question {
+		c, a := op.Input.(call), op.Output.(answer)
+		if c.do != doAcquire {
+			return nil
+		}
+		return &question{key: c.key, session: c.session, busy: !a.unknown && !a.yes}
+	})
 }
 
 // verdict is why a contest has not passed. An undecided one has not.

@@ -38,6 +38,15 @@ func LinearTurns(t *testing.T, h Harness, l Linear) {
 		l.Seed = uint64(time.Now().UnixNano()) //nolint:gosec // a seed
 	}
 	r := s.takeTurns(t, l)
+	if h.Votes {
+		r.ops = r.certain(r.ops, func(op porcupine.Operation) *question {
+			c, a := op.Input.(turnCall), op.Output.(turnAnswer)
+			if c.do != turnTry {
+				return nil
+			}
+			return &question{key: c.key, session: c.session, busy: !a.unknown && a.token == 0}
+		})
+	}
 	r.ops = closed(r.ops)
 	result, info := porcupine.CheckOperationsVerbose(turnModel.ToModel(), r.ops, linearLimit)
 	t.Logf("seed %d: %d operations, %d granted at once, %d in turn, %d places given up, %d sessions ended, %d answers missing",

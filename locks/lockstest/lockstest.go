@@ -29,6 +29,8 @@ type Harness struct {
 	// KeysDieAlone says that a key may be lost while its session stays, as when each has a connection: then
 	// Check reports it after the next renewal.
 	KeysDieAlone bool
+	// Votes says that the service decides by votes: busy may then be said of one that is asking, and is not granted in the end.
+	Votes bool
 	// Brief says that this is another connection to a service that is tested whole elsewhere: long cases are
 	// left out.
 	Brief bool

@@ -2,7 +2,9 @@ package lockstest
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/anishathalye/porcupine"
 
@@ -132,8 +134,8 @@ func byKey(history []porcupine.Operation, key func(porcupine.Operation) string) 
 	for _, op := range history {
 		keys[key(op)] = append(keys[key(op)], op)
 	}
-	for _, part := range keys {
-		parts = append(parts, part)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		parts = append(parts, keys[key])
 	}
 	return parts
 }

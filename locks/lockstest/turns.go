@@ -16,6 +16,7 @@ type waiter struct {
 	*contender
 	turns *turnHistory
 	falls bool // once it has something
+	stale bool // its session may have ended, and goes on
 }
 
 // turn is one acquisition of a key.
@@ -43,6 +44,13 @@ func (w *waiter) run(span time.Duration) {
 
 // act takes one turn: ask, wait, hold, release. If it is to fall, its session ends before.
 func (w *waiter) act() {
+	if w.stale { // each call more would be one without a sure answer
+		w.stale = false
+		w.finish()
+		if !w.begin() {
+			return
+		}
+	}
 	turn, do := w.next(), turnAsk
 	if !w.turns.waits || !w.falls && w.random.IntN(4) == 0 {
 		do = turnTry
@@ -255,6 +263,7 @@ func (w *waiter) released(turn *turn, begun int64) {
 	if end := w.clientSession.earliestEnd(); end < w.h.now() {
 		w.missing(turn, turnRelease, begun)
 		w.add(turn, turnExpire, end, never, turnAnswer{never: true})
+		w.stale = true
 		return
 	}
 	w.note(turn, turnRelease, begun, turnAnswer{})
@@ -280,6 +289,7 @@ func (w *waiter) fallWith(turn *turn) {
 		w.add(turn, turnExpire, w.clientSession.earliestEnd(), never, turnAnswer{never: true})
 	}
 	w.turns.count(&w.turns.fell)
+	w.stale = false
 	w.finish()
 	w.begin()
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TryAcquire implements driver.Session. Busy is what a majority says: its votes name one other session, which has the key or is about
-// to. Where the votes are split between several, each gives its own back and asks again.
+// to; if some answers to that one are lost it may not be granted in the end. Where the votes are split between several, each gives its own back and asks again.
 func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
 	results, err := s.acquire(ctx, acquisition, wants)
 	if err == nil {

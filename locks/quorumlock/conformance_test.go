@@ -64,6 +64,7 @@ func harness(t *testing.T, group []*servers.RedisServer, brief bool) lockstest.H
 				srv.Start()
 			}
 		},
+		Votes: true,
 		Brief: brief,
 	}
 }

@@ -9,7 +9,7 @@
 //
 //	ask ──▶ votes ──▶ of a majority ──▶ token written to a majority ──▶ granted
 //	          │
-//	          ├──▶ a majority names one other ──▶ busy
+//	          ├──▶ a majority names one other ──▶ busy (it has the key, or has the votes for it)
 //	          ├──▶ split: votes are given back everywhere ──▶ ask again, after a random pause
 //	          └──▶ no majority has answered ──▶ unreachable, recovering, or unknown
 //

@@ -34,6 +34,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 type service struct {
 	ttl    time.Duration
 	alone  bool // as lockstest.Harness's KeysDieAlone
+	votes  bool // as its Votes
 	client func(t *testing.T, w *ways) driver.Driver
 	// strike, if any, stops the most important server of the service once in a run. heal, if any, starts it
 	// again.
@@ -85,6 +86,7 @@ func (s service) judge(t *testing.T, judge func(*testing.T, lockstest.Harness, l
 	judge(t, lockstest.Harness{
 		MinTTL:       s.ttl,
 		KeysDieAlone: s.alone,
+		Votes:        s.votes,
 		Driver: func(t *testing.T) driver.Driver {
 			w := newWays(t)
 			clients = append(clients, w)

@@ -46,7 +46,8 @@ func onQuorum(t *testing.T, judge func(*testing.T, service)) {
 		group = append(group, servers.NewRedis(t))
 	}
 	judge(t, service{
-		ttl: 2 * time.Second,
+		ttl:   2 * time.Second,
+		votes: true,
 		client: func(t *testing.T, w *ways) driver.Driver {
 			var clients []redis.UniversalClient
 			for _, server := range group {
