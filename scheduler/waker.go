@@ -18,7 +18,7 @@ type Waker struct {
 
 // NewWaker makes a Waker for what st enqueues. lk is a client of the replicas' lock service, with the same namespace. One that
 // cannot send notices ([locks.Caps].Notices), or nil, is no error: then a Waker does nothing, and the replicas find the tasks by
-// themselves, after 20 to 500 ms, in a SQLite file after 4 to 20 ms.
+// themselves, after 15 to 500 ms, in a SQLite file after 4 to 20 ms.
 func NewWaker(st Store, lk Locks) (*Waker, error) {
 	if nilcheck.IsNil(st) || nilcheck.IsNil(st.Sides().Replica) {
 		return nil, errors.New("scheduler: NewWaker: the store is nil")

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -19,13 +21,7 @@ const promoteLimit = 1000
 func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
 	var now time.Time
 	look := func(t *tx) (err error) {
-		if now, err = t.judged(judge); err != nil {
-			return err
-		}
-		if next, err = t.nextWaiting(); err != nil {
-			return err
-		}
-		pools, err = column[string](t.rows(readyPools))
+		pools, next, now, err = t.ready(judge)
 		return err
 	}
 	if err := s.read(ctx, "ready pools", look); err != nil {
@@ -43,20 +39,39 @@ func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string,
 	return pools, next, err
 }
 
-// readyPools returns the pools with work. In a retired or paused pool no task may be claimed. This is not the admission: it says
-// which pools are worth a claim, and the claim decides again, in its own transaction.
+// ready returns the pools with work, and when the next task will be ready. In a retired or paused pool no task may be claimed. This is
+// not the admission: it says which pools are worth a claim, and the claim decides again, in its own transaction. It is one
+// statement, since the poll waits for it: one of its rows is of no pool.
 //
-// Index: one probe of tasks_claim for each pool, however many tasks are ready.
-const readyPools = "SELECT name FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} " +
-	"WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name"
-
-// nextWaiting is when the next task will be ready.
-//
-// Index: tasks_due, its first entry.
-func (t *tx) nextWaiting() (time.Time, error) {
-	var at int64
-	_, err := t.One("SELECT run_at FROM {tasks}{index}{tasks}_due{end} WHERE state=1 ORDER BY run_at LIMIT 1", nil, &at)
-	return fromMicros(at), err
+// Index: one probe of tasks_claim for each pool, however many tasks are ready; the first entry of tasks_due.
+func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err error) {
+	var at sql.NullInt64
+	err = t.Query(`
+		SELECT '' AS name, {now} AS now_at, (SELECT run_at FROM {tasks}{index}{tasks}_due{end} WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		UNION ALL
+		SELECT name, NULL, NULL FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0
+		AND (SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL`, nil, func(scan func(...any) error) error {
+		var name string
+		var read, waiting sql.NullInt64
+		if err := scan(&name, &read, &waiting); err != nil {
+			return err
+		}
+		if name != "" {
+			pools = append(pools, name)
+			return nil
+		}
+		at, next = read, fromMicros(waiting.Int64)
+		return nil
+	})
+	switch {
+	case err != nil:
+	case at.Valid:
+		now, err = judged(judge, fromMicros(at.Int64))
+	default:
+		now, err = t.judged(judge)
+	}
+	slices.Sort(pools)
+	return pools, next, now, err
 }
 
 // promote makes waiting tasks ready.

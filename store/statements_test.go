@@ -167,6 +167,9 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("ready")
 	_, _, err = s.Sides().Replica.Ready(ctx, same)
 	check(err)
+	step("poll")
+	_, _, err = s.Sides().Replica.Ready(ctx, same)
+	check(err)
 	step("decide")
 	tasks = tasksOf(decide(true, "q").Started)
 	step("finish of jobs")
@@ -213,6 +216,7 @@ var hot = map[string]map[store.Dialect]int{
 	"claim":             {store.SQLite: 6, store.MySQL: 6},
 	"decide":            {store.SQLite: 9, store.MySQL: 10},
 	"decide what waits": {store.SQLite: 8, store.MySQL: 9},
+	"poll":              {store.SQLite: 1, store.MySQL: 1},
 	"enqueue with keys": {store.SQLite: 6, store.MySQL: 6},
 }
 

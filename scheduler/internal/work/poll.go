@@ -9,7 +9,7 @@ import (
 
 const (
 	pollLeast = 10 * time.Millisecond
-	pollFast  = 20 * time.Millisecond
+	pollFast  = 15 * time.Millisecond
 	pollBusy  = 50 * time.Millisecond
 	pollSlow  = 500 * time.Millisecond
 	// arrivalsFor is how long the poll goes on with pollFast after it found tasks that this replica took: nobody told it of them,

@@ -49,12 +49,12 @@ func each(apart, first, last time.Duration) (at []time.Duration) {
 	return at
 }
 
-// The poll asks each 20 ms for two seconds after tasks were taken that it had found, each 50 ms while there is work, backs off up to
+// The poll asks each 15 ms for two seconds after tasks were taken that it had found, each 50 ms while there is work, backs off up to
 // half a second while there is none, and asks exactly when the next waiting task is due. Tasks that this replica cannot start or
 // has no pool for are no work. Where a write of the store wakes it, none come unseen.
 func TestWhenThePollAsks(t *testing.T) {
 	idle := []time.Duration{50, 150, 350, 750, 1250, 1750, 2250}
-	arrivals, busy := slices.Concat(each(20, 50, 2010), []time.Duration{2050, 2130, 2290}), each(50, 50, 2450)
+	arrivals, busy := slices.Concat(each(15, 50, 2000), []time.Duration{2030, 2090, 2210, 2450}), each(50, 50, 2450)
 	arrived := func(s *replica) { s.work.arrival.Store(new(time.Now())) }
 	once := func(n int) ([]string, time.Time, error) {
 		if n == 2 {
