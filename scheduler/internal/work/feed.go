@@ -99,10 +99,12 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	inTurn := !e.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
 	// A drain does not cancel it: the tasks of a claim with no answer would stay running.
-	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	calling, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimCall)
 	name := f.pool.Name
 	claim := func(room int, tried tried) (ledger.Claimed, error) {
-		return e.store.Claim(cctx, ledger.Claim{
+		calling, cancel := context.WithTimeout(calling, tried.call())
+		defer cancel()
+		return e.store.Claim(calling, ledger.Claim{
 			Admission: e.admission(ses, map[string]plan.Governing{name: under}, map[string]int{name: room}, tried),
 			Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: e.clock.Check,
 		})

@@ -25,6 +25,12 @@ type JobLocks interface {
 // tryCall bounds one try: a claim waits for it.
 const tryCall = 2 * time.Second
 
+const (
+	claimCall = 5 * time.Second // of the store
+	// leasedCall bounds a claim of tasks whose leases are held: meanwhile others wait for them, who may not need the store.
+	leasedCall = 2 * time.Second
+)
+
 // tryRounds is how many calls one try makes at most: tasks that share a key are tried one after the other.
 const tryRounds = 16
 
@@ -32,6 +38,14 @@ const tryRounds = 16
 type tried struct {
 	held map[string][]heldLock
 	busy map[string]string // why
+}
+
+// call is how long a claim of what was tried may take.
+func (t tried) call() time.Duration {
+	if len(t.held) > 0 {
+		return leasedCall
+	}
+	return claimCall
 }
 
 // locking is Admission.Locks: whether this replica has the locks of a candidate. It is nil if nothing here has locks.

@@ -116,7 +116,7 @@ func (w *waits) claimNow(ctx context.Context, ses *membership.Session, t jobs.Ta
 	if held != nil {
 		mine.held = map[string][]heldLock{t.ID: held}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitsCall)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mine.call())
 	defer cancel()
 	began := time.Now()
 	got, err := e.store.Claim(ctx, ledger.Claim{
