@@ -15,14 +15,14 @@ const (
 	jobsKey = "orders-db"
 )
 
-// drawKeys gives some jobs and pools locks, in a third of all seeds. What they hold alone, never two attempts hold at once.
+// drawKeys gives some jobs and pools locks, in a third of all seeds: alone, shared, or up to a limit.
 func (p *plan) drawKeys(d draw) {
 	if !d.chance(0.33) {
 		return
 	}
 	for name, pool := range p.Pools {
 		if d := keyed(p.Seed, "key of "+name, 0); name != "default" && d.chance(0.6) {
-			pool.Locks = []jobs.Lock{{Key: pick(d, itemKey, itemKey, jobsKey)}}
+			pool.Locks = []jobs.Lock{p.drawMode(name, jobs.Lock{Key: pick(d, itemKey, itemKey, jobsKey)})}
 			p.Pools[name] = pool
 		}
 	}
@@ -31,11 +31,22 @@ func (p *plan) drawKeys(d draw) {
 			// One that is due each second, and waits, would never come to rest.
 			slow := j.Times.count(time.Unix(0, 0), time.Unix(60, 0)) <= 6
 			if slow && j.Concurrency == jobs.Forbid && keyed(p.Seed, "key of "+name, 0).chance(0.6) {
-				j.Locks, j.RunsOn = []jobs.Lock{{Key: jobsKey}}, nil
+				j.Locks, j.RunsOn = []jobs.Lock{p.drawMode(name, jobs.Lock{Key: jobsKey})}, nil
 				set[name] = j
 			}
 		}
 	}
+}
+
+// drawMode says how what has that name holds a lock.
+func (p *plan) drawMode(name string, l jobs.Lock) jobs.Lock {
+	switch d := keyed(p.Seed, "mode of "+name, 0); {
+	case d.chance(0.3):
+		l.Mode = jobs.LockShared
+	case d.chance(0.4):
+		l.Limit = pick(d, 2, 2, 3)
+	}
+	return l
 }
 
 // hasKeys reports whether anything has locks.
@@ -55,43 +66,52 @@ func (p *plan) hasKeys() bool {
 	return false
 }
 
-// key is the lock of a task, by the plan and not by the product; empty: it has none in some version. The jobs here have handlers of
-// their own, so they do not hold the locks of their pools.
-func (w *world) key(t jobs.Task) string {
+// lock is the lock of a task, by the plan and not by the product; without a key: it has none in some version. The jobs here have
+// handlers of their own, so they do not hold the locks of their pools.
+func (w *world) lock(t jobs.Task) jobs.Lock {
 	if t.Job == "" {
-		switch all := w.plan.Pools[t.Pool].Locks; {
-		case len(all) == 0:
-			return ""
-		case all[0].Key == jobsKey:
-			return jobsKey
+		var l jobs.Lock
+		if all := w.plan.Pools[t.Pool].Locks; len(all) > 0 {
+			l = all[0]
 		}
-		var i int
-		if _, err := fmt.Sscanf(string(t.Payload), `{"i":%d}`, &i); err != nil {
-			panic(err) // enqueue makes no other payloads
+		if l.Key == itemKey {
+			var i int
+			if _, err := fmt.Sscanf(string(t.Payload), `{"i":%d}`, &i); err != nil {
+				panic(err) // enqueue makes no other payloads
+			}
+			l.Key = fmt.Sprint("item-", i)
 		}
-		return fmt.Sprint("item-", i)
+		return l
 	}
-	if slices.ContainsFunc(w.specs[t.Job], func(j job) bool { return len(j.Locks) == 0 }) {
-		return ""
+	versions := w.specs[t.Job]
+	if len(versions) == 0 || slices.ContainsFunc(versions, func(j job) bool { return len(j.Locks) == 0 }) {
+		return jobs.Lock{}
 	}
-	return jobsKey
+	return versions[0].Locks[0] // the same in all of them
 }
 
-// judgeKeys: no other attempt that has the lock executes when one starts, unless the process of that one was frozen, its handler ignores its
-// context, or the lock service ended its session without notice. With w.mu held.
+// judgeKeys: what executes with the lock when an attempt starts may hold it together with that one, unless its process was frozen, its
+// handler ignores its context, or the lock service ended its session without notice. With w.mu held.
 func (w *world) judgeKeys(me *run) {
-	key := w.key(me.task)
-	if key == "" {
+	mine := w.lock(me.task)
+	if mine.Key == "" {
 		return
 	}
 	w.counted["starts with a lock"]++
+	together := 1
 	for _, list := range w.active {
 		for _, older := range list {
-			if w.key(older.task) != key || older.ignores || older.r.frozenSince(older.from) || w.weather.bad(-1, older.from, lockExpire) {
+			theirs := w.lock(older.task)
+			if theirs.Key != mine.Key || older.ignores || older.r.frozenSince(older.from) || w.weather.bad(-1, older.from, lockExpire) {
 				continue
 			}
-			w.violate(me.task.ID, "lock %s: %s (token %d) still executes on %s when %s (token %d) starts on %s",
-				key, older.task.ID, older.task.Token, older.r.id, me.task.ID, me.task.Token, me.r.id)
+			together++
+			if theirs == mine && (mine.Mode == jobs.LockShared || together <= mine.Limit) {
+				w.counted["locks held together"]++
+				continue
+			}
+			w.violate(me.task.ID, "lock %+v: %s (token %d, %+v) still executes on %s when %s (token %d) starts on %s",
+				mine, older.task.ID, older.task.Token, theirs, older.r.id, me.task.ID, me.task.Token, me.r.id)
 		}
 	}
 }
