@@ -2,7 +2,6 @@ package quorumlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,40 +14,6 @@ import (
 // leastGrace is how long the last answers are waited for once those that came decide.
 const leastGrace = 2 * time.Millisecond
 
-// reply is what one server said; err is errNotAsked for those that were not asked.
-type reply struct {
-	answer []any
-	err    error
-}
-
-func (r reply) said(what string) bool { return r.err == nil && r.answer[0] == what }
-
-// unsent reports whether certainly nothing has reached the server.
-func (r reply) unsent() bool {
-	return errors.Is(r.err, driver.ErrUnreachable) || errors.Is(r.err, errNotAsked)
-}
-
-var (
-	errNotAsked = errors.New("the session is not installed there until its next renewal")
-	errNoAnswer = errors.New("no answer in time")
-	errLate     = fmt.Errorf("%w: %w", context.DeadlineExceeded, errNoAnswer)
-)
-
-// replies has one reply of each server.
-type replies []reply
-
-// where returns the servers whose reply is so.
-func (rs replies) where(is func(r reply) bool) (m mask) {
-	for i, r := range rs {
-		if is(r) {
-			m = m.with(i)
-		}
-	}
-	return m
-}
-
-func (rs replies) said(what string) mask { return rs.where(func(r reply) bool { return r.said(what) }) }
-
 // ask calls f for several servers:
 //
 //  1. start all calls at once, each with a time limit of its own
@@ -58,6 +23,15 @@ func (rs replies) said(what string) mask { return rs.where(func(r reply) bool { 
 func (s *session) ask(ctx context.Context, whom mask, grace time.Duration, enough func(rs replies) bool, f func(ctx context.Context, i int) ([]any, error)) replies {
 	return s.askFor(ctx, s.limit, whom, grace, enough, f)
 }
+
+// majorityOK is for calls that a majority has to confirm.
+func (s *session) majorityOK(rs replies) bool { return s.isMajority(rs.said("ok")) }
+
+// allAnswers is for calls that wait for all answers, until their limit.
+func allAnswers(replies) bool { return false }
+
+// noAnswers is for calls that wait for the grace period alone.
+func noAnswers(replies) bool { return true }
 
 // askFor is ask with another limit for each server.
 func (s *session) askFor(ctx context.Context, limit time.Duration, whom mask, grace time.Duration, enough func(rs replies) bool, f func(ctx context.Context, i int) ([]any, error)) replies {
@@ -128,35 +102,8 @@ func (s *session) on(ctx context.Context, i int, script *redis.Script, args ...a
 	s.mu.Lock()
 	m := s.members[i]
 	s.mu.Unlock()
-	if !m.settled {
+	if m.state != settled {
 		return nil, errNotAsked
 	}
 	return s.eval(ctx, i, script, append([]any{s.id, m.gen, m.number, s.ttl.Microseconds()}, args...)...)
-}
-
-// flush frees on one server what earlier calls have left there. While that fails nothing else is sent.
-func (s *session) flush(ctx context.Context, i int) error {
-	s.mu.Lock()
-	rest := s.members[i].rest
-	s.members[i].rest = nil
-	s.mu.Unlock()
-	if len(rest) == 0 {
-		return nil
-	}
-	args := []any{s.id, s.ttl.Microseconds()}
-	for _, b := range rest {
-		args = append(args, b.key, b.kind, b.number, true)
-	}
-	if _, err := s.eval(ctx, i, freeScript, args...); err != nil {
-		s.leave(i, rest...)
-		return fmt.Errorf("%w: to free what earlier calls have left: %w", driver.ErrUnreachable, err)
-	}
-	return nil
-}
-
-// leave notes what a server may have, and is to free.
-func (s *session) leave(i int, rest ...ballot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.members[i].rest = append(s.members[i].rest, rest...)
 }

@@ -1,8 +1,6 @@
 package quorumlock
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -14,33 +12,20 @@ type ballot struct {
 	number    int64 // of the session: one for each attempt
 }
 
-// The kinds: see holders in namespace.lua.
-const (
-	aloneKind  = "x"
-	sharedKind = "s"
-)
-
-func kindOf(w driver.Want) string {
-	if w.Shared {
-		return sharedKind
-	}
-	return aloneKind
-}
-
-// candidacy is an attempt without an outcome: a majority may have voted for it, or may still do.
-type candidacy struct {
+// attempt asks the servers for one key under one ballot.
+type attempt struct {
 	ballot
-	doubt mask // the servers that did not answer at some time
+	inFlight mask // the servers where a request for it may still arrive
 }
 
 // holding is what was granted.
 type holding struct {
-	candidacy
+	attempt
 	acquisition string
 	token       driver.Token
 	on          mask   // the servers that have confirmed it, as long as the session is installed there
-	value       string // as servers keep it
-	freeing     int    // releases that were sent, or are about to be: it counts no more
+	value       string // as the servers store it
+	freeing     int    // releases that were sent, or are about to be: while there are any, it does not count as held
 }
 
 // request is what one acquisition asks of a key.
@@ -50,9 +35,9 @@ type request struct{ acquisition, key string }
 type book struct {
 	last      int64 // ballot
 	granted   map[request]*holding
-	under     map[driver.Held]*holding
-	unclear   map[request]candidacy
-	asking    map[string]chan struct{} // keys that a call asks for
+	under     map[driver.Held]*holding // the same holdings
+	undecided map[request]attempt      // without an outcome: a majority may have voted for it, or may still do
+	locked    map[string]chan struct{} // keys that a call asks for; closed when it is over
 	contended map[string]time.Time     // keys that others wanted, too, and when
 	abandoned map[string]time.Time     // acquisitions, and when
 	evicted   bool                     // a key may be gone: until the next Check
@@ -60,8 +45,8 @@ type book struct {
 
 func newBook() book {
 	return book{
-		granted: map[request]*holding{}, under: map[driver.Held]*holding{}, unclear: map[request]candidacy{},
-		asking: map[string]chan struct{}{}, contended: map[string]time.Time{}, abandoned: map[string]time.Time{},
+		granted: map[request]*holding{}, under: map[driver.Held]*holding{}, undecided: map[request]attempt{},
+		locked: map[string]chan struct{}{}, contended: map[string]time.Time{}, abandoned: map[string]time.Time{},
 	}
 }
 
@@ -81,17 +66,17 @@ func (b *book) refuses(acquisition string, ttl time.Duration) bool {
 	return abandoned && time.Since(at) < ttl
 }
 
-// candidate returns the attempt of a request that has no outcome yet, or a new one.
-func (b *book) candidate(acquisition string, w driver.Want) candidacy {
-	if c, ok := b.unclear[request{acquisition, w.Key}]; ok && c.kind == kindOf(w) {
-		return c
+// attemptOf returns the undecided attempt of a request, or a new one.
+func (b *book) attemptOf(acquisition string, w driver.Want) attempt {
+	if a, ok := b.undecided[request{acquisition, w.Key}]; ok && a.kind == kindOf(w) {
+		return a
 	}
 	b.last++
-	return candidacy{ballot: ballot{w.Key, kindOf(w), b.last}}
+	return attempt{ballot: ballot{w.Key, kindOf(w), b.last}}
 }
 
 func (b *book) hold(h *holding) {
-	delete(b.unclear, request{h.acquisition, h.key})
+	delete(b.undecided, request{h.acquisition, h.key})
 	b.granted[request{h.acquisition, h.key}] = h
 	b.under[driver.Held{Key: h.key, Token: h.token}] = h
 }
@@ -101,11 +86,4 @@ func (b *book) forget(h *holding) {
 		delete(b.granted, request{h.acquisition, h.key})
 	}
 	delete(b.under, driver.Held{Key: h.key, Token: h.token})
-}
-
-// line makes s fit into one field of a record.
-func line(s string) string { return strings.ReplaceAll(s, "\n", " ") }
-
-func valueOf(token driver.Token, since int64, owner, meta string) string {
-	return fmt.Sprintf("%d\n%d\n%s\n%s", token, since, owner, meta)
 }

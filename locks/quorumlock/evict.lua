@@ -11,7 +11,7 @@ local function refuse(ballot)
   redis.call('ZADD', refused, text(now + math.max(ttl, tonumber(string.match(term, ' (%d+)$') or 0))), ballot)
 end
 if by ~= '' then refuse(by) end
-for _, field in ipairs(on(key)) do
+for _, field in ipairs(fields_of(key)) do
   local session, ballot = session_of(field)
   local named = session .. ' ' .. ballot
   if live(session) and (token_of(field) == token or named == by) then

@@ -22,11 +22,11 @@ local function drop(field)
   return true
 end
 
--- left is for how many µs the live session of a field lasts here if it is not renewed.
-local function left(field) return text(tonumber(redis.call('ZSCORE', sessions, (session_of(field)))) - now) end
+-- remaining is for how many µs the live session of a field lasts here if it is not renewed.
+local function remaining(field) return text(tonumber(redis.call('ZSCORE', sessions, (session_of(field)))) - now) end
 
--- on lists what a key is held and voted for by.
-local function on(key) return redis.call('ZRANGEBYLEX', index, '[' .. key .. ' ', '(' .. key .. '!') end
+-- fields_of lists the holdings and votes of a key.
+local function fields_of(key) return redis.call('ZRANGEBYLEX', index, '[' .. key .. ' ', '(' .. key .. '!') end
 
 -- obstacles lists what of other live holdings excludes a kind, and deletes those of dead sessions.
 local function obstacles(key, kind, own)
@@ -42,8 +42,8 @@ local function obstacles(key, kind, own)
   return found
 end
 
--- room makes room for a holding that has a majority. A vote, or a holding under a later token, stays.
-local function room(key, kind, own, token)
+-- make_room drops what excludes a holding that has a majority. A vote, or a holding under a later token, stays.
+local function make_room(key, kind, own, token)
   local others = obstacles(key, kind, own)
   for _, field in ipairs(others) do
     local other = token_of(field)
@@ -63,7 +63,7 @@ local function refuses(session, ballot) return redis.call('ZSCORE', refused, ses
 local function bring(session, from, answer)
   for i = from, #ARGV, 4 do
     local own, token = field_of(ARGV[i], ARGV[i + 1], session, ARGV[i + 2]), tonumber(string.match(ARGV[i + 3], '^%d+'))
-    local fits = not refuses(session, ARGV[i + 2]) and room(ARGV[i], ARGV[i + 1], own, token)
+    local fits = not refuses(session, ARGV[i + 2]) and make_room(ARGV[i], ARGV[i + 1], own, token)
     if fits then
       put(own, ARGV[i + 3])
       raise(token)

@@ -19,10 +19,10 @@ func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]
 		if after != "" && after >= prefix {
 			low = "[" + after + "!" // behind its holders, and not behind longer keys
 		}
-		rs := s.ask(ctx, s.everywhere(), 0, func(replies) bool { return false }, func(ctx context.Context, i int) ([]any, error) {
+		rs := s.ask(ctx, s.everywhere(), 0, allAnswers, func(ctx context.Context, i int) ([]any, error) {
 			return s.eval(ctx, i, listScript, low, "("+prefix+"\xff", limit)
 		})
-		if !s.enough(rs.said("ok")) {
+		if !s.majorityOK(rs) {
 			return nil, fmt.Errorf("quorumlock: list: %w", s.refusal(rs, "answered"))
 		}
 		page, last, more := s.merge(rs)
@@ -76,7 +76,7 @@ func (s *session) merge(rs replies) (page []driver.Info, last string, more bool)
 		}
 	}
 	for _, c := range found {
-		if s.enough(c.by) && c.Token > 0 && (!more || c.Key <= last) {
+		if s.isMajority(c.by) && c.Token > 0 && (!more || c.Key <= last) {
 			page = append(page, c.Info)
 		}
 	}

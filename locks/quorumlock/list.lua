@@ -17,7 +17,7 @@ while true do
       end
       answer[#answer + 1] = field
       answer[#answer + 1] = redis.call('HGET', holders, field)
-      answer[#answer + 1] = left(field)
+      answer[#answer + 1] = remaining(field)
     end
   end
   if #found < 256 then return answer end

@@ -32,7 +32,7 @@ local function install(session, ttl)
   lives[session] = true
 end
 
-local function mark() return math.max(now, tonumber(redis.call('HGET', state, 'token') or 0)) end
+local function high_water() return math.max(now, tonumber(redis.call('HGET', state, 'token') or 0)) end
 
 local function raise(token)
   local last = tonumber(redis.call('HGET', state, 'token') or 0)
@@ -45,9 +45,9 @@ local function server()
   return string.match(info, 'run_id:(%w+)') or '', tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or 0)
 end
 
--- rest returns until when the server does not vote, where the clock may have gone back since began: what is over stays over,
+-- waits_until returns until when the server does not vote, where the clock may have gone back since began: what is over stays over,
 -- and a wait that is not begins anew.
-local function rest(began, till)
+local function waits_until(began, till)
   if till == 0 or began <= now and now < till then return till end
   if till <= now then till = 0 else began, till = now, now + till - began end
   redis.call('HSET', state, 'began', text(began), 'until', text(till))
@@ -61,7 +61,7 @@ end
 local function epoch(ttl, new, unused)
   local run, uptime = server()
   local s = redis.call('HMGET', state, 'run', 'gen', 'began', 'until')
-  if s[1] == run then return s[2], rest(tonumber(s[3]), tonumber(s[4])) end
+  if s[1] == run then return s[2], waits_until(tonumber(s[3]), tonumber(s[4])) end
   for _, term in ipairs(redis.call('HVALS', terms)) do
     ttl = math.max(ttl, tonumber(string.match(term, ' (%d+)$')))
   end
@@ -95,5 +95,5 @@ end
 -- and how many keys of the session were evicted.
 local function summary(session)
   local s = redis.call('HMGET', state, 'gen', 'run', 'synced')
-  return 'ok', s[1], s[2], text(mark()), s[3], redis.call('HGET', evictions, session) or '0'
+  return 'ok', s[1], s[2], text(high_water()), s[3], redis.call('HGET', evictions, session) or '0'
 end

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -14,21 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// mask is a set of servers, by their index.
-type mask uint64
-
-func (m mask) has(i int) bool     { return m&(1<<i) != 0 }
-func (m mask) with(i int) mask    { return m | 1<<i }
-func (m mask) without(i int) mask { return m &^ (1 << i) }
-func (m mask) count() int         { return bits.OnesCount64(uint64(m)) }
-func all(n int) mask              { return 1<<n - 1 }
-func (m mask) each(f func(i int)) {
-	for ; m != 0; m &= m - 1 {
-		f(bits.TrailingZeros64(uint64(m)))
-	}
-}
-
-// node is one server. After trouble, one call at a time tries it, so that calls do not pile up behind a server that does not
+// node is one server. After trouble, one call at a time tallies it, so that calls do not pile up behind a server that does not
 // answer.
 type node struct {
 	rdb     redis.UniversalClient
@@ -62,11 +47,3 @@ func (n *node) call(ctx context.Context, g *calls.Group, f func() ([]any, error)
 
 // address names the server, for messages.
 func (n *node) address() string { return redisconn.Address(n.rdb) }
-
-// suits reads the answer of memory.lua.
-func suits(answer []any) error {
-	if answer[0] == "replica" {
-		return errors.New("the server is a replica: the servers of a quorum are independent of each other")
-	}
-	return redisconn.Keeps(answer)
-}

@@ -30,6 +30,9 @@
 // it was away or has lost its data, gets them from that renewal. The session has ended when so many servers say so that the
 // others are no majority. Each server decides by its own clock.
 //
+// What is released while a server is away is freed there with the next call that reaches it. If that is too much to keep, the
+// session gets no votes there until a renewal installs it anew, which frees all of it.
+//
 // # A server that was restarted
 //
 // A server that forgets a vote could give it a second time, and two would have a majority. So each server keeps the run_id
@@ -58,7 +61,6 @@ package quorumlock
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -75,9 +77,9 @@ const openLimit = 5 * time.Second
 
 // Driver opens lock sessions on several Redis servers.
 type Driver struct {
-	nodes   []*node
-	options Options
-	blind   atomic.Bool // a server does not report its run_id
+	nodes      []*node
+	options    Options
+	hidesRunID atomic.Bool // a server does not report its run_id
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -139,7 +141,7 @@ func (d *Driver) Caps() driver.Caps {
 	if len(d.nodes)%2 == 0 {
 		note += fmt.Sprintf(" %d servers may be away, no more than of %d.", len(d.nodes)-d.majority(), len(d.nodes)-1)
 	}
-	if d.blind.Load() {
+	if d.hidesRunID.Load() {
 		note += " A server does not report its run_id (INFO server): lost data is noticed, but not a restart from a snapshot."
 	}
 	return driver.Caps{Name: "quorum", Shared: true, EarlyLoss: true, TrustMargin: 50 * time.Millisecond, Volatile: true, Note: note}
@@ -164,53 +166,3 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	}
 	return s, nil
 }
-
-// Check says of each server whether it can be reached and is suitable for locks, as far as can be checked without a
-// namespace: nil if all are. It writes nothing.
-func (d *Driver) Check(ctx context.Context) error {
-	if err := d.Valid(); err != nil {
-		return err
-	}
-	s := newSession(d, driver.Open{TTL: 10 * time.Second}, "")
-	rs := s.ask(ctx, all(len(d.nodes)), 0, never, func(ctx context.Context, i int) ([]any, error) {
-		return s.eval(ctx, i, serverScript)
-	})
-	var errs []error
-	for i, r := range rs {
-		if r.err == nil {
-			r.err = suits(r.answer)
-		}
-		if r.err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", d.nodes[i].address(), redisconn.Refused(d.nodes[i].rdb, r.err)))
-		}
-	}
-	if err := twice(d.nodes, rs, 1); err != nil {
-		errs = append(errs, err)
-	}
-	if err := s.calls.Join(ctx); err != nil {
-		errs = append(errs, err)
-	}
-	if len(errs) > 0 {
-		return fmt.Errorf("quorumlock: check: %w", errors.Join(errs...))
-	}
-	return nil
-}
-
-// twice returns an error if two servers report one run_id, which stands there in their answers.
-func twice(nodes []*node, rs replies, at int) error {
-	seen := map[string]int{}
-	for i, r := range rs {
-		if r.err != nil || len(r.answer) <= at {
-			continue
-		}
-		run, _ := r.answer[at].(string)
-		if other, ok := seen[run]; ok && run != "" {
-			return fmt.Errorf("%s and %s are the same server: it would vote twice", nodes[other].address(), nodes[i].address())
-		}
-		seen[run] = i
-	}
-	return nil
-}
-
-// never is for calls that wait for all answers.
-func never(replies) bool { return false }

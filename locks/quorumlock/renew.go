@@ -13,8 +13,8 @@ import (
 //
 //  1. Renew the session on each server where it is settled.
 //  2. If so many say that it has expired that the others are no majority, it has ended.
-//  3. Install it, and what it holds, where it is not known: a server that has lost its data gets it back while the session may still
-//     be trusted, one that has expired it only if a majority has not.
+//  3. Install it, and what it holds, where it is not settled: a server that has lost its data, or has too much to free, gets it
+//     back while the session may still be trusted, one that has expired it only if a majority has not.
 //  4. Bring keys to the servers that have confirmed the renewal and lack them.
 //  5. It counts if a majority has confirmed it, and, for each key, a majority that has the key.
 func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool, err error) {
@@ -26,18 +26,11 @@ func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool
 	}
 	s.tick++
 	tick, asked := s.tick, boottime.Now()
-	var settled, forgot mask
-	for i, m := range s.members {
-		if m.settled {
-			settled = settled.with(i)
-		} else if m.forgot {
-			forgot = forgot.with(i)
-		}
-	}
-	args := s.sampled(sample)
+	asking, unexpired := s.in(settled), s.in(forgotten)|s.in(overfull)
+	args := s.sampledArgs(sample)
 	s.mu.Unlock()
 
-	rs := s.ask(ctx, settled, s.limit/2, func(rs replies) bool { return s.enough(rs.said("ok")) }, func(ctx context.Context, i int) ([]any, error) {
+	rs := s.ask(ctx, asking, s.limit/2, s.majorityOK, func(ctx context.Context, i int) ([]any, error) {
 		if err := s.flush(ctx, i); err != nil {
 			return nil, err
 		}
@@ -45,12 +38,12 @@ func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool
 	})
 	lost, stale := rs.said("lost"), rs.said("stale")
 	known := s.note(rs, tick)
-	if s.minority(lost) {
+	if s.blocks(lost) {
 		return fail(s.end())
 	}
-	missing := (s.everywhere() &^ settled) | lost | stale
-	if !s.enough(rs.said("ok")) {
-		missing = forgot | stale
+	missing := (s.everywhere() &^ asking) | lost | stale
+	if !s.majorityOK(rs) {
+		missing = unexpired | stale
 		s.mu.Lock()
 		if s.renewed.Elapsed() >= s.ttl { // others may have been granted its keys
 			missing = 0
@@ -64,11 +57,11 @@ func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	confirmed := s.confirmed(tick)
-	if !s.enough(confirmed) {
+	if !s.isMajority(confirmed) {
 		return fail(s.refusal(rs, "confirmed it"))
 	}
 	for _, h := range s.book.granted {
-		if has := h.on & confirmed; h.freeing == 0 && !s.enough(has) {
+		if has := h.on & confirmed; h.freeing == 0 && !s.isMajority(has) {
 			return fail(fmt.Errorf("%d of %d servers have confirmed it and have %s, of which %d have to", has.count(), len(s.nodes), h.key, s.majority))
 		}
 	}
@@ -78,8 +71,8 @@ func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool
 	return s.book.evicted, nil
 }
 
-// sampled names the holdings to look for. With mu held.
-func (s *session) sampled(sample []driver.Held) []any {
+// sampledArgs names the holdings to look for. With mu held.
+func (s *session) sampledArgs(sample []driver.Held) []any {
 	var args []any
 	for _, held := range sample {
 		h := s.book.under[held]
@@ -92,15 +85,17 @@ func (s *session) sampled(sample []driver.Held) []any {
 	return args
 }
 
-// note takes in what servers said, and returns those whose state is that of an earlier call.
+// note notes what servers said of a renewal, and returns those that have lost no data since an earlier call.
 func (s *session) note(rs replies, tick int64) (known mask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, r := range rs {
 		m := &s.members[i]
 		switch {
-		case r.said("stale"), r.said("lost"):
-			m.settled, m.forgot = false, r.said("stale")
+		case r.said("stale"):
+			m.state = forgotten
+		case r.said("lost"):
+			m.state = absent
 		case r.said("ok"):
 			now := summary(r.answer)
 			if now.gen != m.gen { // installed anew meanwhile
@@ -114,108 +109,4 @@ func (s *session) note(rs replies, tick int64) (known mask) {
 		}
 	}
 	return known
-}
-
-// confirmed returns the servers that have confirmed a renewal, or a later one. With mu held.
-func (s *session) confirmed(tick int64) (c mask) {
-	for i, m := range s.members {
-		if m.settled && m.confirmed >= tick {
-			c = c.with(i)
-		}
-	}
-	return c
-}
-
-// join installs the session, with what it holds, on servers that do not know it, and returns the replies with theirs.
-func (s *session) join(ctx context.Context, tick int64, whom mask, rs replies) replies {
-	if whom == 0 {
-		return rs
-	}
-	s.mu.Lock()
-	var brought []*holding
-	var args []any
-	for _, h := range s.book.granted {
-		if h.freeing == 0 {
-			h.doubt |= whom // if it is released meanwhile
-			brought = append(brought, h)
-			args = append(args, h.key, h.kind, h.number, h.value)
-		}
-	}
-	numbers := make([]int64, len(s.members))
-	whom.each(func(i int) {
-		s.members[i].number++
-		numbers[i] = s.members[i].number
-	})
-	sure := s.enough(s.confirmed(tick))
-	s.mu.Unlock()
-	joined := s.ask(ctx, whom, s.limit/2, func(replies) bool { return sure }, func(ctx context.Context, i int) ([]any, error) {
-		if err := s.flush(ctx, i); err != nil {
-			return nil, err
-		}
-		return s.eval(ctx, i, joinScript, append([]any{s.id, s.ttl.Microseconds(), numbers[i]}, args...)...)
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rs = slices.Clone(rs)
-	whom.each(func(i int) {
-		rs[i] = joined[i]
-		m := &s.members[i]
-		if !joined[i].said("ok") || m.number != numbers[i] {
-			return
-		}
-		now := summary(joined[i].answer)
-		m.settled, m.forgot, m.gen, m.evictions, m.confirmed = true, false, now.gen, now.evictions, max(m.confirmed, tick)
-		for _, h := range s.book.granted { // what it had is gone
-			h.on = h.on.without(i)
-		}
-		s.enter(i, brought, joined[i].answer[summaries:])
-	})
-	return rs
-}
-
-// enter notes which holdings a server has taken. With mu held.
-func (s *session) enter(i int, brought []*holding, answer []any) {
-	for n, h := range brought {
-		if answer[n] == "1" {
-			h.on = h.on.with(i)
-		}
-	}
-}
-
-// repair brings keys to the servers that have confirmed a renewal and lack them.
-func (s *session) repair(ctx context.Context, tick int64) {
-	s.mu.Lock()
-	confirmed := s.confirmed(tick)
-	lacks := make([][]*holding, len(s.nodes))
-	var whom mask
-	sure := true
-	for _, h := range s.book.granted {
-		if h.freeing > 0 {
-			continue
-		}
-		sure = sure && s.enough(h.on&confirmed)
-		h.doubt |= confirmed &^ h.on // if it is released meanwhile
-		(confirmed &^ h.on).each(func(i int) {
-			lacks[i], whom = append(lacks[i], h), whom.with(i)
-		})
-	}
-	members := slices.Clone(s.members)
-	s.mu.Unlock()
-	if whom == 0 {
-		return
-	}
-	rs := s.ask(ctx, whom, s.limit/2, func(replies) bool { return sure }, func(ctx context.Context, i int) ([]any, error) {
-		args := []any{s.id, members[i].gen, members[i].number, s.ttl.Microseconds()}
-		for _, h := range lacks[i] {
-			args = append(args, h.key, h.kind, h.number, h.value)
-		}
-		return s.eval(ctx, i, putScript, args...)
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rs.said("ok").each(func(i int) {
-		if s.members[i].number == members[i].number && s.members[i].gen == members[i].gen {
-			s.enter(i, lacks[i], rs[i].answer[1:])
-		}
-	})
 }

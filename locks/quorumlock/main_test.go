@@ -1,13 +1,12 @@
 package quorumlock
 
 import (
+	"context"
+	"flag"
 	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-
-	"context"
-	"flag"
 
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )

@@ -1,16 +1,10 @@
 package quorumlock
 
-import (
-	"strconv"
-	"strings"
-	"time"
+import "github.com/lockstep-scheduler/lockstep/locks/driver"
 
-	"github.com/lockstep-scheduler/lockstep/locks/driver"
-)
-
-// try is one want, with the votes of its present ballot.
-type try struct {
-	candidacy
+// tally counts the votes for the present ballot of one want.
+type tally struct {
+	attempt
 	want    driver.Want
 	index   int  // of the want
 	place   int  // in the answers of servers
@@ -37,27 +31,27 @@ const (
 )
 
 // count counts the votes.
-func (t *try) count(s *session, rs replies) outcome {
-	var doubt mask
+func (t *tally) count(s *session, rs replies) outcome {
+	var unanswered mask
 	t.yes, t.refused = 0, 0
 	for i, r := range rs {
 		switch {
 		case r.unsent():
 		case r.err != nil:
-			doubt = doubt.with(i)
+			unanswered = unanswered.with(i)
 		case !r.said("ok"):
 		case r.answer[t.place] == "1":
 			t.yes = t.yes.with(i)
 		default:
 			t.refused = t.refused.with(i)
-			t.hear(s, i, r.answer[t.place])
+			t.addNamed(s, i, r.answer[t.place])
 		}
 	}
-	t.doubt |= doubt
+	t.inFlight |= unanswered
 	switch {
-	case s.enough(t.yes):
+	case s.isMajority(t.yes):
 		return hasMajority
-	case s.enough(t.yes | doubt):
+	case s.isMajority(t.yes | unanswered):
 		return mayHaveMajority
 	case t.holder != nil:
 		return isBusy
@@ -68,10 +62,10 @@ func (t *try) count(s *session, rs replies) outcome {
 }
 
 // answers is how many servers voted or refused.
-func (t *try) answers() int { return (t.yes | t.refused).count() }
+func (t *tally) answers() int { return (t.yes | t.refused).count() }
 
 // decided reports whether more answers would not change the outcome.
-func (t *try) decided(s *session, rs replies) bool {
+func (t *tally) decided(s *session, rs replies) bool {
 	var yes, refused mask
 	for i, r := range rs {
 		if r.said("ok") {
@@ -82,11 +76,11 @@ func (t *try) decided(s *session, rs replies) bool {
 			}
 		}
 	}
-	return s.enough(yes) || s.minority(refused)
+	return s.isMajority(yes) || s.blocks(refused)
 }
 
-// hear takes in which others have the key on a server.
-func (t *try) hear(s *session, i int, answer any) {
+// addNamed notes which others have the key on a server.
+func (t *tally) addNamed(s *session, i int, answer any) {
 	others, _ := answer.([]any) // or the ballot is refused
 	for n := 0; n+2 < len(others); n += 3 {
 		h, ok := parse(others[n], others[n+1], others[n+2])
@@ -94,13 +88,13 @@ func (t *try) hear(s *session, i int, answer any) {
 			continue
 		}
 		m := t.named[h.ballot]
-		left := max(m.info.Remaining, h.Remaining)        // it is over once it is on each of these
+		left := max(m.info.Remaining, h.Remaining)        // it has ended when each of these has expired it
 		if m.by = m.by.with(i); h.Token >= m.info.Token { // a server to which the token is still to be written says 0
 			m.info = h.Info
 		}
 		m.info.Remaining = left
 		t.named[h.ballot] = m
-		if s.enough(m.by) && (t.holder == nil || m.info.Token > t.holder.Token) {
+		if s.isMajority(m.by) && (t.holder == nil || m.info.Token > t.holder.Token) {
 			t.holder = &m.info
 		}
 	}
@@ -110,29 +104,4 @@ func (t *try) hear(s *session, i int, answer any) {
 type mentions struct {
 	by   mask
 	info driver.Info
-}
-
-// named is a holding, or a vote, as a server shows it.
-type named struct {
-	driver.Info
-	ballot string // with its session: unique
-}
-
-// parse reads a field of holders and its value, see namespace.lua, and for how many µs its session lasts.
-func parse(field, value, micros any) (named, bool) {
-	text := func(part any) string { t, _ := part.(string); return t }
-	f, v := strings.Split(text(field), " "), strings.SplitN(text(value), "\n", 4)
-	if len(f) != 4 || len(v) != 4 {
-		return named{}, false
-	}
-	token, err := strconv.ParseInt(v[0], 10, 64)
-	since, err2 := strconv.ParseInt(v[1], 10, 64)
-	left, err3 := strconv.ParseInt(text(micros), 10, 64)
-	return named{
-		ballot: f[2] + " " + f[3],
-		Info: driver.Info{
-			Key: f[0], Token: driver.Token(token), Session: f[2], Owner: v[2], Meta: v[3], Shared: f[1] == sharedKind, Since: time.UnixMicro(since).UTC(),
-			Remaining: time.Duration(left) * time.Microsecond,
-		},
-	}, err == nil && err2 == nil && err3 == nil
 }
