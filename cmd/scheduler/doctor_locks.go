@@ -120,7 +120,11 @@ func capabilities(caps locks.Caps) string {
 	say(caps.SingleHost, "locks exclude processes of this machine only", "")
 	say(!caps.Shared, "there are no shared locks", "")
 	say(!caps.Limit, "locks have one holder: no limits", "")
-	all = append(all, fmt.Sprintf("%v of each lease beyond 1 %% are not trusted (TrustMargin)", caps.TrustMargin))
+	untrusted := "the last 1 % of each lease is not trusted (TrustMargin)"
+	if caps.TrustMargin > 0 {
+		untrusted = fmt.Sprintf("the last 1 %% of each lease, and %v more, is not trusted (TrustMargin)", caps.TrustMargin)
+	}
+	all = append(all, untrusted)
 	if caps.Note != "" {
 		all = append(all, caps.Note)
 	}

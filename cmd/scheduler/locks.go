@@ -24,9 +24,11 @@ func newLocksListCommand(a *app) *cobra.Command {
 	var all bool
 	list := newListCommand(a, listing[wire.Lock]{
 		short: "List who holds locks, and who waits for them",
-		more: ` with keys that begin with PREFIX: orders-db is user/orders-db,
-as it is to jobs, programs and 'locks exec'. Those of the scheduler itself are below sys/; --all shows both. PLACE is empty for a holder; 1 is the next one to get the lock, where the lock service has an order.
-LEFT is when the session of its process ends unless it is renewed: as long as a dead one may keep others out. MODE is shared, or
+		more: `: of the keys that begin with PREFIX, else of all but the scheduler's.
+orders-db is user/orders-db, as it is to jobs, programs and 'locks exec'. The locks of the scheduler itself are below sys/; --all shows
+both. A replica is asked, at --server: it lists the locks at the lock service of its own configuration.
+
+PLACE is empty for a holder; 1 is the next one to get the lock, where the lock service has an order. LEFT is when the session of its process ends unless it is renewed: as long as a dead one may keep others out. MODE is shared, or
 how many may hold the lock together.`,
 		heading: "LOCK PLACE OWNER TOKEN SINCE LEFT MODE NOTE",
 		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[wire.Lock], error) {
@@ -42,6 +44,9 @@ how many may hold the lock together.`,
 	list.Flags().BoolVar(&all, "all", false, "also those of the scheduler itself")
 	inner := list.RunE
 	list.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.asksReplica(cmd); err != nil {
+			return err
+		}
 		if len(args) == 1 {
 			if prefix != "" {
 				return usagef("PREFIX is given twice")
@@ -105,5 +110,20 @@ The token says which holder is meant: one that got the lock since has a larger o
 	cmd.Example = "  scheduler locks list orders-db\n  scheduler locks release orders-db --token 1795635849976001"
 	cmd.Flags().Int64Var(&token, "token", 0, "the `TOKEN` of the holder, as 'locks list' shows it")
 	_ = cmd.MarkFlagRequired("token")
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.asksReplica(cmd); err != nil {
+			return err
+		}
+		return inner(cmd, args)
+	}
 	return cmd
+}
+
+// asksReplica refuses -c of a command that asks a replica: its file may name another lock service than the one that is shown.
+func (a *app) asksReplica(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("config") {
+		return usagef("-c has no effect: a replica is asked, at --server URL, else $LOCKSTEP_SERVER, else %s; leave -c out, and name a replica of that configuration", defaultServer)
+	}
+	return nil
 }

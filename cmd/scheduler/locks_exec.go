@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -33,11 +34,14 @@ A job that names the same key in its locks, and a Go program with the same servi
 
 CMD has this process's streams, folder and environment, and LOCKSTEP_FENCING_TOKEN and LOCKSTEP_LOCK (the key). The token is
 larger for every later holder of the key: what CMD writes to can refuse older ones. CMD runs in a session of its own, without
-/dev/tty. Signals that this process gets are sent to its process group. What CMD leaves running in the background when it
-ends goes on, without the lock.
+/dev/tty; if this process is in the background of its terminal, CMD has no input. Signals that this process gets are sent to
+CMD's process group. What CMD leaves running in the background when it ends goes on, without the lock.
+
+If live replicas of the store of this configuration use another lock service or namespace, CMD is not run.
 
 Without --wait the lock is tried once. With it, this process waits its turn: those who wait are served in the order in which
-they came, where the lock service has an order ('scheduler doctor' tells), and a try does not overtake them.
+they came, where the lock service has an order ('scheduler doctor' tells), and a try does not overtake them. A lock service
+that cannot be reached is tried again meanwhile.
 
 Holders with --shared hold the key together; so do those with the same --limit, as many as it says. All others exclude each
 other: also two with different limits.
@@ -51,7 +55,8 @@ Exit codes: that of CMD; 128 and the number of the signal that ended it, or this
   75    busy: another one holds the key, or not its turn within --wait
   76    the lock was lost, and CMD was ended
   126   CMD cannot be started; 127: it was not found; the lock was not used
-  1     the lock service does not grant anything now; 2: wrong usage or configuration`
+  1     the lock service, or a store that the lock needs, cannot be reached or grants nothing now
+  2     wrong usage or configuration`
 
 // lockedCommand is a command that runs while a key is held.
 type lockedCommand struct {
@@ -84,8 +89,13 @@ func newLocksExecCommand(a *app) *cobra.Command {
 			case shared:
 				l.request.Mode = locks.Shared
 			}
-			l.command.Argv = args[1:]
-			if l.request.Meta = name; name == "" {
+			if l.command.Argv = args[1:]; l.command.Argv[0] == "" {
+				return usagef("CMD is empty; write 'scheduler locks exec KEY -- CMD…'")
+			}
+			if err := inOneLine(name); err != nil {
+				return usagef("--name %q: %w", name, err)
+			}
+			if l.request.Meta = name; !cmd.Flags().Changed("name") {
 				l.request.Meta = strings.Join(l.command.Argv, " ")
 			}
 			l.request.Meta = clip.Text(l.request.Meta, maxNote)
@@ -93,6 +103,11 @@ func newLocksExecCommand(a *app) *cobra.Command {
 				return err
 			}
 			c, err := a.readConfig() // its warnings concern jobs
+			if path, _ := a.configPath(); err != nil && path != "" {
+				if _, missing := os.Stat(path); errors.Is(missing, fs.ErrNotExist) {
+					return usagef("%w: name the configuration with -c FILE or LOCKSTEP_CONFIG; 'scheduler init' writes one to start with", err)
+				}
+			}
 			if err == nil {
 				err = hasName(c)
 			}
@@ -105,7 +120,7 @@ func newLocksExecCommand(a *app) *cobra.Command {
 	cmd.Flags().Var(&wait, "wait", "wait at most `TIME` for the lock, as 30s; forever: without a limit; 0s: try once")
 	cmd.Flags().BoolVar(&shared, "shared", false, "hold the key together with others that share it")
 	cmd.Flags().IntVar(&limit, "limit", 1, "up to `N` hold the key together, all with the same N")
-	cmd.Flags().StringVar(&name, "name", "", "`TEXT` that 'locks list' shows as the note, in place of the command and its arguments")
+	cmd.Flags().StringVar(&name, "name", "", "`TEXT` that 'locks list' and busy messages show, in place of the command with its arguments; \"\": nothing")
 	return cmd
 }
 
@@ -116,6 +131,14 @@ func hasName(c *config.Config) error {
 	}
 	return usagef("the configuration has no name, so its locks would be those of the file %s alone, and no other machine would be excluded; "+
 		"write the same name: in the configuration of all", c.Store.DSN)
+}
+
+// inOneLine refuses a text that would break a line, or control a terminal.
+func inOneLine(text string) error {
+	if show(text) != text || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
+		return errors.New("must be text in one line, without control characters")
+	}
+	return nil
 }
 
 // maxNote is how long a note may be, in bytes.
@@ -155,11 +178,10 @@ func (f *waitFlag) Set(text string) error {
 // runLocked runs a command while its key is held.
 //
 //  1. find the program: a wrong name must not wait for the lock
-//  2. open the lock service
-//  3. acquire the key: one try, or its turn
-//  4. run the command, until it ends or the lock is lost
-//  5. release the key
-func (a *app) runLocked(ctx context.Context, c *config.Config, l lockedCommand) (err error) {
+//  2. open the lock service, compare it with that of live replicas, and acquire the key: one try, or its turn
+//  3. run the command, until it ends or the lock is lost
+//  4. release the key
+func (a *app) runLocked(ctx context.Context, c *config.Config, l lockedCommand) error {
 	if _, err := l.command.Find(); err != nil {
 		return notStarted(err)
 	}
@@ -167,23 +189,29 @@ func (a *app) runLocked(ctx context.Context, c *config.Config, l lockedCommand) 
 	receive(signals, passedOn)
 	defer signal.Stop(signals)
 	closeInherited()
-	host, _ := os.Hostname()
-	p, err := openForUsers(ctx, c, locks.Options{Owner: fmt.Sprintf("%s/%d", host, os.Getpid())})
-	if err != nil {
-		return err
+	waiting, end := l.begin(ctx, signals)
+	p, lease, err := a.acquire(waiting, c, l)
+	by, ended := errors.AsType[interrupted](context.Cause(waiting))
+	end()
+	if p != nil {
+		defer func() {
+			if closing := p.close(ctx); closing != nil {
+				fmt.Fprintf(a.stderr, "warning: the lock is free after lock.ttl, %v, at the latest: %v\n", c.Lock.TTL, closing)
+			}
+		}()
 	}
-	defer func() {
-		if closing := p.close(ctx); closing != nil {
-			fmt.Fprintf(a.stderr, "warning: the lock is free after lock.ttl, %v, at the latest: %v\n", c.Lock.TTL, closing)
+	switch {
+	case ended:
+		if lease != nil {
+			_ = lease.Release(context.WithoutCancel(ctx)) // else close does
 		}
-	}()
-	lease, err := l.acquire(ctx, p.users, signals)
-	if err != nil {
-		return a.notGranted(ctx, c, p.users, l, err)
+		return exit{exitSignalled + int(by.Signal), nil}
+	case err != nil:
+		return err
 	}
 	receive(signals, passedOnOnly)
 	l.command.Signals = signals
-	return l.run(ctx, lease)
+	return l.run(ctx, lease, p)
 }
 
 // receive makes signals arrive, but those that this process ignores, as SIGHUP under nohup.
@@ -219,80 +247,4 @@ func openForUsers(ctx context.Context, c *config.Config, o locks.Options) (_ *pa
 		}
 	}
 	return p, p.openUserLocks(ctx, c, o)
-}
-
-// interrupted is the end of a wait by a signal.
-type interrupted struct{ syscall.Signal }
-
-func (i interrupted) Error() string { return "interrupted: " + i.Signal.String() }
-
-// acquire gets the lease: by one try, or in turn. A signal ends the wait.
-func (l lockedCommand) acquire(ctx context.Context, locker *locks.Locker, signals <-chan os.Signal) (*locks.Lease, error) {
-	if l.wait == 0 && !l.forever {
-		attempts, err := locker.TryAcquire(ctx, l.request)
-		if err != nil {
-			return nil, err
-		}
-		return attempts[0].Lease, attempts[0].Err
-	}
-	waiting, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	if !l.forever {
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(waiting, l.wait)
-		defer cancel()
-	}
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case s := <-signals:
-			number, _ := s.(syscall.Signal)
-			end(interrupted{number})
-		case <-waiting.Done():
-		}
-	}()
-	leases, err := locker.Acquire(waiting, l.request)
-	end(nil)
-	<-watched
-	if by, is := errors.AsType[interrupted](context.Cause(waiting)); is {
-		if err == nil {
-			_ = leases[0].Release(context.WithoutCancel(ctx)) // else Close does
-		}
-		return nil, by
-	}
-	if err != nil {
-		return nil, err
-	}
-	return leases[0], nil
-}
-
-// notGranted turns the error of acquire into an exit code, and says who holds the key.
-func (a *app) notGranted(ctx context.Context, c *config.Config, locker *locks.Locker, l lockedCommand, err error) error {
-	by, ended := errors.AsType[interrupted](err)
-	switch {
-	case ended:
-		return exit{exitSignalled + int(by.Signal), nil}
-	case errors.Is(err, locks.ErrUnavailable):
-		if _, diagnosis := unreachable(ctx, c.Lock, err); diagnosis != nil {
-			return fmt.Errorf("%w: %w", diagnosis, err)
-		}
-		return fmt.Errorf("%w\nSee that the lock service runs, and that its address and account are right; 'scheduler doctor' examines it", err)
-	case errors.Is(err, locks.ErrRecovering):
-		return fmt.Errorf("%w\nIt grants again after lock.ttl, %v; a --wait that is longer waits for that", err, c.Lock.TTL)
-	case errors.Is(err, locks.ErrUnknown):
-		return err
-	case errors.Is(err, locks.ErrBusy):
-		waited := ""
-		if l.wait > 0 {
-			waited = fmt.Sprintf("not its turn within %v: ", l.wait)
-		}
-		if holder := a.holders(ctx, locker, l.request.Key); holder != "" {
-			return exit{exitBusy, fmt.Errorf("%s%s", waited, holder)}
-		}
-		return exit{exitBusy, fmt.Errorf("%s%w", waited, err)}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return exit{exitBusy, err}
-	}
-	return usageError{err} // the request is refused
 }

@@ -63,6 +63,9 @@ func TestExecIsTransparent(t *testing.T) {
 			{2, "CMD is missing", []string{"orders", "--"}},
 			{2, "CMD is missing, behind --", []string{"orders", "echo"}},
 			{2, "KEY is missing", []string{}},
+			{2, "none.yaml: no such file or directory: name the configuration with -c FILE", []string{"orders", "-c", "none.yaml", "--", "true"}},
+			{2, "CMD is empty", []string{"orders", "--", ""}},
+			{2, `--name "a\nb": must be`, []string{"orders", "--name", "a\nb", "--", "true"}},
 			{2, "did you mean 30s", []string{"orders", "--wait", "30", "--", "true"}},
 			{2, "must be 1 to 10000", []string{"orders", "--limit", "0", "--", "true"}},
 			{2, "exclude each other", []string{"orders", "--limit", "2", "--shared", "--", "true"}},
@@ -274,8 +277,11 @@ func TestExecOfAKindThatIsNotThere(t *testing.T) {
 				flags = []string{"--limit", "3"}
 			}
 			code, out, errs := s.run(t, slices.Concat([]string{"docs"}, flags, []string{"--", "echo", "ran"})...)
-			if code != exitUsage || out != "" || !strings.Contains(errs, "docs") {
+			if code != exitUsage || out != "" || !strings.Contains(errs, flags[0]+": the lock service of the configuration, ") || !strings.Contains(errs, "leave the flag out") {
 				t.Errorf("exit code %d: %s%s", code, out, errs)
+			}
+			if advice := "set lock.mysql.mode: lease"; strings.HasPrefix(name, "row") != strings.Contains(errs, advice) {
+				t.Errorf("%q: %s", advice, errs)
 			}
 		})
 	}

@@ -13,12 +13,20 @@ import (
 	programs "github.com/lockstep-scheduler/lockstep/test/program"
 )
 
-// serve starts a replica, and returns the address of its API.
-func (s *shell) serve(t *testing.T) string {
+// replica starts a replica.
+func (s *shell) replica(t *testing.T) *programs.Process {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), s.binary, "serve", "--listen", "127.0.0.1:0")
 	cmd.Dir = s.dir
-	return programs.Start(t, cmd).URL(t)
+	p := programs.Start(t, cmd)
+	p.URL(t) // it is ready
+	return p
+}
+
+// serve starts a replica, and returns the address of its API.
+func (s *shell) serve(t *testing.T) string {
+	t.Helper()
+	return s.replica(t).URL(t)
 }
 
 // listed are the locks of users that a replica lists.
@@ -99,6 +107,8 @@ func TestLocksListAndRelease(t *testing.T) {
 			{"must be the TOKEN", []string{"release", "orders", "--token", "0"}},
 			{"PREFIX is given twice", []string{"list", "user/", "--prefix", "sys/"}},
 			{"--all has no PREFIX: give one of them", []string{"list", "--all", "orders"}},
+			{"-c has no effect: a replica is asked, at --server", []string{"list", "-c", "lockstep.yaml"}},
+			{"-c has no effect: a replica is asked, at --server", []string{"release", "orders", "--token", "1", "-c", "lockstep.yaml"}},
 		} {
 			if code, out, errs := s.scheduler(t, append([]string{"locks", "--server", url}, c.args...)...); code != exitUsage || !strings.Contains(errs, c.want) {
 				t.Errorf("%q: exit code %d, %s%s", c.args, code, out, errs)

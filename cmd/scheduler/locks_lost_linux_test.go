@@ -64,7 +64,7 @@ func TestExecReleasedByForce(t *testing.T) {
 		if !gone(pids) {
 			t.Errorf("of %v some still run", pids)
 		}
-		if !strings.Contains(p.Log(), "lock released by force: user/orders\nThe command was ended\n") { // by the warden: only at the deadline
+		if !strings.Contains(p.Log(), "lock released by force: user/orders\nThe command was ended, with all that it had started; exit code 76\n") { // by the warden: only at the deadline
 			t.Error("it does not say why, or ended the command late")
 		}
 	})
@@ -104,10 +104,35 @@ func TestExecKilled(t *testing.T) {
 	killed := time.Now()
 	p.Kill(t)
 	await.Until(t, "all are gone", func() bool { return gone(pids) })
+	await.Until(t, "the warden says so", func() bool {
+		return strings.Contains(p.Log(), "lockstep-warden: the process that started the commands is gone")
+	})
+	if strings.Contains(p.Log(), "{") {
+		t.Error("what it says is not for people")
+	}
 	if took := time.Since(killed); took > execTTL {
 		t.Errorf("they were gone after %v", took)
 	}
 	if code, out, errs := s.run(t, "orders", "--wait", "20s", "--", "true"); code != 0 || time.Since(killed) > execTTL+3*time.Second {
 		t.Errorf("the next one: exit code %d after %v, %s%s", code, time.Since(killed), out, errs)
+	}
+}
+
+// A command whose warden is killed is ended, and the message says that the warden is why.
+func TestExecOfAKilledWarden(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, inStore(t))
+	p := s.start(t, "orders", "--", "sh", "-c", "echo ready $PPID; while :; do sleep 0.05; done")
+	await.Until(t, "it is ready", func() bool { return strings.Contains(p.Log(), "ready ") })
+	_, after, _ := strings.Cut(p.Log(), "ready ")
+	warden, err := strconv.Atoi(strings.Fields(after)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(warden, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.Exit(t, 10*time.Second); code != exitLost || !strings.Contains(p.Log(), "lock lost: user/orders: the helper process that ends the command was killed\nThe command was ended, with all that it had started; exit code 76\n") {
+		t.Errorf("exit code %d", code)
 	}
 }

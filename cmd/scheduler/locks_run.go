@@ -49,40 +49,58 @@ const (
 )
 
 // run runs the command until it ends or the lease is lost, and releases the lease.
-func (l lockedCommand) run(ctx context.Context, lease *locks.Lease) error {
+func (l lockedCommand) run(ctx context.Context, lease *locks.Lease, p *parts) error {
 	c := l.command
+	if inBackground(c.Stdin) { // else it would take lines from the shell: it is in another session, so SIGTTIN does not stop it
+		c.Stdin = nil
+	}
 	c.Marks = []string{tokenVariable + "=" + strconv.FormatInt(int64(lease.Token()), 10), keyVariable + "=" + lease.Key()}
 	c.Environ = append(without(c.Environ, tokenVariable, keyVariable), c.Marks...)
-	left := time.Until(lease.Deadline())
+	now := boottime.Now() // read first: a process that is frozen in between must not gain time
+	left := lease.Left()
 	c.StopGrace = min(left/5, mostGrace)
-	end := boottime.Now().Add(left)
+	end := now.Add(left)
 	until := bound.New(end, c.StopGrace, end)
 	working, stop := context.WithCancelCause(bound.With(ctx, until))
 	ended, followed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(followed)
-		follow(lease, until, ended, stop)
+		follow(lease, p.holds, until, ended, stop)
 	}()
 	code, err := c.Run(working)
 	close(ended)
 	<-followed
 	stop(nil)
 
+	spare := lease.Left() - c.StopGrace
+	away := p.users.State().Err
 	lost := lease.Release(context.WithoutCancel(ctx))
+	why := error(nil)
 	switch {
-	case errors.Is(lost, locks.ErrLost) && err == nil:
-		return exit{exitLost, fmt.Errorf("%w\nThe command ended by itself, with exit code %d, before or after the loss", lost, code)}
-	case errors.Is(lost, locks.ErrLost) && errors.Is(err, abort.ErrLost):
-		return exit{exitLost, fmt.Errorf("%w\nThe command was ended by its warden", lost)}
 	case errors.Is(lost, locks.ErrLost):
-		return exit{exitLost, fmt.Errorf("%w\nThe command was ended", lost)}
+		why = lost
+	case errors.Is(err, locks.ErrLost), errors.Is(err, locks.ErrForced):
+		why = err
+	case errors.Is(err, abort.ErrLost) && spare > 2*mostPause:
+		why = fmt.Errorf("%w: %s: the helper process that ends the command was killed", locks.ErrLost, lease.Key())
 	case errors.Is(err, abort.ErrLost), errors.Is(err, abort.ErrNotStarted):
-		return exit{exitLost, fmt.Errorf("lock %s lost: it was not renewed in time, or the command's warden was killed\nThe command was ended", lease.Key())}
+		why = fmt.Errorf("%w: %s: it was not renewed in time", locks.ErrLost, lease.Key())
 	case err != nil:
 		return notStarted(err)
+	default:
+		return exit{code, nil}
 	}
-	return exit{code, nil}
+	if away != nil {
+		why = fmt.Errorf("%w: %w", why, away)
+	}
+	if err == nil {
+		return exit{exitLost, fmt.Errorf("%w\nThe command ended by itself, with exit code %d, before or after the loss; exit code %d", why, code, exitLost)}
+	}
+	return exit{exitLost, fmt.Errorf("%w\nThe command was ended, with all that it had started; exit code %d", why, exitLost)}
 }
+
+// mostPause is the longest time between two looks at the lease.
+const mostPause = 500 * time.Millisecond
 
 // mostGrace is the longest time between SIGTERM and SIGKILL of a command that has lost its lock.
 const mostGrace = 2 * time.Second
@@ -91,10 +109,10 @@ const mostGrace = 2 * time.Second
 //
 //  1. wait for the end of the lease, or look after a short time
 //  2. if the lease was renewed, move the deadline of the command, which the warden watches
-//  3. at the end of the lease, stop the command
-func follow(lease *locks.Lease, until *bound.Bound, ended <-chan struct{}, stop context.CancelCauseFunc) {
-	was, read := lease.Deadline(), boottime.Now()
-	look := time.NewTicker(min(max(time.Until(was)/20, 20*time.Millisecond), 500*time.Millisecond))
+//  3. at the end of the lease, or if the file of the locks was deleted, stop the command
+func follow(lease *locks.Lease, holds func() error, until *bound.Bound, ended <-chan struct{}, stop context.CancelCauseFunc) {
+	was := lease.Deadline()
+	look := time.NewTicker(min(max(lease.Left()/20, 20*time.Millisecond), mostPause))
 	defer look.Stop()
 	for {
 		select {
@@ -105,12 +123,14 @@ func follow(lease *locks.Lease, until *bound.Bound, ended <-chan struct{}, stop 
 			return
 		case <-look.C:
 		}
-		asleep := read.Elapsed() - time.Since(read.Time()) // the deadline is read on a clock that stops meanwhile
-		if now := lease.Deadline(); now != was {
-			was, read = now, boottime.Now()
-			until.Move(read.Add(now.Sub(read.Time()) - asleep))
-		} else {
-			read = boottime.Now()
+		if err := holds(); err != nil {
+			stop(lostLock(fmt.Errorf("%w: %s: %w", locks.ErrLost, lease.Key(), err)))
+			return
+		}
+		if deadline := lease.Deadline(); deadline != was {
+			was = deadline
+			now := boottime.Now()
+			until.Move(now.Add(lease.Left()))
 		}
 	}
 }
@@ -167,12 +187,12 @@ func (a *app) holders(ctx context.Context, locker *locks.Locker, key string) str
 
 // holder describes one: its name, what it does, since when, and how long at most if it is dead.
 func (a *app) holder(info locks.Info) string {
-	text := info.Owner
-	if text == "" {
+	text := cellText(info.Owner)
+	if info.Owner == "" {
 		text = "session " + info.Session
 	}
 	if info.Meta != "" {
-		text += " (" + info.Meta + ")"
+		text += " (" + cellText(info.Meta) + ")"
 	}
 	if !info.Since.IsZero() {
 		text += " since " + a.when(info.Since)

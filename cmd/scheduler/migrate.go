@@ -64,7 +64,7 @@ func openStore(ctx context.Context, c config.Store) (*store.Store, error) {
 	if err != nil && c.Driver == config.MySQL {
 		if d, bad := mysqlconn.Parse(c.DSN); bad == nil && d.Net == "tcp" {
 			if answers := probe(context.WithoutCancel(ctx), d.Addr); len(answers) > 0 && !slices.Contains(answers, isMySQL) {
-				return nil, fmt.Errorf("store.dsn: %s answers at %s, not %s; correct the address: %w", answers[0], d.Addr, isMySQL, err)
+				return nil, wrongServer{fmt.Errorf("store.dsn: %s answers at %s, not %s; correct the address: %w", answers[0], d.Addr, isMySQL, err)}
 			}
 		}
 	}

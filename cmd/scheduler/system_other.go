@@ -7,6 +7,9 @@ import "os"
 // closeInherited is for Unix: elsewhere a child gets only the handles passed to it.
 func closeInherited() {}
 
+// inBackground is for Unix: elsewhere there are no foreground processes of a terminal.
+func inBackground(*os.File) bool { return false }
+
 // passedOnOnly are signals of Unix.
 var passedOnOnly []os.Signal
 

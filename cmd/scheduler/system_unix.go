@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // closeInherited marks inherited descriptors close-on-exec, so that commands of jobs do not get, for example, a pipe
@@ -29,6 +31,12 @@ func closeInherited() {
 
 // firstInherited is the first descriptor after the standard streams.
 const firstInherited = 3
+
+// inBackground reports whether a file is the controlling terminal of this process, and other processes are in its foreground.
+func inBackground(f *os.File) bool {
+	front, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil && front != syscall.Getpgrp()
+}
 
 // passedOnOnly are the signals that a command gets, and that do not end a wait otherwise than usual.
 var passedOnOnly = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT}

@@ -30,10 +30,11 @@ import (
 type parts struct {
 	store   *store.Store
 	metrics *metrics.Metrics
-	locker  *locks.Locker // nil: the lock service is the store's own database
-	users   *locks.Locker // of the keys of jobs, commands and programs: locker, or one on tables of the store's database
-	service string        // name of the lock service
-	lockErr error         // error of the lock service at the start; nil: it answered
+	locker  *locks.Locker       // nil: the lock service is the store's own database
+	users   *locks.Locker       // of the keys of jobs, commands and programs: locker, or one on tables of the store's database
+	service string              // name of the lock service
+	file    sqlitefile.Database // that users lock in; nil: none
+	lockErr error               // error of the lock service at the start; nil: it answered
 	closers []func(context.Context) error
 }
 
@@ -183,9 +184,18 @@ func (p *parts) openFile(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, err
 	}
 	p.closers = append(p.closers, func(context.Context) error { return file.Close() })
+	p.file = file
 	db := file.Pools().Writer
 	db.SetConnMaxLifetime(time.Second) // a new connection is refused once the file was replaced: others lock in another one
 	return db, file.Hold(ctx)
+}
+
+// holds returns an error once the file that users lock in was deleted or replaced: others may lock in another one.
+func (p *parts) holds() error {
+	if p.file == nil {
+		return nil
+	}
+	return p.file.Holds()
 }
 
 // whileDown describes what happens while the lock service is down.

@@ -14,7 +14,7 @@ type Foreground struct {
 	Environ []string // all of its environment
 	// Marks are entries of Environ that no other command on this machine has: its descendants are found by them.
 	Marks                 []string
-	Stdin, Stdout, Stderr *os.File
+	Stdin, Stdout, Stderr *os.File         // no Stdin: /dev/null
 	Signals               <-chan os.Signal // are sent to its process group
 	StopGrace             time.Duration    // between SIGTERM and SIGKILL; 0: at once
 }

@@ -23,7 +23,7 @@ func (f Foreground) Run(ctx context.Context) (code int, err error) {
 	}
 	c := command{
 		Handler: &Handler{command: Command{StopGrace: f.StopGrace}, argv: f.Argv, env: f.Environ, path: f.path()},
-		program: program, env: f.Environ, marks: f.Marks, in: f.Stdin, out: f.Stdout, errs: f.Stderr,
+		program: program, env: f.Environ, marks: f.Marks, in: f.Stdin, out: f.Stdout, errs: f.Stderr, plain: true,
 	}
 	p, err := c.start(ctx)
 	if err != nil {

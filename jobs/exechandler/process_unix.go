@@ -30,6 +30,7 @@ type command struct {
 	marks   []string // variables of env that are unique to the attempt
 	in, out *os.File // what it reads, nil for nothing, and writes
 	errs    *os.File // what it writes errors to; nil: out
+	plain   bool     // what its warden logs is text for people
 }
 
 // running is a command that was started.

@@ -26,12 +26,12 @@ var current struct {
 	dir string // its working directory
 }
 
-// currentWarden returns the warden of this process, a new one if it has ended.
-func currentWarden() (w *warden.Warden, dir string, err error) {
+// currentWarden returns the warden of this process, a new one if it has ended: plain if its log is for people.
+func currentWarden(plain bool) (w *warden.Warden, dir string, err error) {
 	current.Lock()
 	defer current.Unlock()
 	if current.Warden == nil || current.Gone() {
-		w, err := warden.Spawn()
+		w, err := warden.Spawn(plain)
 		if err != nil {
 			return nil, "", err
 		}
@@ -62,7 +62,7 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 	}
 	moves := movesOf(b)
 	for try := 0; ; try++ {
-		w, dir, err := currentWarden()
+		w, dir, err := currentWarden(c.plain)
 		if err != nil {
 			return nil, explain(c.program, c.command.Dir, err)
 		}

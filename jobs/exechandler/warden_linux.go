@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler/internal/warden"
@@ -24,6 +25,9 @@ func beWarden() bool {
 		return false
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil)) // the replica's standard error
+	if slices.Contains(os.Environ(), warden.PlainLog) {
+		log = slog.New(plainLog{os.Stderr})
+	}
 	if err := warden.Run(log); errors.Is(err, warden.ErrByHand) {
 		fmt.Fprintln(os.Stderr, err)
 	} else if err != nil {

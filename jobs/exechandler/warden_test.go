@@ -79,7 +79,7 @@ func TestWardenEndsTheCommandsOfAKilledReplica(t *testing.T) {
 			if who := heard(t, dir); len(who) < 5 {
 				t.Errorf("only %v of %v got SIGTERM", who, all)
 			}
-			if !strings.Contains(r.out.String(), `"msg":"the connection to the replica ended; its commands are being stopped","commands":1`) {
+			if !strings.Contains(r.out.String(), `"msg":"the process that started the commands is gone, or gave up its warden; they are being stopped","commands":1`) {
 				t.Error("the warden says nothing")
 			}
 		})

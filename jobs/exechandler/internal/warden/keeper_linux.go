@@ -159,7 +159,7 @@ func (k *keeper) orphaned() {
 	}
 	k.starts = nil
 	if len(k.all) > 0 {
-		k.log.Warn("the connection to the replica ended; its commands are being stopped", "commands", len(k.all))
+		k.log.Warn("the process that started the commands is gone, or gave up its warden; they are being stopped", "commands", len(k.all))
 	}
 	since := k.clock(true)
 	for _, c := range k.all {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -52,8 +53,15 @@ type Warden struct {
 	gone     bool
 }
 
-// Spawn starts a warden: this program once more, under the name process.Warden. Its main must call Run then.
-func Spawn() (*Warden, error) {
+// PlainLog in the environment of a warden makes it log lines of text, beside the messages of a command for people.
+const PlainLog = "LOCKSTEP_WARDEN_LOG=plain"
+
+// Spawn starts a warden: this program once more, under the name process.Warden. Its main must call Run then. plain is PlainLog.
+func Spawn(plain bool) (*Warden, error) {
+	environ := environment
+	if plain {
+		environ = append(slices.Clip(environ), PlainLog)
+	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("start the warden: %w", os.NewSyscallError("socketpair", err))
@@ -63,7 +71,7 @@ func Spawn() (*Warden, error) {
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", // this program, also after an upgrade of the file
 		Args: []string{process.Warden, "of", process.Self().Tag()}, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
-		Env:         environment,
+		Env:         environ,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // signals to the group or terminal of the replica do not reach it
 	}
 	if err := cmd.Start(); err != nil {

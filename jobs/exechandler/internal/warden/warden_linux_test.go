@@ -83,7 +83,7 @@ func TestNoCommandEndsWithAThread(t *testing.T) {
 // sleeper is a warden and a command that it has started.
 func sleeper(t *testing.T) (*Warden, *Attempt) {
 	t.Helper()
-	w, err := Spawn()
+	w, err := Spawn(false)
 	if err != nil {
 		t.Fatal(err)
 	}
