@@ -156,7 +156,10 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			return err
 		})
 		check("job standings", []string{"primary", "standings"}, func(t *tx) error { _, _, err := t.jobStandings(); return err })
-		check("ready pools", []string{"primary", "tasks_claim", "tasks_due"}, func(t *tx) error { _, _, _, err := t.ready(func(now time.Time) (time.Time, error) { return now, nil }); return err })
+		check("ready pools", []string{"primary", "tasks_claim", "tasks_due"}, func(t *tx) error {
+			_, _, _, err := t.ready(func(now time.Time) (time.Time, error) { return now, nil })
+			return err
+		})
 		for _, most := range []int{5, 5000} {
 			check("a look", []string{"tasks_claim"}, func(t *tx) error {
 				l := ledger.Look{Scope: ledger.Scope{Kinds: []string{"", "k"}, SkipJobs: []string{"j1", "j8"}}, Past: map[int]time.Time{0: time.UnixMicro(10)}, Most: most}

@@ -60,7 +60,7 @@ func (s *Service) Open(ctx context.Context, o driver.Open) (driver.Session, erro
 	}
 	c := &session{
 		service: s, id: rand.Text(), namespace: o.Namespace, owner: o.Owner, ttl: o.TTL,
-		renewed: s.now, granted: make(chan driver.Grant, unread), topics: make(chan string, unreadTopics), abandoned: map[string]time.Time{},
+		renewed: s.now, granted: make(chan driver.Grant, unread), topics: make(chan string, unreadTopics),
 	}
 	s.sessions[c.id] = c
 	return c, nil
@@ -184,7 +184,7 @@ func (s *Service) ask(c *session, acquisition string, w driver.Want, wait bool) 
 		return k.result(had)
 	}
 	switch {
-	case c.refuses(acquisition):
+	case c.abandoned.Has(acquisition):
 		return driver.Result{Err: driver.ErrAbandoned}
 	case s.now.Before(s.until): // no key is held then
 		return driver.Result{Err: driver.ErrRecovering}

@@ -90,12 +90,6 @@ func (c *session) notify(g driver.Grant) {
 	}
 }
 
-// refuses reports whether the acquisition was abandoned within the last ttl.
-func (c *session) refuses(acquisition string) bool {
-	at, abandoned := c.abandoned[acquisition]
-	return abandoned && c.service.now.Sub(at) < c.ttl
-}
-
 // Queue implements driver.Session.
 func (c *session) Queue() driver.Queue { return c }
 

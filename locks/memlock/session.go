@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/refusals"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -19,8 +20,8 @@ type session struct {
 
 	// Guarded by the service's mu.
 	renewed   time.Time
-	evicted   bool                 // a key was, since the last renewal
-	abandoned map[string]time.Time // acquisitions, and when
+	evicted   bool          // a key was, since the last renewal
+	abandoned refusals.List // acquisitions
 }
 
 func (c *session) ID() string             { return c.id }
@@ -72,12 +73,7 @@ func (c *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 
 func (c *session) Abandon(ctx context.Context, acquisition string, keys []string) error {
 	return c.call(ctx, "abandon", func(s *Service) error {
-		for id, at := range c.abandoned {
-			if s.now.Sub(at) >= c.ttl {
-				delete(c.abandoned, id)
-			}
-		}
-		c.abandoned[acquisition] = s.now
+		c.abandoned.Add(acquisition, c.ttl)
 		for _, name := range keys {
 			at := place{c.namespace, name}
 			k := s.at(at)

@@ -138,7 +138,7 @@ func (s *session) begin(ctx context.Context, acquisition string, wants []driver.
 	for i, w := range wants {
 		switch {
 		case results[i] != (driver.Result{}):
-		case s.book.refuses(acquisition, s.ttl):
+		case s.book.abandoned.Has(acquisition):
 			results[i].Err = driver.ErrAbandoned
 		default:
 			tallies = append(tallies, &tally{attempt: s.book.attemptOf(acquisition, w), want: w, index: i, named: map[string]mentions{}})

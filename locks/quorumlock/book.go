@@ -3,6 +3,7 @@ package quorumlock
 import (
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/refusals"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -39,31 +40,15 @@ type book struct {
 	undecided map[request]attempt      // without an outcome: a majority may have voted for it, or may still do
 	locked    map[string]chan struct{} // keys that a call asks for; closed when it is over
 	contended map[string]time.Time     // keys that others wanted, too, and when
-	abandoned map[string]time.Time     // acquisitions, and when
+	abandoned refusals.List            // acquisitions
 	evicted   bool                     // a key may be gone: until the next Check
 }
 
 func newBook() book {
 	return book{
 		granted: map[request]*holding{}, under: map[driver.Held]*holding{}, undecided: map[request]attempt{},
-		locked: map[string]chan struct{}{}, contended: map[string]time.Time{}, abandoned: map[string]time.Time{},
+		locked: map[string]chan struct{}{}, contended: map[string]time.Time{},
 	}
-}
-
-// abandon has the session refuse an acquisition for one ttl.
-func (b *book) abandon(acquisition string, ttl time.Duration) {
-	for id := range b.abandoned {
-		if !b.refuses(id, ttl) {
-			delete(b.abandoned, id)
-		}
-	}
-	b.abandoned[acquisition] = time.Now()
-}
-
-// refuses reports whether an acquisition was abandoned within the last ttl.
-func (b *book) refuses(acquisition string, ttl time.Duration) bool {
-	at, abandoned := b.abandoned[acquisition]
-	return abandoned && time.Since(at) < ttl
 }
 
 // attemptOf returns the undecided attempt of a request, or a new one.

@@ -45,7 +45,7 @@ func (s *session) Abandon(ctx context.Context, acquisition string, keys []string
 	var attempts []attempt
 	var freed []*holding
 	s.mu.Lock()
-	s.book.abandon(acquisition, s.ttl)
+	s.book.abandoned.Add(acquisition, s.ttl)
 	for _, key := range keys {
 		r := request{acquisition, key}
 		a, there := s.book.undecided[r]

@@ -105,9 +105,13 @@ type Options struct {
 }
 
 // New returns a driver that uses rdb and leaves closing it to the caller. An rdb that is nil is an error of locks.New.
+//
+// It has no Options, unlike New of the other backends, since programs call redislock.New(rdb), and almost none needs an option:
+// see [NewWith].
 func New(rdb redis.UniversalClient) *Driver { return NewWith(rdb, Options{}) }
 
-// NewWith is New with options.
+// NewWith is New with options. It is a function of its own, as bufio.NewReaderSize is, and options are not variadic: that would let several
+// be passed, of which one counts.
 func NewWith(rdb redis.UniversalClient, o Options) *Driver { return &Driver{rdb: rdb, options: o} }
 
 // Valid says what is wrong with what the driver was made of.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,27 +111,6 @@ func (s *session) open(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Renew is one script, which also looks for the mark of an eviction: see renew.lua.
-func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool, err error) {
-	asked := boottime.Now()
-	s.mu.Lock()
-	told := s.told
-	s.mu.Unlock()
-	_, answer, err := s.run(ctx, s.renew, append([]any{told}, pairs(sample)...)...)
-	if err != nil {
-		return false, s.failed("renew", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.renewed = asked
-	if mark := answer[1].(string); mark != "" {
-		s.told, evicted = mark, true
-	}
-	evicted = evicted || s.robbed || answer[2] == int64(1)
-	s.robbed = false
-	return evicted, nil
-}
-
 func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
 	results, err := s.acquire(ctx, acquisition, nil, wants, false)
 	if err != nil {
@@ -197,36 +174,6 @@ func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error)
 		}
 	}
 	return still, nil
-}
-
-func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
-	low := "[k" + prefix
-	if after != "" && after >= prefix {
-		low = "[k" + after + "!" // behind its holders, and not behind longer keys
-	}
-	answer, err := s.eval(ctx, listScript, nil, s.words(3, low, "(k"+prefix+"\xff", limit))
-	if err != nil {
-		return nil, s.failed("list", err)
-	}
-	var infos []driver.Info
-	place := 0
-	for i := 1; i+2 < len(answer); i += 3 {
-		r, err := parse(answer[i+2].(string))
-		rest, err2 := strconv.ParseInt(answer[i+1].(string), 10, 64)
-		if err := cmp.Or(err, err2); err != nil {
-			return nil, s.failed("list", err)
-		}
-		key, waits := strings.CutPrefix(answer[i].(string), " ")
-		info := r.info(key)
-		info.Remaining = time.Duration(rest) * time.Microsecond
-		if place++; !waits {
-			place = 0
-		} else { // a place has its number where a holding has its token
-			info.Token, info.Place = 0, place
-		}
-		infos = append(infos, info)
-	}
-	return infos, nil
 }
 
 func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {

@@ -53,7 +53,7 @@ func (s *leaseSession) handOn(ctx context.Context, acquisition string, held driv
 	s.mu.Lock()
 	r := s.reserves[held.Key]
 	delete(s.reserves, held.Key)
-	if r.held != held.Token || s.refused(acquisition) {
+	if r.held != held.Token || s.abandoned.Has(acquisition) {
 		s.mu.Unlock()
 		return 0, nil
 	}

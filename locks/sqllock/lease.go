@@ -4,10 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/lockstep-scheduler/lockstep/internal/refusals"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
@@ -28,21 +26,20 @@ type leaseSession struct {
 	over      bool
 	polling   bool
 	stop      context.CancelFunc // of the polling
-	waiting   map[driver.Place]waiting
-	abandoned map[string]time.Time // acquisitions, and when
-	evictions int64                // as last heard
-	busy      map[string]bool      // keys that were busy when they were tried last
+	waiting   waiting
+	abandoned refusals.List   // acquisitions
+	evictions int64           // as last heard
+	busy      map[string]bool // keys that were busy when they were tried last
 	reserves  map[string]reserve
 	handing   map[string]driver.Held // by acquisition: see handOn
 }
 
 func (d *Driver) openLease(ctx context.Context, c *session) (driver.Session, error) {
-	c.id = uuid.NewString()
 	own := *c.DB
 	c.DB = &own
 	s := &leaseSession{
 		session: c, granted: make(chan driver.Grant, unread), stirred: make(chan struct{}, 1), turn: make(chan struct{}, 1), apart: d.apart,
-		waiting: map[driver.Place]waiting{}, abandoned: map[string]time.Time{}, busy: map[string]bool{},
+		busy:     map[string]bool{},
 		reserves: map[string]reserve{}, handing: map[string]driver.Held{},
 	}
 	err := d.dialect.settle(ctx, s)

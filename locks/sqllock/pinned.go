@@ -31,16 +31,33 @@ func (p pinned) QueryContext(ctx context.Context, query string, args ...any) (*s
 	return p.Conn.QueryContext(ctx, query, args...)
 }
 
-func (p pinned) PingContext(ctx context.Context) error {
+// ask pings the connection. gone: it is closed, so what it held is free, or about to be.
+//
+// The end of ctx alone says nothing about the connection. The driver of MySQL answers with that end if it comes before the ping was
+// sent, and leaves the connection as it is; if it comes while the answer is awaited, the driver closes the connection.
+func (p pinned) ask(ctx context.Context) (gone bool, err error) {
 	p.using.RLock()
 	defer p.using.RUnlock()
-	return p.Conn.PingContext(ctx)
+	err = p.PingContext(ctx)
+	ended := ctx.Err() != nil && errors.Is(err, ctx.Err())
+	return err != nil && (!ended || !p.open()), err
+}
+
+// open reports whether the driver says that the connection is open. Where it does not tell, it counts as closed: a key that is given
+// up needlessly is free, and its holder is told; one that is kept needlessly may have another holder.
+func (p pinned) open() (open bool) {
+	_ = p.Raw(func(conn any) error {
+		v, tells := conn.(sqldriver.Validator)
+		open = tells && v.IsValid()
+		return nil
+	})
+	return open
 }
 
 // pin returns one in a transaction that is never committed while it holds something. The server ends it
 // when it has been silent for a TTL.
-func (c *session) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
-	return c.connect(ctx,
+func (s *session) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
+	return s.connect(ctx,
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", // it locks as READ COMMITTED does
 		fmt.Sprintf("SET SESSION wait_timeout = %d, SESSION innodb_lock_wait_timeout = %d, SESSION autocommit = 0"+
 			" /*M! , SESSION idle_transaction_timeout = 0 */", ttl/time.Second, waitFor)) // MariaDB's; a comment for MySQL
@@ -48,11 +65,11 @@ func (c *session) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 
 // connect returns a connection that has run statements. A closed one of the pool is replaced, as database/sql
 // does for single statements.
-func (c *session) connect(ctx context.Context, statements ...string) (p pinned, err error) {
+func (s *session) connect(ctx context.Context, statements ...string) (p pinned, err error) {
 	for range sqlkit.DeadConns {
 		p.using = new(sync.RWMutex)
-		if p.Conn, err = c.Pool.Conn(ctx); err != nil {
-			return pinned{}, c.Refused(ctx, err)
+		if p.Conn, err = s.Pool.Conn(ctx); err != nil {
+			return pinned{}, s.Refused(ctx, err)
 		}
 		if err = run(ctx, p, statements...); err == nil {
 			return p, nil

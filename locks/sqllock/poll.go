@@ -2,6 +2,8 @@ package sqllock
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -25,14 +27,6 @@ const (
 
 	pollLimit = 2 * time.Second // of one query
 )
-
-// waiting is what a session knows of one of its places.
-type waiting struct {
-	number int64
-	next   bool         // no place is before it
-	near   bool         // the holder is a session of this process
-	after  driver.Token // of the last holder
-}
 
 // here are the sessions of this process, by their ids: what grants a key to one of them tells it.
 var here sync.Map
@@ -75,10 +69,8 @@ func (c *change) tell(ctx context.Context) {
 func (s *leaseSession) hear(ctx context.Context, near map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p, w := range s.waiting {
-		if now, is := near[p.Key]; is && now != w.near {
-			w.near = now
-			s.waiting[p] = w
+	for key, now := range near {
+		if s.waiting.heldBy(key, now, 0) {
 			s.stir(ctx)
 		}
 	}
@@ -113,14 +105,14 @@ func (s *leaseSession) notify(g driver.Grant) {
 func (s *leaseSession) forget(p driver.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.waiting, p)
+	s.waiting.remove(p)
 }
 
 // await looks for the grant of a place from now on.
 func (s *leaseSession) await(ctx context.Context, p driver.Place, number int64, holder *driver.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[p] = waiting{number: number, next: true, near: s.isNear(holder), after: holder.Token}
+	s.waiting.add(p, number, s.isNear(holder), holder.Token)
 	if !s.polling {
 		s.stir(ctx)
 	}
@@ -130,16 +122,14 @@ func (s *leaseSession) await(ctx context.Context, p driver.Place, number int64, 
 func (s *leaseSession) seen(ctx context.Context, p driver.Place, holder *driver.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w, is := s.waiting[p]; is && w.near != s.isNear(holder) {
-		w.near = !w.near
-		s.waiting[p] = w
+	if s.waiting.has(p) && s.waiting.heldBy(p.Key, s.isNear(holder), 0) {
 		s.stir(ctx)
 	}
 }
 
 func (s *leaseSession) isNear(holder *driver.Info) bool { return !s.apart && isHere(holder.Session) }
 
-// poll looks for grants while the session has places behind holders of other processes, with one query for all of them:
+// poll looks for grants while the session has places behind holders of other processes, with one query for mostPolled keys:
 //
 //  1. wait: shorter the sooner a turn may come, and until something was written where the database shows that;
 //  2. ask which places were granted, and who is next.
@@ -175,18 +165,15 @@ func (s *leaseSession) goesOn() (first, longest time.Duration, watch func() bool
 // patience is the first and the longest pause, and what shows that the database was written; 0 if there is nothing to look for.
 // With mu held.
 func (s *leaseSession) patience() (first, longest time.Duration, watch func() bool) {
-	for _, w := range s.waiting {
-		switch {
-		case w.near:
-		case s.watch != nil:
-			return firstPause, quietPause, s.watch
-		case w.next:
-			return firstPause, nextPause, nil
-		default:
-			first, longest = nextPause, laterPause
-		}
+	switch {
+	case s.waiting.far == 0:
+		return 0, 0, nil
+	case s.watch != nil:
+		return firstPause, quietPause, s.watch
+	case s.waiting.soon > 0:
+		return firstPause, nextPause, nil
 	}
-	return first, longest, nil
+	return nextPause, laterPause, nil
 }
 
 // rest waits, and reports whether it was cut short, by a write or by what it was told.
@@ -210,77 +197,79 @@ func (s *leaseSession) rest(ctx context.Context, pause time.Duration, watch func
 	return false
 }
 
+// mostPolled is how many keys one query is for, which has to end within pollLimit.
+const mostPolled = 1000
+
+// found is a row of that query: a holding of this session (1), the holders of a key (2), or the first place of its queue (3).
+type found struct {
+	kind         int
+	key          string
+	acquisition  string // of 1
+	number       int64  // the token of 1, the last token of 2, or the number of 3
+	one, another string // sessions of 2
+}
+
 // grants notifies of the places that were granted, and notes of the others who is before them. moved: a queue has. Each
 // part reads by primary key.
 func (s *leaseSession) grants(ctx context.Context) (moved bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, pollLimit)
-	defer cancel()
-	var keys []string
 	s.mu.Lock()
-	for p := range s.waiting {
-		keys = append(keys, p.Key)
-	}
+	keys := slices.Sorted(maps.Keys(s.waiting.keys))
 	s.mu.Unlock()
-	if len(keys) == 0 {
-		return false, nil
-	}
-	list, names := sqlkit.List(sqlkit.Distinct(keys))
-	var args []any
-	for _, more := range [][]any{{s.namespace}, names, {s.id, s.namespace}, names, {s.namespace}, names} {
-		args = append(args, more...)
-	}
-	type row struct {
-		kind        int
-		name        string
-		acquisition string
-		number      int64
-		session     string
-	}
-	var rows []row
-	err = s.Autocommit(ctx, func(t *sqlkit.Tx) error {
-		rows = nil
-		return t.Query(`SELECT 1, name, acquisition, token, '' FROM {leases}{by_key} WHERE namespace = ? AND name IN `+list+` AND session_id = ?
-			UNION ALL SELECT 2, name, MIN(session_id), MAX(token), MAX(session_id) FROM {leases}{by_key} WHERE namespace = ? AND name IN `+list+` GROUP BY name
-			UNION ALL SELECT 3, name, '', MIN(number), '' FROM {places}{by_key} WHERE namespace = ? AND name IN `+list+` GROUP BY name`,
-			args, func(scan func(...any) error) error {
-				var r row
-				err := scan(&r.kind, &r.name, &r.acquisition, &r.number, &r.session)
-				rows = append(rows, r)
-				return err
-			})
-	})
-	if err != nil {
-		return false, err
-	}
-	for _, r := range rows {
-		g := driver.Grant{Place: driver.Place{Acquisition: r.acquisition, Key: r.name}, Token: driver.Token(r.number)}
-		if r.kind == 1 && s.awaits(g.Place) {
-			s.notify(g)
+	for some := range slices.Chunk(keys, mostPolled) {
+		rows, err := s.find(ctx, some)
+		if err != nil {
+			return moved, err
+		}
+		if s.learn(slices.Values(rows)) {
 			moved = true
 		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for p, w := range s.waiting {
-		was := w
-		for _, r := range rows {
-			switch {
-			case r.name != p.Key:
-			case r.kind == 2:
-				w.near, w.after = !s.apart && isHere(r.acquisition) && isHere(r.session), driver.Token(r.number)
-			case r.kind == 3:
-				w.next = w.number <= r.number
-			}
-		}
-		s.waiting[p] = w
-		moved = moved || w != was
 	}
 	return moved, nil
 }
 
-func (s *leaseSession) awaits(p driver.Place) bool {
+// find asks for the holders, the queues and the own holdings of keys.
+func (s *leaseSession) find(ctx context.Context, keys []string) (rows []found, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pollLimit)
+	defer cancel()
+	list, names := sqlkit.List(keys)
+	args := slices.Concat([]any{s.namespace}, names, []any{s.id, s.namespace}, names, []any{s.namespace}, names)
+	err = s.Autocommit(ctx, func(t *sqlkit.Tx) error {
+		rows = nil
+		return t.Query(`SELECT 1, name, acquisition, token, '', '' FROM {leases}{by_key} WHERE namespace = ? AND name IN `+list+` AND session_id = ?
+			UNION ALL SELECT 2, name, '', MAX(token), MIN(session_id), MAX(session_id) FROM {leases}{by_key} WHERE namespace = ? AND name IN `+list+` GROUP BY name
+			UNION ALL SELECT 3, name, '', MIN(number), '', '' FROM {places}{by_key} WHERE namespace = ? AND name IN `+list+` GROUP BY name`,
+			args, func(scan func(...any) error) error {
+				var r found
+				err := scan(&r.kind, &r.key, &r.acquisition, &r.number, &r.one, &r.another)
+				rows = append(rows, r)
+				return err
+			})
+	})
+	return rows, err
+}
+
+// learn takes in what was found, each row once, and notifies of the grants among it.
+func (s *leaseSession) learn(rows iter.Seq[found]) (moved bool) {
+	var granted []driver.Grant
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, is := s.waiting[p]
-	return is
+	for r := range rows {
+		switch r.kind {
+		case 1:
+			g := driver.Grant{Place: driver.Place{Acquisition: r.acquisition, Key: r.key}, Token: driver.Token(r.number)}
+			if s.waiting.has(g.Place) {
+				s.waiting.remove(g.Place)
+				granted = append(granted, g)
+			}
+		case 2:
+			near := !s.apart && isHere(r.one) && isHere(r.another)
+			moved = s.waiting.heldBy(r.key, near, driver.Token(r.number)) || moved
+		case 3:
+			moved = s.waiting.first(r.key, r.number) || moved
+		}
+	}
+	s.mu.Unlock()
+	for _, g := range granted {
+		s.notify(g)
+	}
+	return moved || len(granted) > 0
 }

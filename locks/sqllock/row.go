@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
+	"github.com/lockstep-scheduler/lockstep/internal/refusals"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
@@ -26,16 +28,16 @@ type rowSession struct {
 
 	waiting sync.WaitGroup // goroutines that wait for keys, or delete idle rows
 
-	mu      sync.Mutex
-	over    bool
-	claims  map[driver.Place]*claim
-	held    map[string]*claim // by key, those that are granted
-	evicted bool              // a held key was lost, and no renewal has said so
-	refused map[string]time.Time
-	spare   []spare
-	idle    map[string]time.Time // keys whose rows this session has used, and when
-	renewed time.Time            // the last renewal
-	tidying context.CancelFunc   // nil: no idle rows are being deleted
+	mu        sync.Mutex
+	over      bool
+	claims    map[driver.Place]*claim
+	held      map[string]*claim // by key, those that are granted
+	evicted   bool              // a held key was lost, and no renewal has said so
+	abandoned refusals.List     // acquisitions
+	spare     []spare
+	idle      map[string]time.Time // keys whose rows this session has used, and when
+	renewed   time.Time            // the last renewal
+	tidying   context.CancelFunc   // nil: no idle rows are being deleted
 }
 
 // mostTries bounds how many keys a session tries to lock at once.
@@ -54,7 +56,7 @@ func openRow(ctx context.Context, c *session) (driver.Session, error) {
 	c.view = uncommitted.Tx
 	s := &rowSession{
 		session: c, lost: make(chan struct{}), granted: make(chan driver.Grant, unread), tries: make(chan struct{}, mostTries),
-		claims: map[driver.Place]*claim{}, held: map[string]*claim{}, refused: map[string]time.Time{}, idle: map[string]time.Time{},
+		claims: map[driver.Place]*claim{}, held: map[string]*claim{}, idle: map[string]time.Time{},
 	}
 	err := s.Autocommit(ctx, func(t *sqlkit.Tx) error { return mark(t, s.namespace) })
 	if err == nil {
@@ -80,7 +82,8 @@ func openRow(ctx context.Context, c *session) (driver.Session, error) {
 func (s *rowSession) Ended() <-chan struct{} { return s.lost }
 
 // Renew pings every connection, all at once, so that wait_timeout does not end them; those that wait for a key are in use. The
-// session is lost if its own connection does not answer before ctx ends. A key whose connection was closed is free already.
+// session is lost if its own connection does not answer before ctx ends, and so is a key: the driver closes a connection whose answer
+// is awaited then. Where ctx ends before all were asked, that is the error, and nothing is lost by it.
 func (s *rowSession) Renew(ctx context.Context, sample []driver.Held) (evicted bool, err error) {
 	if s.isOver() {
 		return false, s.failed("renew", driver.ErrSessionEnded)
@@ -99,23 +102,30 @@ func (s *rowSession) Renew(ctx context.Context, sample []driver.Held) (evicted b
 	return evicted || slices.ContainsFunc(sample, func(h driver.Held) bool { return !s.has(h) }), nil
 }
 
-// ping gives up the keys whose connections do not answer, and ends the session if its own does not.
+// ping gives up the keys whose connections are gone, and ends the session if its own is. Any other error is the end of ctx: not every
+// connection was asked.
 func (s *rowSession) ping(ctx context.Context) error {
+	held := s.snapshot()
+	unasked := make([]error, len(held)+1)
 	var all sync.WaitGroup
-	for _, c := range s.snapshot() {
+	for i, c := range held {
 		all.Go(func() {
-			if c.conn.PingContext(ctx) != nil {
+			gone, err := c.conn.ask(ctx)
+			if gone {
 				s.lose(c)
+			} else {
+				unasked[i] = err
 			}
 		})
 	}
-	err := s.anchor.PingContext(ctx)
+	gone, err := s.anchor.ask(ctx)
 	all.Wait()
-	if err != nil {
+	if gone {
 		s.end()
 		return fmt.Errorf("%w: %w", driver.ErrSessionEnded, err)
 	}
-	return nil
+	unasked[len(held)] = err
+	return cmp.Or(unasked...)
 }
 
 func (s *rowSession) isOver() bool {

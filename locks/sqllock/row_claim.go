@@ -33,7 +33,7 @@ func (s *rowSession) begin(ctx context.Context, acquisition string, w driver.Wan
 			s.mu.Unlock()
 			return nil, there, driver.ErrSessionEnded
 		case old != nil:
-		case s.refuses(acquisition):
+		case s.abandoned.Has(acquisition):
 			s.mu.Unlock()
 			return nil, there, driver.ErrAbandoned
 		default:
@@ -56,18 +56,14 @@ func (s *rowSession) begin(ctx context.Context, acquisition string, w driver.Wan
 			case <-ctx.Done():
 				return nil, there, ctx.Err()
 			}
-		case old.conn.PingContext(ctx) == nil:
-			return nil, there, nil
 		default:
+			gone, err := old.conn.ask(ctx)
+			if !gone {
+				return nil, there, err
+			}
 			s.lose(old)
 		}
 	}
-}
-
-// refuses reports whether the acquisition was abandoned within the last ttl. With mu held.
-func (s *rowSession) refuses(acquisition string) bool {
-	at, abandoned := s.refused[acquisition]
-	return abandoned && time.Since(at) < s.ttl
 }
 
 // giveUp forgets a claim that was not granted.

@@ -21,11 +21,11 @@ type session struct {
 	view      func(ctx context.Context, look func(t *sqlkit.Tx) error) error // mode row: reads what is not committed
 }
 
-func (c *session) ID() string         { return c.id }
-func (c *session) TTL() time.Duration { return c.ttl }
+func (s *session) ID() string         { return s.id }
+func (s *session) TTL() time.Duration { return s.ttl }
 
-func (c *session) exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
-	err = c.dialect.write(ctx, c.DB, func(t *sqlkit.Tx) error {
+func (s *session) exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
+	err = s.dialect.write(ctx, s.DB, func(t *sqlkit.Tx) error {
 		rows, err = t.Exec(statement, args...)
 		return err
 	})
@@ -34,10 +34,10 @@ func (c *session) exec(ctx context.Context, statement string, args ...any) (rows
 
 // mint takes n tokens and returns the first of them. A caller that does not hold the key yet mints in the
 // transaction that takes it: else a smaller token could be granted after a larger one.
-func (c *session) mint(t *sqlkit.Tx, n int) (driver.Token, error) {
-	last, err := c.dialect.mint(t, c.namespace, n)
+func (s *session) mint(t *sqlkit.Tx, n int) (driver.Token, error) {
+	last, err := s.dialect.mint(t, s.namespace, n)
 	if err == nil && last == 0 {
-		err = fmt.Errorf("the token counter of namespace %s is missing from the table", c.namespace)
+		err = fmt.Errorf("the token counter of namespace %s is missing from the table", s.namespace)
 	}
 	return driver.Token(last) - driver.Token(n) + 1, err
 }
@@ -55,8 +55,8 @@ func names(t *sqlkit.Tx, statement string, args ...any) (map[string]bool, error)
 }
 
 // names is the function on a connection of its own.
-func (c *session) names(ctx context.Context, statement string, args ...any) (found map[string]bool, err error) {
-	err = c.Autocommit(ctx, func(t *sqlkit.Tx) error {
+func (s *session) names(ctx context.Context, statement string, args ...any) (found map[string]bool, err error) {
+	err = s.Autocommit(ctx, func(t *sqlkit.Tx) error {
 		found, err = names(t, statement, args...)
 		return err
 	})

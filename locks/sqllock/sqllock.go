@@ -7,7 +7,7 @@
 // to a session, whose row in lock_sessions2 is renewed by one statement, however many locks it holds. The clock of the database
 // decides expiry. What grants, frees or queues is one transaction, which locks the row of the namespace in lock_marks, so that
 // one follows the other: who frees a key makes the first of its places, if its session lives, the next holder. Sessions of the
-// same process are told; others look, with one query for all their places and the more often the sooner their turn may come; on
+// same process are told; others look, with one query for a thousand keys and the more often the sooner their turn may come; on
 // SQLite they look when its files were written. A session that has expired and is in the way is reaped: marked as ended, which
 // is final, and its rows deleted. If the clock is set back, a session whose process has ended keeps its keys for one TTL more.
 //
@@ -181,13 +181,13 @@ func cause(ctx context.Context, err error) error {
 }
 
 // failed is the error of the first statement of an operation: it says whether anything was sent.
-func (c *session) failed(op string, err error) error {
+func (s *session) failed(op string, err error) error {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
-	return c.unknown(op, err)
+	return s.unknown(op, err)
 }
 
 // unknown is the error of a later statement.
-func (c *session) unknown(op string, err error) error { return fmt.Errorf("sqllock: %s: %w", op, err) }
+func (s *session) unknown(op string, err error) error { return fmt.Errorf("sqllock: %s: %w", op, err) }

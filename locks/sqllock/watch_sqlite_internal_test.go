@@ -29,7 +29,7 @@ func TestAWriteElsewhereEndsThePause(t *testing.T) {
 	}
 	s, elsewhere := begun.(*leaseSession), handle()
 	s.mu.Lock()
-	s.waiting[driver.Place{Acquisition: "1", Key: "k"}] = waiting{number: 1, next: true}
+	s.waiting.add(driver.Place{Acquisition: "1", Key: "k"}, 1, false, 1)
 	_, longest, watch := s.patience()
 	s.mu.Unlock()
 	if watch == nil || longest != quietPause {

@@ -3,10 +3,10 @@ package zklock
 import (
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockstep-scheduler/lockstep/internal/refusals"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -44,15 +44,15 @@ type book struct {
 	mu        sync.Mutex
 	holdings  map[driver.Place]*holding
 	held      map[driver.Held]*holding
-	queues    map[string]struct{}  // keys that had a queue when they were last asked for: a guess
-	abandoned map[string]time.Time // acquisitions, and when
-	made      int64                // ids so far
+	queues    map[string]struct{} // keys that had a queue when they were last asked for: a guess
+	abandoned refusals.List       // acquisitions
+	made      int64               // ids so far
 }
 
 func newBook() book {
 	return book{
 		holdings: map[driver.Place]*holding{}, held: map[driver.Held]*holding{},
-		queues: map[string]struct{}{}, abandoned: map[string]time.Time{},
+		queues: map[string]struct{}{},
 	}
 }
 
@@ -79,7 +79,7 @@ func (s *session) entry(acquisition string, w driver.Want) (*holding, error) {
 	p := driver.Place{Acquisition: acquisition, Key: w.Key}
 	h := b.holdings[p]
 	if h == nil {
-		if at, abandoned := b.abandoned[acquisition]; abandoned && time.Since(at) < s.ttl {
+		if b.abandoned.Has(acquisition) {
 			return nil, driver.ErrAbandoned
 		}
 		h = &holding{Place: p, kind: kindOf(w), id: s.nextID(), meta: w.Meta, dropped: make(chan struct{})}
@@ -193,12 +193,7 @@ func (b *book) guess(key string) bool {
 func (s *session) refuse(acquisition string) {
 	s.book.mu.Lock()
 	defer s.book.mu.Unlock()
-	for id, at := range s.book.abandoned {
-		if time.Since(at) >= s.ttl {
-			delete(s.book.abandoned, id)
-		}
-	}
-	s.book.abandoned[acquisition] = time.Now()
+	s.book.abandoned.Add(acquisition, s.ttl)
 }
 
 // record is what the node of a holding says.

@@ -179,9 +179,15 @@ func (s *rowSession) Look(ctx context.Context, places []driver.Place) ([]driver.
 		switch {
 		case results[i].Queued:
 			waiting = append(waiting, p.Key)
-		case c != nil && conn.PingContext(ctx) != nil:
-			s.lose(c)
-			results[i].Token, c = 0, nil
+		case c != nil:
+			gone, err := conn.ask(ctx)
+			switch {
+			case gone:
+				s.lose(c)
+				results[i].Token, c = 0, nil
+			case err != nil:
+				return nil, s.failed("look", err)
+			}
 		}
 		if c == nil {
 			results[i].Err = fmt.Errorf("%s: %w", p.Key, driver.ErrNotQueued)
@@ -218,12 +224,7 @@ func (s *rowSession) Look(ctx context.Context, places []driver.Place) ([]driver.
 func (s *rowSession) Abandon(ctx context.Context, acquisition string, keys []string) error {
 	s.mu.Lock()
 	now := time.Now()
-	for id := range s.refused {
-		if !s.refuses(id) {
-			delete(s.refused, id)
-		}
-	}
-	s.refused[acquisition] = now
+	s.abandoned.Add(acquisition, s.ttl)
 	var ended, held []*claim
 	for _, key := range keys {
 		c := s.claims[driver.Place{Acquisition: acquisition, Key: key}]

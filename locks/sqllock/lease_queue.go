@@ -2,7 +2,6 @@ package sqllock
 
 import (
 	"context"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -162,26 +161,14 @@ func (s *leaseSession) Abandon(ctx context.Context, acquisition string, keys []s
 
 // refuse refuses an acquisition for one ttl.
 func (s *leaseSession) refuse(acquisition string) {
-	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, at := range s.abandoned {
-		if now.Sub(at) >= s.ttl {
-			delete(s.abandoned, id)
-		}
-	}
-	s.abandoned[acquisition] = now
+	s.abandoned.Add(acquisition, s.ttl)
 }
 
 // refuses is asked while the mark of the namespace is locked: what was not refused then, Abandon finds.
 func (s *leaseSession) refuses(acquisition string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refused(acquisition)
-}
-
-// refused is refuses, with mu held.
-func (s *leaseSession) refused(acquisition string) bool {
-	at, is := s.abandoned[acquisition]
-	return is && time.Since(at) < s.ttl
+	return s.abandoned.Has(acquisition)
 }
