@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 const (
@@ -15,7 +17,7 @@ const (
 
 // Acquire waits until it has all keys of the requests, and returns their leases in the order of the requests.
 //
-//  1. Enter the line of each key in this Locker, in the order of the keys.
+//  1. Enter the queue of each key in this Locker, in the order of the keys.
 //  2. When first there, ask the service: free keys are granted in one call, up to the first that is not, where it takes a
 //     place in the queue.
 //  3. Wait for the grant, and go on with the next key.
@@ -27,9 +29,16 @@ const (
 // a pause that grows to 250 ms. It waits through an outage of the service, unless l has never reached it.
 //
 // After an error nothing is held, and the places are given back: in the background, within the call timeout if the service
-// answers, else when the session ends. If ctx ends the wait, the error matches ctx.Err() and the last obstacle, most often
-// ErrBusy. It matches errors.ErrUnsupported if the backend lacks a Mode or Limit, and ErrUnavailable if l is closed. A request
-// is refused if its Owner holds the key with another Mode or Limit.
+// answers, else when the session ends. The errors are:
+//
+//   - ctx has ended: the error matches ctx.Err(). If that ended the wait it also matches what was in the way: most often ErrBusy, which
+//     Acquire returns in no other case; ErrUnavailable, ErrRecovering or ErrUnknown if the last call to the service was in vain.
+//   - l is closed, or cannot reach the service and never has: ErrUnavailable.
+//   - a request is refused: it is invalid, two have the same key, its Owner holds the key with another Mode or Limit, or the backend
+//     lacks that one (errors.ErrUnsupported). Nothing was asked for.
+//
+// The end of a session is no error: Acquire begins again, as with a lease that was lost while it waited for others. So the error never matches
+// ErrLost, ErrForced or ErrReleased.
 func (l *Locker) Acquire(ctx context.Context, requests ...Request) ([]*Lease, error) {
 	reqs, order, err := l.checked(ctx, requests)
 	if err == nil {
@@ -110,7 +119,7 @@ func (l *Locker) await(ctx context.Context, ws []*waiter) error {
 		if len(ws) == 0 {
 			return nil
 		}
-		var again <-chan time.Time
+		news, again := ws[0].news, (<-chan time.Time)(nil)
 		if len(due) > 0 {
 			err := l.askFor(ctx, due)
 			if err == nil {
@@ -124,11 +133,14 @@ func (l *Locker) await(ctx context.Context, ws []*waiter) error {
 				l.leaveAll(ws, began)
 				return err
 			}
+			if errors.Is(err, driver.ErrSessionEnded) {
+				news = nil // the end of the session is no reason to ask before the pause is over
+			}
 			again = time.After(pause/2 + rand.N(pause))
 			pause = min(pause*3/2, maxPause)
 		}
 		select {
-		case <-ws[0].news:
+		case <-news:
 		case <-again:
 		case <-ctx.Done():
 			obstacle := l.leaveAll(ws, began)
@@ -150,22 +162,22 @@ func (l *Locker) served(w *waiter) bool {
 	return w.lease != nil
 }
 
-// toAsk returns the first of ws, in line, if it must ask the service; and with it those behind it that can be asked for in the
+// toAsk returns the first of ws, in its queue, if it must ask the service; and with it those behind it that can be asked for in the
 // same call, since no other waiter here is before them. With mu held.
 func (l *Locker) toAsk(ws []*waiter) []*waiter {
 	if len(ws) == 0 {
 		return nil
 	}
-	n := l.enter(ws[0])
-	if !n.due(ws[0]) {
+	q := l.enter(ws[0])
+	if !q.due(ws[0]) {
 		return nil
 	}
 	count := 1
 	for ; count < len(ws); count++ {
 		w := ws[count]
-		other := l.lines[w.request.Key]
-		sameCall := other != nil && other.first() == w && n.place != nil && other.place != nil && other.place.id == n.place.id
-		if !sameCall && (other != nil || n.place != nil || l.joinable(w.request) != nil) {
+		other := l.queues[w.request.Key]
+		sameCall := other != nil && other.first() == w && q.place != nil && other.place != nil && other.place.id == q.place.id
+		if !sameCall && (other != nil || q.place != nil || l.joinable(w.request) != nil) {
 			break
 		}
 		l.enter(w)
@@ -189,7 +201,7 @@ func (l *Locker) askFor(ctx context.Context, due []*waiter) error {
 	})
 	l.mu.Lock()
 	for _, w := range due[1:] { // what is not asked for does not wait yet
-		if n := l.lines[w.request.Key]; w.inLine && n.place == nil {
+		if q := l.queues[w.request.Key]; w.waits && q.place == nil {
 			l.leave(w)
 		}
 	}
@@ -199,6 +211,9 @@ func (l *Locker) askFor(ctx context.Context, due []*waiter) error {
 	}
 	outcome.Took = time.Since(began)
 	l.opt.Observer.Asked(l.backend, outcome)
+	if errors.Is(err, driver.ErrSessionEnded) { // also the second one
+		return unavailable(err)
+	}
 	return err
 }
 
@@ -216,7 +231,10 @@ func (l *Locker) poll(ctx context.Context, s *session, due []*waiter) (Asked, er
 	l.mu.Lock()
 	kept := 0
 	for ; kept < len(due) && attempts[kept].Lease != nil; kept++ {
-		l.grant(l.lines[reqs[kept].Key], attempts[kept].Lease)
+		l.grant(l.queues[reqs[kept].Key], attempts[kept].Lease)
+	}
+	if kept < len(due) {
+		l.queues[reqs[kept].Key].holder = attempts[kept].Holder
 	}
 	l.mu.Unlock()
 	var rest []*Lease
@@ -230,15 +248,11 @@ func (l *Locker) poll(ctx context.Context, s *session, due []*waiter) (Asked, er
 	return outcome, nil
 }
 
-// leaveAll takes waiters out of their lines, and returns what the first of them waits for.
+// leaveAll takes waiters out of their queues, and returns what the first of them waits for.
 func (l *Locker) leaveAll(ws []*waiter, began time.Time) (obstacle error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := ws[0].request.Key
-	obstacle = fmt.Errorf("%w: %s: others wait before it", ErrBusy, key)
-	if n := l.lines[key]; n != nil && n.holder != nil {
-		obstacle = busy(n.holder)
-	}
+	_, obstacle = l.ahead(ws[0].request.Key, ws[0])
 	for _, w := range ws {
 		l.leave(w)
 		l.opt.Observer.Waited(l.backend, time.Since(began), false)

@@ -318,3 +318,18 @@ func TestAcquireAfterALoss(t *testing.T) {
 		})
 	}
 }
+
+// If sessions end as soon as they ask, the service counts as unavailable when the wait ends.
+func TestAcquireWhileSessionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		f.on(only("queue", func(context.Context, string, func() error) error { return driver.ErrSessionEnded }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := l.Acquire(ctx, key)
+		wantErr(t, "acquire", err, locks.ErrUnavailable)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want it to say that the time was over", err)
+		}
+	})
+}

@@ -85,8 +85,8 @@ func TestAcquireTogether(t *testing.T) {
 		began := time.Now()
 		release(t, mine, second, theirs)
 		s.all.Wait()
-		if took := time.Since(began); s.who[0] != "writer" || len(s.who) != 3 || took != 2*time.Second {
-			t.Errorf("served %v in %v, want the writer, then both readers together", s.who, took)
+		if took := time.Since(began); s.served[0] != "writer" || len(s.served) != 3 || took != 2*time.Second {
+			t.Errorf("served %v in %v, want the writer, then both readers together", s.served, took)
 		}
 
 		s = turns{}
@@ -96,8 +96,8 @@ func TestAcquireTogether(t *testing.T) {
 			s.wait(t.Context(), "three", other, locks.Request{Key: "user/b", Limit: 3}, time.Second)
 		}
 		s.all.Wait()
-		if took := time.Since(began); took != 7*time.Second || len(s.who) != 20 {
-			t.Errorf("%d turns of 3 at once in %v, want 20 in 7 s: %v", len(s.who), took, s.errs)
+		if took := time.Since(began); took != 7*time.Second || len(s.served) != 20 {
+			t.Errorf("%d turns of 3 at once in %v, want 20 in 7 s: %v", len(s.served), took, s.errs)
 		}
 	})
 }

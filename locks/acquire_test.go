@@ -36,19 +36,19 @@ func release(t *testing.T, leases ...*locks.Lease) {
 
 // turns records who was served, in order.
 type turns struct {
-	mu   sync.Mutex
-	all  sync.WaitGroup
-	who  []string
-	errs []error
+	mu     sync.Mutex
+	all    sync.WaitGroup
+	served []string
+	errs   []error
 }
 
-// wait has who wait for r in the background, hold it for a while, and release it. It returns once that waits.
-func (s *turns) wait(ctx context.Context, who string, l *locks.Locker, r locks.Request, hold time.Duration) {
+// wait has a caller wait for r in the background, hold it for a while, and release it. It returns once that waits.
+func (s *turns) wait(ctx context.Context, name string, l *locks.Locker, r locks.Request, hold time.Duration) {
 	s.all.Go(func() {
 		leases, err := l.Acquire(ctx, r)
 		s.mu.Lock()
 		if err == nil {
-			s.who = append(s.who, who)
+			s.served = append(s.served, name)
 		} else {
 			s.errs = append(s.errs, err)
 		}
@@ -66,8 +66,8 @@ func (s *turns) wait(ctx context.Context, who string, l *locks.Locker, r locks.R
 func (s *turns) want(t *testing.T, want ...string) {
 	t.Helper()
 	s.all.Wait()
-	if !slices.Equal(s.who, want) || len(s.errs) > 0 {
-		t.Errorf("served %v, want %v; errors: %v", s.who, want, s.errs)
+	if !slices.Equal(s.served, want) || len(s.errs) > 0 {
+		t.Errorf("served %v, want %v; errors: %v", s.served, want, s.errs)
 	}
 }
 
@@ -79,9 +79,9 @@ func TestAcquireInOrder(t *testing.T) {
 		var s turns
 		var want []string
 		for i := range 20 {
-			who := fmt.Sprint(i)
-			s.wait(t.Context(), who, start(t, service, locks.Options{}), key, 10*time.Millisecond)
-			want = append(want, who)
+			name := fmt.Sprint(i)
+			s.wait(t.Context(), name, start(t, service, locks.Options{}), key, 10*time.Millisecond)
+			want = append(want, name)
 		}
 		s.want(t, want...)
 	})
@@ -108,13 +108,13 @@ func TestAcquireLockersTakeTurns(t *testing.T) {
 		var s turns
 		var want []string
 		for i := range 50 {
-			who := fmt.Sprint(i)
-			s.wait(t.Context(), who, l, key, 10*time.Millisecond)
+			name := fmt.Sprint(i)
+			s.wait(t.Context(), name, l, key, 10*time.Millisecond)
 			if i < 2 {
-				want = append(want, who, "other")
+				want = append(want, name, "other")
 				s.wait(t.Context(), "other", other, key, 10*time.Millisecond)
 			} else {
-				want = append(want, who)
+				want = append(want, name)
 			}
 		}
 		before := f.counts()
@@ -147,8 +147,8 @@ func TestAcquireManyStarveNobody(t *testing.T) {
 			release(t, lease)
 		}
 		s.all.Wait()
-		if len(s.who) != 50 {
-			t.Errorf("%d were served, want 50", len(s.who))
+		if len(s.served) != 50 {
+			t.Errorf("%d were served, want 50", len(s.served))
 		}
 	})
 }
@@ -279,7 +279,7 @@ func TestAcquireLeavesDuringATurn(t *testing.T) {
 				cancel()
 				gone.all.Wait()
 				if len(gone.errs) != 1 {
-					t.Errorf("served %v, want it to be given up", gone.who)
+					t.Errorf("served %v, want it to be given up", gone.served)
 				}
 				s.want(t, want...)
 				time.Sleep(2 * time.Second)
@@ -306,7 +306,7 @@ func TestAcquirePassesItsPlaceOn(t *testing.T) {
 		gone.all.Wait()
 		synctest.Wait()
 		if len(gone.errs) != 1 {
-			t.Errorf("served %v", gone.who)
+			t.Errorf("served %v", gone.served)
 		}
 		release(t, first)
 		synctest.Wait()

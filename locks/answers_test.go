@@ -297,11 +297,11 @@ func TestUnreachableIsAskedOnce(t *testing.T) {
 // An error of a call at its deadline names the cause: the caller, or the call timeout.
 func TestWhyACallEnded(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		patience time.Duration // of the caller
-		fails    error
-		want     error
-		text     string
+		name    string
+		timeout time.Duration // of the caller
+		fails   error
+		want    error
+		text    string
 	}{
 		{"the call timeout, unknown", time.Minute, errNet, locks.ErrUnknown, "no answer within 2s"},
 		{"the call timeout, not sent", time.Minute, driver.ErrUnreachable, locks.ErrUnavailable, "no answer within 2s"},
@@ -315,7 +315,7 @@ func TestWhyACallEnded(t *testing.T) {
 					<-ctx.Done()
 					return c.fails
 				}))
-				ctx, cancel := context.WithTimeout(t.Context(), c.patience)
+				ctx, cancel := context.WithTimeout(t.Context(), c.timeout)
 				defer cancel()
 				attempts, err := l.TryAcquire(ctx, key)
 				if err == nil {

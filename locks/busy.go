@@ -17,16 +17,32 @@ func busy(holder *Info) error {
 	return fmt.Errorf("%w: %s: held by %s", ErrBusy, holder.Key, text)
 }
 
-// ahead is the holder that the waiters of a line wait for, as far as it is known. With mu held.
-func (l *Locker) ahead(key string, n *line) *Info {
-	if n.holder != nil {
-		return n.holder
+// ahead is what a waiter waits for, or a try (nil) would wait for: ErrBusy, with the holder if it is known. With mu held.
+func (l *Locker) ahead(key string, w *waiter) (holder *Info, err error) {
+	q := l.queues[key]
+	switch {
+	case q == nil:
+	case q.after != nil:
+		holder = l.infoOf(q.after)
+	default:
+		holder = q.holder
 	}
-	holder := &Info{Key: key, Owner: l.opt.Owner}
-	if l.session != nil {
-		holder.Session = l.session.drv.ID()
+	switch {
+	case holder != nil:
+		return holder, busy(holder)
+	case q == nil || q.first() == w:
+		return nil, fmt.Errorf("%w: %s: its holder is not known", ErrBusy, key)
 	}
-	return holder
+	return nil, fmt.Errorf("%w: %s: waiters of this Locker come first, and its holder is not known", ErrBusy, key)
+}
+
+// infoOf describes a hold of this Locker. With mu held.
+func (l *Locker) infoOf(h *hold) *Info {
+	info := &Info{Key: h.key, Token: h.token, Session: h.session.drv.ID(), Owner: l.opt.Owner, Meta: h.meta, Shared: h.kind.mode == Shared}
+	if h.kind.limit > 1 {
+		info.Limit = h.kind.limit
+	}
+	return info
 }
 
 func name(holder *Info) string {

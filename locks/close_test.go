@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,90 @@ func TestCloseOfALostSession(t *testing.T) {
 		endsAfter(t, lease, locks.ErrLost, window, 0)
 		if err := l.Close(t.Context()); err != nil {
 			t.Errorf("close: %v", err)
+		}
+	})
+}
+
+// outlived is a service with two sessions of one Locker at its Close: that of ended could not be renewed and was given up here, and the
+// service may still have it.
+type outlived struct {
+	driver.Driver
+	closes func(ctx context.Context, ended bool) error // before a session is closed
+
+	mu    sync.Mutex
+	opens int
+}
+
+func (d *outlived) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	s, err := d.Driver.Open(ctx, o)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.opens++
+	return outlivedSession{s, d, d.opens == 1}, err
+}
+
+type outlivedSession struct {
+	driver.Session
+	d     *outlived
+	first bool
+}
+
+func (s outlivedSession) Close(ctx context.Context) error {
+	if err := s.d.closes(ctx, s.first); err != nil {
+		return err
+	}
+	return s.Session.Close(ctx)
+}
+
+// closeTwo closes a Locker that has a lease under the second session, and whose first one has ended and is not closed yet.
+func closeTwo(t *testing.T, closes func(ctx context.Context, ended bool) error) (err error, other *locks.Locker) {
+	t.Helper()
+	service := memlock.New()
+	f := newFaulty(&outlived{Driver: service, closes: closes})
+	f.caps = &driver.Caps{TrustMargin: 8 * time.Second}
+	l, other := start(t, f, locks.Options{TTL: 10 * time.Second}), start(t, service, locks.Options{})
+	lease := take(t, l, "user/ended")
+	f.on(only("renew", func(context.Context, string, func() error) error {
+		time.Sleep(3 * time.Second) // ignores its context, so nothing else is done about the session
+		return errNet
+	}))
+	<-lease.Context().Done()
+	take(t, l, "user/live")
+	return l.Close(t.Context()), other
+}
+
+// A session that ended before and cannot be closed takes no time from the one that is open.
+func TestCloseOfTheOpenSessionDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var took time.Duration
+		err, other := closeTwo(t, func(ctx context.Context, ended bool) error {
+			if began := time.Now(); ended {
+				<-ctx.Done()
+				took = time.Since(began)
+			}
+			return ctx.Err()
+		})
+		take(t, other, "user/live")
+		wantErr(t, "close", err, locks.ErrUnavailable)
+		if took != 2*time.Second {
+			t.Errorf("the other one was waited for for %v, want the call timeout", took)
+		}
+	})
+}
+
+// Close reports each session that the service may still have.
+func TestCloseReportsBothSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err, _ := closeTwo(t, func(_ context.Context, ended bool) error {
+			if ended {
+				return errors.New("the ended one")
+			}
+			return errors.New("the open one")
+		})
+		const want = "locks: close session: lock service unavailable: the open one\n" +
+			"locks: close session: lock service unavailable: the ended one"
+		if said(err) != want {
+			t.Errorf("%q, want %q", said(err), want)
 		}
 	})
 }

@@ -23,10 +23,10 @@ func TestDoExcludes(t *testing.T) {
 		var mu sync.Mutex // for the race detector: no call may ever wait for it
 		var all sync.WaitGroup
 		for i := range 10 {
-			who := []*locks.Locker{l, other}[i%2]
+			locker := []*locks.Locker{l, other}[i%2]
 			all.Go(func() {
 				for range 10 {
-					err := locks.Do(t.Context(), who, key, func(_ context.Context, token locks.Token) error {
+					err := locks.Do(t.Context(), locker, key, func(_ context.Context, token locks.Token) error {
 						mu.Lock()
 						inside, total = inside+1, total+1
 						if inside != 1 || token <= last {

@@ -45,7 +45,7 @@
 //	                      │ └─ evicted by ForceRelease, or deleted ─────▶ ErrForced
 //	                      └─── session expired, or deadline passed ─────▶ ErrLost
 //
-// [Lease.Context] ends with that cause; [Lease.Check] returns it without a call.
+// [Lease.Context] ends with that cause; [Lease.Check] returns it without a call. [Lease.Left] is the time until the deadline.
 //
 // # Tokens
 //

@@ -9,7 +9,7 @@ import (
 // Busy, unknown and lost are three outcomes; no error here matches two of them, except that the
 // release of a forced lease matches ErrLost and ErrForced.
 var (
-	// ErrBusy: another owner holds the key. It is advice: that may have changed by now.
+	// ErrBusy: another owner holds the key, or waits for it and comes first. It is advice: that may have changed by now.
 	ErrBusy = errors.New("lock busy")
 	// ErrUnknown: the service was asked and did not answer. The key may be held by this session; it is
 	// released in the background.

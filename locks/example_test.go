@@ -39,7 +39,7 @@ func Example() {
 		switch {
 		case a.Lease != nil:
 			fmt.Println("two has", a.Lease.Key())
-		case errors.Is(a.Err, locks.ErrBusy):
+		case a.Holder != nil: // it is busy
 			fmt.Println(a.Holder.Owner, "has", a.Holder.Key)
 		}
 	}

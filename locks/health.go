@@ -13,8 +13,7 @@ type health struct {
 	up      bool // a session is open and the last call was answered
 	since   time.Time
 	err     error            // of the last call
-	fails   int              // in a row
-	tried   boottime.Instant // of the last opening, tried or done, or failed call
+	tried   boottime.Instant // when a caller, or an opening, last tried an unavailable service, or a call failed
 	reached bool             // at least one session was opened
 }
 
@@ -39,10 +38,8 @@ func (l *Locker) State() State {
 
 // note records the result of a call, unless givenUp. With mu held.
 func (l *Locker) note(err error) {
-	if l.health.err = err; err == nil {
-		l.health.fails = 0
-	} else {
-		l.health.fails++
+	l.pace.called(err)
+	if l.health.err = err; err != nil {
 		l.health.tried = boottime.Now()
 		l.wake()
 	}

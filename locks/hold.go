@@ -11,6 +11,7 @@ type hold struct {
 	kind    kind
 	token   Token
 	owner   string // of the Request
+	meta    string
 	session *session
 	leases  []*Lease // not released yet
 	first   Lease
@@ -34,11 +35,11 @@ func (l *Locker) obtain(s *session, r Request, token Token) *hold {
 			l.force(h)
 		}
 	}
-	h := &hold{key: r.Key, kind: k, token: token, owner: r.Owner, session: s, next: l.holds[r.Key], since: time.Now()}
+	h := &hold{key: r.Key, kind: k, token: token, owner: r.Owner, meta: r.Meta, session: s, next: l.holds[r.Key], since: time.Now()}
 	l.opt.Observer.Held(l.backend)
 	l.holds[r.Key] = h
-	if n := l.lines[r.Key]; n != nil && r.Owner != "" {
-		for _, w := range n.waiters { // it may join
+	if q := l.queues[r.Key]; q != nil && r.Owner != "" {
+		for _, w := range q.waiters { // it may join
 			w.tell()
 		}
 	}

@@ -10,16 +10,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = time.Second
-)
-
-// backoff is the pause after so many failures in a row.
-func backoff(fails int) time.Duration {
-	return min(minBackoff<<min(max(fails-1, 0), 10), maxBackoff)
-}
-
 // keep runs until Close:
 //
 //  1. close sessions that ended, and release keys that may be held without a lease (cleanUp, sweep), and look for
@@ -34,7 +24,7 @@ func (l *Locker) keep(ctx context.Context) {
 			return
 		}
 		l.cleanUp(ctx)
-		s, wait := l.session, l.due()
+		s, wait := l.session, l.pace.wait(l.session)
 		l.mu.Unlock()
 		switch {
 		case wait > 0:
@@ -51,20 +41,6 @@ func (l *Locker) keep(ctx context.Context) {
 			l.renew(ctx, s)
 		}
 	}
-}
-
-// due is how long to wait until the next renewal or opening. With mu held.
-func (l *Locker) due() time.Duration {
-	h, s := &l.health, l.session
-	switch {
-	case h.tried.IsZero(): // the first caller is about to open it
-		return maxBackoff
-	case s == nil:
-		return backoff(h.fails) - h.tried.Elapsed()
-	case h.err != nil && !errors.Is(h.err, ErrRecovering):
-		return min(backoff(h.fails), s.ttl/10) - h.tried.Elapsed()
-	}
-	return min(s.ttl/3, s.window/2) - s.renewed.Elapsed()
 }
 
 // cleanUp closes ended sessions and starts sweep and look, in the background. With mu held.
@@ -117,12 +93,14 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 		l.end(s, err)
 	case l.left(s) <= 0:
 	case err != nil:
+		l.pace.failed()
 		l.note(fmt.Errorf("renew: %w", err))
 	default:
 		s.renewed = asked
 		if !errors.Is(l.health.err, ErrRecovering) { // only a grant ends that
 			l.note(nil)
 		}
+		l.pace.done()
 		if s.evicted = s.evicted || evicted; s.evicted {
 			held = l.held(len(l.holds))
 		}

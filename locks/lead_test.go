@@ -21,15 +21,15 @@ func TestLead(t *testing.T) {
 		var last locks.Token
 		leading := 0
 		var all sync.WaitGroup
-		for _, who := range []*locks.Locker{l, other} {
+		for _, locker := range []*locks.Locker{l, other} {
 			all.Go(func() {
-				err := locks.Lead(ctx, who, "leader", func(ctx context.Context, token locks.Token) error {
+				err := locks.Lead(ctx, locker, "leader", func(ctx context.Context, token locks.Token) error {
 					mu.Lock()
 					leading++
 					if leading != 1 || token <= last {
 						t.Errorf("%d lead, token %d after %d", leading, token, last)
 					}
-					last, order = token, append(order, who)
+					last, order = token, append(order, locker)
 					mu.Unlock()
 					select {
 					case <-time.After(time.Minute):

@@ -71,7 +71,8 @@ func (l *Lease) Context() context.Context {
 }
 
 // Deadline is the time until which the lease may be trusted without another renewal. Each renewal extends
-// it, up to the end of MaxHold; it means nothing once the lease has ended.
+// it, up to the end of MaxHold; it means nothing once the lease has ended. It is for messages, and shows that the lease was
+// renewed. The clock of a time.Time stops while the machine sleeps: decide by Left.
 func (l *Lease) Deadline() time.Time {
 	l.locker.mu.Lock()
 	defer l.locker.mu.Unlock()
@@ -80,6 +81,22 @@ func (l *Lease) Deadline() time.Time {
 		deadline = m.end
 	}
 	return deadline.Time()
+}
+
+// Left is how long the lease may be trusted from now on without another renewal: 0 once it has ended, at most the ttl of its
+// session, and at most the rest of its MaxHold. Time in which the machine sleeps counts. Ask again instead of keeping it: each renewal
+// extends it, and Release or an eviction ends it.
+func (l *Lease) Left() time.Duration {
+	l.locker.mu.Lock()
+	defer l.locker.mu.Unlock()
+	if l.locker.check(l) != nil {
+		return 0
+	}
+	left := l.locker.left(l.hold.session)
+	if m := l.maxHold; m != nil {
+		left = min(left, m.end.Until())
+	}
+	return max(left, 0)
 }
 
 // Check returns nil while the lease may be trusted, else an error that matches ErrLost, ErrForced or

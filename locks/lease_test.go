@@ -36,6 +36,39 @@ func TestRelease(t *testing.T) {
 	})
 }
 
+// What is left goes down to 0, is all there again after a renewal, and ends with the lease.
+func TestLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, service := pair(t)
+		lease, released, forced := take(t, l, "user/a"), take(t, l, "user/b"), take(t, l, "user/c")
+		short := acquire(t, l, locks.Request{Key: "user/d", MaxHold: time.Second})
+		near := func(when string, lease *locks.Lease, want time.Duration) {
+			t.Helper()
+			if left := lease.Left(); left > want || left < want-time.Second/2 { // the clock of the machine goes on meanwhile
+				t.Errorf("%s: %v are left, want %v", when, left, want)
+			}
+		}
+		near("at first", lease, window)
+		near("until its MaxHold", short, time.Second)
+		release(t, released)
+		near("released", released, 0)
+		time.Sleep(3 * time.Second)
+		near("after 3 s", lease, window-3*time.Second)
+		near("after its MaxHold", short, 0)
+		if _, err := other.ForceRelease(t.Context(), "user/c", forced.Token()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10*time.Second/3 - 3*time.Second)
+		synctest.Wait()
+		near("renewed", lease, window)
+		near("evicted", forced, 0)
+		service.Stop()
+		time.Sleep(window)
+		near("not renewed", lease, 0)
+		wantErr(t, "check", lease.Check(), locks.ErrLost)
+	})
+}
+
 func TestReleaseManyInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, service := pair(t)

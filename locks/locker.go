@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,12 +44,13 @@ type Locker struct {
 	mu            sync.Mutex
 	stop          context.CancelFunc // of keep; nil before the first use
 	closed        bool
-	session       *session         // nil: none is open
-	endedSessions []*session       // ended, to be closed
-	holds         map[string]*hold // by key, of session
-	lines         map[string]*line // by key: what waits here
-	inFlight      map[string]int   // calls under way that may change who holds the key
+	session       *session              // nil: none is open
+	endedSessions []*session            // ended, to be closed
+	holds         map[string]*hold      // by key, of session
+	queues        map[string]*waitQueue // by key: what waits here
+	inFlight      map[string]int        // calls under way that may change who holds the key
 	health        health
+	pace          pace
 }
 
 // New makes a Locker on drv, which it owns from now on. It makes no call: the session is opened
@@ -83,7 +85,7 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 		wakeup:   make(chan struct{}, 1),
 		silence:  fmt.Errorf("no answer within %v", o.CallTimeout),
 		holds:    map[string]*hold{},
-		lines:    map[string]*line{},
+		queues:   map[string]*waitQueue{},
 		inFlight: map[string]int{},
 		health:   health{since: time.Now()},
 	}, nil
@@ -108,8 +110,9 @@ func (l *Locker) Connect(ctx context.Context) error {
 }
 
 // Close releases all leases in one call, ends the session, joins the background goroutines and
-// closes the driver. Leases end with ErrReleased. If the service cannot be reached the error matches ErrUnavailable, and the
-// leases expire within the ttl. A second Close returns nil.
+// closes the driver. Leases end with ErrReleased. A session that ended a moment ago, and that the service may still have, is ended
+// there at the same time. If the service cannot be reached the error matches ErrUnavailable, and the
+// leases expire within the ttl: errors of several sessions are joined. A second Close returns nil.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closed {
@@ -131,20 +134,31 @@ func (l *Locker) Close(ctx context.Context) error {
 
 	ctx, cancel := l.calling(ctx)
 	defer cancel()
-	var errs []error
-	l.mu.Lock()
-	dead := l.endedSessions
-	l.mu.Unlock()
-	for _, d := range dead {
-		// Sessions that had ended before are not expected to be closed.
-		if err := d.drv.Close(ctx); err != nil && d == s && !errors.Is(err, driver.ErrSessionEnded) {
-			errs = append(errs, fmt.Errorf("locks: close session: %w", unavailable(err)))
-		}
-	}
+	errs := l.closeSessions(ctx)
 	if err := l.drv.Close(); err != nil {
 		errs = append(errs, fmt.Errorf("locks: close driver: %w", err))
 	}
 	return errors.Join(errs...)
+}
+
+// closeSessions closes the sessions that have ended, all at the same time, so that none waits for another one. It returns the errors of
+// those that the service may still have, that of the newest first.
+func (l *Locker) closeSessions(ctx context.Context) []error {
+	l.mu.Lock()
+	ended := slices.Clone(l.endedSessions)
+	l.mu.Unlock()
+	slices.Reverse(ended)
+	errs := make([]error, len(ended))
+	var closing sync.WaitGroup
+	for i, s := range ended {
+		closing.Go(func() {
+			if err := s.drv.Close(ctx); err != nil && !errors.Is(err, driver.ErrSessionEnded) && s.mayBeThere() {
+				errs[i] = fmt.Errorf("locks: close session: %w", unavailable(err))
+			}
+		})
+	}
+	closing.Wait()
+	return errs
 }
 
 // calling bounds one call to the service.

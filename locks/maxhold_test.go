@@ -56,6 +56,25 @@ func TestMaxHoldOfOneOwner(t *testing.T) {
 	})
 }
 
+// The time of a lease that joins a hold begins when it joins.
+func TestMaxHoldOfALaterLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		mine := locks.Request{Key: "user/a", Owner: "o", MaxHold: time.Second}
+		first := acquire(t, l, mine)
+		time.Sleep(time.Second / 2)
+		second := acquire(t, l, mine)
+		time.Sleep(time.Second - 1)
+		wantErr(t, "the first one", first.Check(), locks.ErrReleased)
+		if err := second.Check(); err != nil {
+			t.Errorf("a moment before its end: %v", err)
+		}
+		wantBusy(t, other, "user/a")
+		time.Sleep(1)
+		wantErr(t, "the second one", second.Check(), locks.ErrReleased)
+	})
+}
+
 // Do says that its time was over before fn returned.
 func TestDoWithMaxHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

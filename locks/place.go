@@ -17,19 +17,19 @@ const lookEvery = time.Second
 // take makes the places that the service is asked for, for waiters that are due, and returns the id of the acquisition.
 // With mu held.
 func (l *Locker) take(s *session, ws []*waiter) (id string, places []*place) {
-	if p := l.lines[ws[0].request.Key].place; p != nil && p.session == s { // unanswered
+	if p := l.queues[ws[0].request.Key].place; p != nil && p.session == s { // unanswered
 		id = p.id
 	} else {
 		id = rand.Text()
 	}
 	for _, w := range ws {
-		n := l.lines[w.request.Key]
-		if n.place == nil || n.place.id != id {
-			n.place = &place{id: id, kind: w.request.kind(), session: s}
+		q := l.queues[w.request.Key]
+		if q.place == nil || q.place.id != id {
+			q.place = &place{id: id, kind: w.request.kind(), session: s}
 		}
-		n.place.state = asking
-		n.place.asks++
-		places = append(places, n.place)
+		q.place.state = asking
+		q.place.asks++
+		places = append(places, q.place)
 	}
 	return id, places
 }
@@ -38,7 +38,7 @@ func (l *Locker) take(s *session, ws []*waiter) (id string, places []*place) {
 // place. The error says why the first waiter was not granted, and not queued.
 func (l *Locker) queueUp(ctx context.Context, s *session, due []*waiter) (Asked, error) {
 	l.mu.Lock()
-	due = slices.DeleteFunc(slices.Clone(due), func(w *waiter) bool { return !w.inLine }) // granted, while an earlier call was under way
+	due = slices.DeleteFunc(slices.Clone(due), func(w *waiter) bool { return !w.waits }) // granted, while an earlier call was under way
 	if len(due) == 0 {
 		l.mu.Unlock()
 		return Asked{}, nil
@@ -62,6 +62,9 @@ func wants(ws []*waiter) []driver.Want {
 // answer takes in what the service said about places. With mu held, as all below.
 func (l *Locker) answer(ctx context.Context, ws []*waiter, places []*place, results []driver.Result, err error) (outcome Asked, refused error) {
 	err = explain(ctx, err)
+	if at := slices.IndexFunc(results, ungranted); at >= 0 && !results[at].Queued && results[at].Err == nil {
+		results[at] = driver.Result{Err: l.noOutcome()} // only those behind it are not asked for
+	}
 	if !errors.Is(err, driver.ErrSessionEnded) && (err == nil || !l.givenUp(ctx)) {
 		l.note(trouble(results, err))
 	}
@@ -75,15 +78,15 @@ func (l *Locker) answer(ctx context.Context, ws []*waiter, places []*place, resu
 		if i == 0 {
 			refused = why
 		}
-		n := l.lines[key]
-		if n == nil || n.place != p { // the notification came first, or the session has ended
+		q := l.queues[key]
+		if q == nil || q.place != p { // the notification came first, or the session has ended
 			continue
 		}
 		switch {
 		case r.Token > 0:
-			l.won(key, n, r.Token)
+			l.won(key, q, r.Token)
 		case r.Queued:
-			n.holder, p.state = r.Holder, queued
+			q.holder, p.state = r.Holder, queued
 			if !p.session.queued {
 				p.session.queued = true
 				l.wake() // starts look
@@ -93,20 +96,22 @@ func (l *Locker) answer(ctx context.Context, ws []*waiter, places []*place, resu
 		case p.asks > 1 && r.Err != nil && !errors.Is(r.Err, driver.ErrAbandoned): // this request had no effect; an earlier one may have
 			p.state = unanswered
 		case p.asks > 1:
-			l.giveUp(key, n)
+			l.giveUp(key, q)
 		default: // not asked for, or refused
-			n.place = nil
+			q.place = nil
 		}
-		if n.place == p && !n.inherits() { // who asked has left
-			l.giveUp(key, n)
+		if q.place == p && !q.inherits() { // the waiter that asked has left
+			l.giveUp(key, q)
 		}
-		if n.first() != ws[i] {
-			n.tell()
+		if q.first() != ws[i] {
+			q.tell()
 		}
-		l.tidy(key, n)
+		l.tidy(key, q)
 	}
 	return outcome, refused
 }
+
+func ungranted(r driver.Result) bool { return r.Token <= 0 }
 
 // count adds the outcome for a key, and returns why it was neither granted nor queued.
 func (a *Asked) count(key string, r driver.Result) error {
@@ -127,36 +132,36 @@ func (a *Asked) count(key string, r driver.Result) error {
 	return nil
 }
 
-// won gives a grant to the first waiter of a line. It is freed if none of its kind is there.
-func (l *Locker) won(key string, n *line, token Token) {
-	p := n.place
+// won gives a grant to the first waiter of a queue. It is freed if none of its kind is there.
+func (l *Locker) won(key string, q *waitQueue, token Token) {
+	p := q.place
 	if l.left(p.session) <= 0 { // its end has cleared the place
 		return
 	}
-	if !n.inherits() {
-		l.giveUp(key, n)
-		n.tell()
+	if !q.inherits() {
+		l.giveUp(key, q)
+		q.tell()
 		return
 	}
-	n.place = nil
-	h := l.obtain(p.session, n.first().request, token)
+	q.place = nil
+	h := l.obtain(p.session, q.first().request, token)
 	if h == nil { // evicted before its answer came
-		n.tell()
+		q.tell()
 		return
 	}
 	if p.doubted {
 		h.doubted = p.id
 	}
-	l.grant(n, l.share(h, n.first().request))
+	l.grant(q, l.share(h, q.first().request))
 }
 
 // notified takes in a grant of a place. A place that is gone was granted before, or given up.
 func (l *Locker) notified(s *session, g driver.Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := l.lines[g.Key]; n != nil && n.place != nil && n.place.id == g.Acquisition && n.place.session == s {
-		l.won(g.Key, n, g.Token)
-		l.tidy(g.Key, n)
+	if q := l.queues[g.Key]; q != nil && q.place != nil && q.place.id == g.Acquisition && q.place.session == s {
+		l.won(g.Key, q, g.Token)
+		l.tidy(g.Key, q)
 	}
 }
 
@@ -193,8 +198,8 @@ func (l *Locker) look(ctx context.Context, s *session) {
 
 // queuedAt lists the queued places of a session, and how often each was asked for.
 func (l *Locker) queuedAt(s *session) (places []driver.Place, asks []int) {
-	for key, n := range l.lines {
-		if p := n.place; p != nil && p.session == s && p.state == queued {
+	for key, q := range l.queues {
+		if p := q.place; p != nil && p.session == s && p.state == queued {
 			places, asks = append(places, driver.Place{Acquisition: p.id, Key: key}), append(asks, p.asks)
 		}
 	}
@@ -207,19 +212,19 @@ func (l *Locker) seen(s *session, places []driver.Place, asks []int, results []d
 	defer l.mu.Unlock()
 	for i, r := range results {
 		key := places[i].Key
-		n := l.lines[key]
-		if n == nil || n.place == nil || n.place.id != places[i].Acquisition || n.place.session != s {
+		q := l.queues[key]
+		if q == nil || q.place == nil || q.place.id != places[i].Acquisition || q.place.session != s {
 			continue
 		}
 		switch {
 		case r.Token > 0:
-			l.won(key, n, r.Token)
+			l.won(key, q, r.Token)
 		case r.Queued:
-			n.holder = r.Holder
-		case errors.Is(r.Err, driver.ErrNotQueued) && n.place.asks == asks[i]: // evicted, or granted and evicted; not asked for again since
-			n.place = nil
-			n.tell()
+			q.holder = r.Holder
+		case errors.Is(r.Err, driver.ErrNotQueued) && q.place.asks == asks[i]: // evicted, or granted and evicted; not asked for again since
+			q.place = nil
+			q.tell()
 		}
-		l.tidy(key, n)
+		l.tidy(key, q)
 	}
 }

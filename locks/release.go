@@ -28,7 +28,7 @@ func (l *Locker) giveBack(ctx context.Context, cause error, leases ...*Lease) er
 }
 
 // drop ends leases. It returns the holds that no lease shares any more, with calls in flight counted, and one of them
-// that a line waits for: the call that frees it asks for the place of that line. The other lines ask themselves.
+// that a queue waits for: the call that frees it asks for the place of that queue. The waiters of the others ask themselves.
 func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.Held, awaited *hold, errs []error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.H
 	return l.session, held, awaited, errs
 }
 
-// free asks the service to free keys, whose calls in flight were counted, and for the place of the line that waits for one
+// free asks the service to free keys, whose calls in flight were counted, and for the place of the queue that waits for one
 // of them. Keys that are not confirmed are left to sweep, as are all while the service is unavailable.
 func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, awaited *hold) error {
 	l.mu.Lock()
@@ -77,8 +77,8 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, await
 	if err == nil {
 		calling, cancel := l.calling(ctx)
 		defer cancel()
-		if n := l.awaiting(awaited); n != nil {
-			err = l.releaseAndAsk(calling, s, held, n)
+		if q := l.awaiting(awaited); q != nil {
+			err = l.releaseAndAsk(calling, s, held, q)
 		} else {
 			l.mu.Unlock()
 			err = explain(calling, s.drv.Release(calling, held))
@@ -105,11 +105,11 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, await
 	return err
 }
 
-// releaseAndAsk frees keys, and asks for the place of the first waiter of a line, in one call. With mu held, but not during the
+// releaseAndAsk frees keys, and asks for the place of the first waiter of a queue, in one call. With mu held, but not during the
 // call.
-func (l *Locker) releaseAndAsk(ctx context.Context, s *session, held []driver.Held, n *line) error {
-	n.after = nil
-	next := []*waiter{n.first()}
+func (l *Locker) releaseAndAsk(ctx context.Context, s *session, held []driver.Held, q *waitQueue) error {
+	q.after = nil
+	next := []*waiter{q.first()}
 	id, places := l.take(s, next)
 	l.mu.Unlock()
 	began := time.Now()
@@ -118,7 +118,7 @@ func (l *Locker) releaseAndAsk(ctx context.Context, s *session, held []driver.He
 	l.mu.Lock()
 	outcome, _ := l.answer(ctx, next, places, results, err)
 	outcome.Took = took
-	n.tell()
+	q.tell()
 	l.opt.Observer.Asked(l.backend, outcome)
 	return explain(ctx, err)
 }

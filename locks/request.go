@@ -57,7 +57,8 @@ type Request struct {
 
 // Attempt is the outcome of one Request, one of these:
 //   - granted: Lease is set.
-//   - busy: Err matches ErrBusy, and Holder is set.
+//   - busy: Err matches ErrBusy. Holder is one of those that have the key; nil if others of this Locker wait for it and its holder is
+//     not known.
 //   - not granted, for another reason: Err matches ErrRecovering or ErrUnavailable.
 //   - unknown: Err matches ErrUnknown.
 type Attempt struct {

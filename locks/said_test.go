@@ -102,14 +102,14 @@ func TestWhatIsSaidOfOutcomes(t *testing.T) {
 			return asks(t, l)
 		},
 		"lock outcome unknown: user/a: the session ended meanwhile": func(t *testing.T, f *faulty, _, _ *locks.Locker, service *memlock.Service) error {
-			patient := start(t, f, locks.Options{CallTimeout: time.Minute})
+			slow := start(t, f, locks.Options{CallTimeout: time.Minute})
 			f.on(func(_ context.Context, call string, do func() error) error {
 				if call != "open" {
 					defer time.Sleep(window)
 				}
 				return do()
 			})
-			return asks(t, patient)
+			return asks(t, slow)
 		},
 		"locks: acquire: lock service unavailable: lock service unreachable": func(t *testing.T, f *faulty, l, _ *locks.Locker, _ *memlock.Service) error {
 			f.on(fails("acquire", driver.ErrUnreachable))

@@ -22,6 +22,7 @@ type session struct {
 	over      chan struct{} // closed when the session ended
 	renewed   boottime.Instant
 	ended     bool
+	refused   bool          // the service has said that it ended
 	unfreed   []driver.Held // released here, not confirmed by the service
 	abandoned []abandoned
 	evicted   bool // a key may have been, and no Check has told which
@@ -31,6 +32,9 @@ type session struct {
 }
 
 func (s *session) deadline() boottime.Instant { return s.renewed.Add(s.window) }
+
+// mayBeThere reports whether the service may still have a session that ended.
+func (s *session) mayBeThere() bool { return !s.refused && s.renewed.Elapsed() < s.ttl }
 
 // trusted returns how long a session may be trusted after a renewal was sent. The slack covers
 // clocks that run at different speeds.
@@ -56,6 +60,7 @@ func (l *Locker) open(ctx context.Context) error {
 		return nil
 	}
 	l.health.tried = boottime.Now()
+	l.pace.began()
 	l.mu.Unlock()
 
 	asked := boottime.Now()
@@ -65,6 +70,7 @@ func (l *Locker) open(ctx context.Context) error {
 		defer l.mu.Unlock()
 		err = explain(ctx, err)
 		if !l.givenUp(ctx) {
+			l.pace.failed()
 			l.note(err)
 		}
 		return unavailable(err)
@@ -78,6 +84,7 @@ func (l *Locker) open(ctx context.Context) error {
 	case s.window <= 0:
 		l.endedSessions = append(l.endedSessions, s)
 		err = fmt.Errorf("the service agreed to a ttl of %v, which is too short to be trusted", s.ttl)
+		l.pace.failed()
 		l.note(err)
 		return unavailable(err)
 	case l.closed:
@@ -86,6 +93,7 @@ func (l *Locker) open(ctx context.Context) error {
 	}
 	l.health.reached = true
 	l.session = s
+	l.pace.done()
 	l.note(nil)
 	l.work.Go(func() { l.watch(s) })
 	l.wake()
@@ -197,7 +205,7 @@ func (l *Locker) end(s *session, cause error) {
 	if s.ended {
 		return
 	}
-	s.ended = true
+	s.ended, s.refused = true, errors.Is(cause, driver.ErrSessionEnded)
 	close(s.over)
 	l.session = nil
 	l.refresh()

@@ -56,6 +56,11 @@ func TestAtTheDeadline(t *testing.T) {
 				t.Errorf("check: %v, want ErrLost", err)
 			}
 		},
+		"left": func(t *testing.T, _ *Locker, lease *Lease) {
+			if left := lease.Left(); left != 0 {
+				t.Errorf("%v are left, want 0", left)
+			}
+		},
 		"join": func(t *testing.T, l *Locker, lease *Lease) {
 			a, err := l.TryAcquire(t.Context(), Request{Key: "user/a", Owner: "me"})
 			if err != nil || a[0].Lease != nil && a[0].Lease.Token() == lease.Token() {

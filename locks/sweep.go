@@ -98,7 +98,7 @@ func (s *session) limit() {
 // freeUnexpected frees a key that the service says this session holds, and that has no lease: a request whose acquisition is not
 // refused any more, or was forgotten, has arrived. With mu held.
 func (l *Locker) freeUnexpected(s *session, key string, holder *Info) {
-	if l.holds[key] != nil || l.lines[key] != nil || holder.Session != s.drv.ID() || l.inFlight[key] > 0 {
+	if l.holds[key] != nil || l.queues[key] != nil || holder.Session != s.drv.ID() || l.inFlight[key] > 0 {
 		return
 	}
 	s.unfreed = append(s.unfreed, driver.Held{Key: key, Token: holder.Token})

@@ -13,7 +13,8 @@ import (
 )
 
 // TryAcquire tries each key once and does not wait for a holder; it acquires the keys that are free.
-// The Attempts are in the order of the requests. It returns within the call timeout.
+// The Attempts are in the order of the requests. It returns within the call timeout. A key that others of l wait for is busy, without a
+// call.
 //
 // It returns an error for the whole batch only if certainly nothing was granted: a request is
 // invalid or two have the same key, ctx was done before anything was sent, or the error matches
@@ -91,9 +92,8 @@ func (l *Locker) joinAll(reqs []Request, order []int, attempts []Attempt) []int 
 		if attempts[i].Lease = l.join(reqs[i]); attempts[i].Lease != nil {
 			continue
 		}
-		if n := l.lines[reqs[i].Key]; n != nil { // a try does not overtake
-			holder := l.ahead(reqs[i].Key, n)
-			attempts[i] = Attempt{Holder: holder, Err: busy(holder)}
+		if l.queues[reqs[i].Key] != nil { // a try does not overtake
+			attempts[i].Holder, attempts[i].Err = l.ahead(reqs[i].Key, nil)
 			continue
 		}
 		rest = append(rest, i)
@@ -163,11 +163,11 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 // attempt asks once, and again if the outcome is unknown and there is time: for the same id the service gives the same
 // answer. doubted are the keys for which one of two requests has no answer, and may still arrive; nil if there was no second one.
 func (l *Locker) attempt(ctx context.Context, s *session, id string, wants []driver.Want) (results []driver.Result, doubted []bool, err error) {
-	results, err = s.drv.TryAcquire(ctx, id, wants)
+	results, err = l.askDriver(ctx, s, id, wants)
 	if ctx.Err() != nil || certain(err) || err == nil && !slices.ContainsFunc(results, unknown) {
 		return results, nil, err
 	}
-	again, err2 := s.drv.TryAcquire(ctx, id, wants)
+	again, err2 := l.askDriver(ctx, s, id, wants)
 	if errors.Is(err2, driver.ErrSessionEnded) {
 		return nil, nil, err2
 	}
@@ -189,6 +189,21 @@ func (l *Locker) attempt(ctx context.Context, s *session, id string, wants []dri
 		return results, doubted, err
 	}
 	return again, doubted, nil
+}
+
+// askDriver is one call. A key without an outcome has an unknown one.
+func (l *Locker) askDriver(ctx context.Context, s *session, id string, wants []driver.Want) ([]driver.Result, error) {
+	results, err := s.drv.TryAcquire(ctx, id, wants)
+	for i, r := range results {
+		if r.Token <= 0 && r.Holder == nil && r.Err == nil {
+			results[i] = driver.Result{Err: l.noOutcome()}
+		}
+	}
+	return results, err
+}
+
+func (l *Locker) noOutcome() error {
+	return fmt.Errorf("backend %s answered without an outcome, which is a fault of it", l.backend)
 }
 
 // certain reports whether err says that nothing was granted.
@@ -232,9 +247,8 @@ func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) At
 	}
 	h := l.obtain(s, r, res.Token)
 	if h == nil {
-		last := l.holds[r.Key]
-		holder := Info{Key: r.Key, Token: last.token, Session: s.drv.ID(), Owner: l.opt.Owner}
-		return Attempt{Holder: &holder, Err: busy(&holder)}
+		holder := l.infoOf(l.holds[r.Key])
+		return Attempt{Holder: holder, Err: busy(holder)}
 	}
 	return Attempt{Lease: l.share(h, r)}
 }

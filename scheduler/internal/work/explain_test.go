@@ -2,12 +2,15 @@ package work
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
@@ -22,6 +25,18 @@ func (r *triedKeys) TryAcquire(ctx context.Context, requests ...locks.Request) (
 		r.keys = append(r.keys, request.Key)
 	}
 	return r.Locker.TryAcquire(ctx, requests...)
+}
+
+// A key that is busy without a known holder, since others of this replica wait for it, is no sign that the lock service does not answer.
+func TestBusyBehindOthersOfTheReplica(t *testing.T) {
+	out, busy := tried{held: map[string][]heldLock{}, busy: map[string]string{}}, map[string]string{}
+	e := &Executor{releases: newReleases(nil)}
+	task := wanted{task: jobs.Task{ID: "t"}, locks: []plan.Lock{{Name: "c", Request: locks.Request{Key: "user/c"}}}}
+	e.sortOut(out, busy, task, []locks.Attempt{{Err: fmt.Errorf("%w: user/c", locks.ErrBusy)}})
+	const want = "waits for lock c, for which others of this replica wait"
+	if out.busy["t"] != want || busy["user/c"] != want {
+		t.Errorf("%q, and of the key %q; want %q", out.busy["t"], busy["user/c"], want)
+	}
 }
 
 // Of several keys the one that is waited for is found, also behind a shared one that would be granted again, and its holder is

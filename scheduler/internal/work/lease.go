@@ -32,18 +32,15 @@ type heldLock struct {
 func (e *Executor) hold(all []plan.Lock, leases []*locks.Lease) []heldLock {
 	held := make([]heldLock, len(all))
 	for i, l := range all {
-		held[i] = heldLock{l, leases[i], min(e.lastGrace(), time.Until(leases[i].Deadline())/5)}
+		held[i] = heldLock{l, leases[i], min(e.lastGrace(), leases[i].Left()/5)}
 	}
 	return held
 }
 
 // end is the moment from which the lock may have another holder.
 func (l heldLock) end() boottime.Instant {
-	now := boottime.Now()
-	if l.lease.Check() != nil {
-		return now
-	}
-	return now.Add(time.Until(l.lease.Deadline()))
+	now := boottime.Now() // read first: a process that is frozen in between must not gain time
+	return now.Add(l.lease.Left())
 }
 
 // ending reports whether what holds the lock must stop now, since its lease was not renewed.

@@ -3,6 +3,7 @@ package work
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,6 +164,8 @@ func (e *Executor) sortOut(out tried, busy map[string]string, w wanted, attempts
 		case a.Holder != nil:
 			elsewhere = elsewhere || strings.HasPrefix(a.Holder.Meta, metaOf(w.task))
 			busy[key] = ledger.WaitsFor(w.locks[i].Name, "held by "+nameOf(a.Holder))
+		case errors.Is(a.Err, locks.ErrBusy): // its holder is not known
+			busy[key] = ledger.WaitsFor(w.locks[i].Name, "for which others of this replica wait")
 		default:
 			busy[key] = ledger.WaitsFor(w.locks[i].Name, "the lock service does not answer: "+a.Err.Error())
 		}
