@@ -36,9 +36,12 @@ func (l *Locker) ahead(key string, w *waiter) (holder *Info, err error) {
 	return nil, fmt.Errorf("%w: %s: waiters of this Locker come first, and its holder is not known", ErrBusy, key)
 }
 
-// infoOf describes a hold of this Locker. With mu held.
+// infoOf describes a hold of this Locker, since when by the clock of this process. With mu held.
 func (l *Locker) infoOf(h *hold) *Info {
-	info := &Info{Key: h.key, Token: h.token, Session: h.session.drv.ID(), Owner: l.opt.Owner, Meta: h.meta, Shared: h.kind.mode == Shared}
+	info := &Info{
+		Key: h.key, Token: h.token, Session: h.session.drv.ID(), Owner: l.opt.Owner, Meta: h.meta, Shared: h.kind.mode == Shared,
+		Since: h.since.UTC(), Remaining: max(0, h.session.ttl-h.session.renewed.Elapsed()),
+	}
 	if h.kind.limit > 1 {
 		info.Limit = h.kind.limit
 	}

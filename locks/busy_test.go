@@ -47,7 +47,7 @@ func TestATryBehindWaiters(t *testing.T) {
 			before: func(t *testing.T, w world) locks.Info {
 				return locks.Info{Token: holds(t, w.l, mine), Owner: "one", Meta: "mine"}
 			},
-			want: "held by one",
+			want: "held by one since 2000-01-01T00:00:00Z, for 10s at most without a renewal",
 		},
 		"it is being asked for": {
 			before: func(t *testing.T, w world) locks.Info {
