@@ -64,17 +64,29 @@ COMMIT;
 
 -- ready
 
-SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
-SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1;
-SELECT name FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name;
+
+		SELECT '' AS name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		UNION ALL
+		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
+		AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 AND run_at<=1800000000000000 ORDER BY run_at LIMIT 1000;
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
-SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
-SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1;
-SELECT name FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name;
+
+		SELECT '' AS name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		UNION ALL
+		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
+		AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
 COMMIT;
+
+-- poll
+
+
+		SELECT '' AS name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		UNION ALL
+		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
+		AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
 
 -- decide
 

@@ -57,14 +57,28 @@ COMMIT;
 
 -- ready
 
-SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1;
-SELECT name FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name;
+
+		SELECT '' AS name, NULL AS now_at, (SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		UNION ALL
+		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
+		AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
 BEGIN IMMEDIATE;
 SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 AND run_at<=1800000000000000 ORDER BY run_at LIMIT 1000;
 UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
-SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1;
-SELECT name FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name;
+
+		SELECT '' AS name, NULL AS now_at, (SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		UNION ALL
+		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
+		AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
 COMMIT;
+
+-- poll
+
+
+		SELECT '' AS name, NULL AS now_at, (SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		UNION ALL
+		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
+		AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
 
 -- decide
 
