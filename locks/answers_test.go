@@ -62,13 +62,13 @@ func TestAnswersInAnotherOrderThanGrants(t *testing.T) {
 				t.Fatalf("force release: %v, %v", ok, err)
 			}
 		}
-		lease := take(t, l, "user/a")
+		lease, since := take(t, l, "user/a"), time.Now()
 		answered.Wait()
 		wantErr(t, "the late answer", late.Err, locks.ErrBusy)
-		if said(late.Err) != "lock busy: user/a: held by one" {
+		if said(late.Err) != "lock busy: user/a: held by one since 2000-01-01T00:00:00Z, for 9s at most without a renewal" {
 			t.Errorf("it says %q", said(late.Err))
 		}
-		want := &locks.Info{Key: "user/a", Token: lease.Token(), Session: f.last.ID(), Owner: "one"}
+		want := &locks.Info{Key: "user/a", Token: lease.Token(), Session: f.last.ID(), Owner: "one", Since: since.UTC(), Remaining: 9 * time.Second}
 		if diff := cmp.Diff(want, late.Holder); late.Lease != nil || diff != "" {
 			t.Errorf("lease %v; holder (-want +got):\n%s", late.Lease, diff)
 		}
