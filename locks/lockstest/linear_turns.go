@@ -47,7 +47,7 @@ func LinearTurns(t *testing.T, h Harness, l Linear) {
 			return &question{key: c.key, session: c.session, busy: !a.unknown && a.token == 0}
 		})
 	}
-	r.ops = closed(r.ops)
+	r.ops = unseen(closed(r.ops))
 	result, info := porcupine.CheckOperationsVerbose(turnModel.ToModel(), r.ops, linearLimit)
 	t.Logf("seed %d: %d operations, %d granted at once, %d in turn, %d places given up, %d sessions ended, %d answers missing",
 		l.Seed, len(r.ops), r.atOnce, r.inTurn, r.gaveUp, r.fell, r.unanswered)

@@ -11,7 +11,7 @@ import (
 
 // The model of one key with a queue: holders that may hold it together, and places in the order in which they were taken.
 // Order is demanded only where the place of one was acknowledged before the other asked: else either may have come
-// first. A grant is an operation of its own, between the request for the place and the notification. Readers whose turn has come
+// first. A grant is an operation of its own, between the request for the place and the notification; one that nobody saw is none. Readers whose turn has come
 // may be granted in any order, and a place may be taken also when the key has become free meanwhile: then its grant follows.
 //
 // What never ends (a call without an answer, the end of a session) changes something, or comes after all that was answered: the
@@ -48,6 +48,7 @@ type turnAnswer struct {
 	unknown bool
 	never   bool // and it may have had no effect
 	place   bool // it is of a request whose grant was notified
+	unseen  bool // it is of a request whose place was given up, and may have been granted before
 	queued  bool
 	token   driver.Token // 0: not granted
 }
@@ -64,6 +65,7 @@ type turnState struct {
 type turnPart struct {
 	session, id int
 	kind        turnKind
+	unseen      bool // a place that may be granted without an operation
 }
 
 // admits reports whether one more may hold the key.
@@ -86,6 +88,41 @@ func (s turnState) grant(p turnPart, token driver.Token) []turnState {
 	s.holders = append(slices.Clone(s.holders), p)
 	slices.SortFunc(s.holders, func(a, b turnPart) int { return a.id - b.id })
 	return []turnState{s}
+}
+
+// first reports whether the turn of a place has come.
+func (s turnState) first(at int) bool {
+	p := s.queue[at]
+	return s.admits(p.kind) && !slices.ContainsFunc(s.queue[:at], func(before turnPart) bool { return !before.kind.shared || !p.kind.shared })
+}
+
+// serve grants a place whose turn has come.
+func (s turnState) serve(at int, token driver.Token) []turnState {
+	p := s.queue[at]
+	s.queue = slices.Delete(slices.Clone(s.queue), at, at+1)
+	return s.grant(p, token)
+}
+
+// served returns the state, and those in which places have been granted that nobody saw. There are few: what waits is behind them. As
+// operations these grants would be tried at each point of the history, each with and without an effect.
+func (s turnState) served() []turnState {
+	all := []turnState{s}
+	if len(s.lost) > 0 { // they come before those requests
+		return all
+	}
+	for n := 0; n < len(all); n++ {
+		for at, p := range all[n].queue {
+			if !p.unseen || !all[n].first(at) {
+				continue
+			}
+			for _, next := range all[n].serve(at, 0) {
+				if !slices.ContainsFunc(all, next.equal) {
+					all = append(all, next)
+				}
+			}
+		}
+	}
+	return all
 }
 
 func (s turnState) without(gone func(turnPart) bool) turnState {
@@ -115,7 +152,7 @@ func (s turnState) step(c turnCall, a turnAnswer) []turnState {
 // explain gives a request without an answer what it asked for, for the sake of the next answer, which must need it. An answer
 // needs several only if they hold together up to a limit.
 func (s turnState) explain(c turnCall) (next []turnState) {
-	p := turnPart{c.session, c.id, c.kind}
+	p := turnPart{session: c.session, id: c.id, kind: c.kind}
 	if len(s.lost) > 0 && len(s.lost) >= c.kind.limit {
 		return nil
 	}
@@ -144,7 +181,7 @@ func (s turnState) explains(c turnCall, a turnAnswer) bool {
 
 // follow is step, for what may have no effect too.
 func (s turnState) follow(c turnCall, a turnAnswer) []turnState {
-	p := turnPart{c.session, c.id, c.kind}
+	p := turnPart{c.session, c.id, c.kind, a.unseen}
 	free := s.free(c.kind)
 	switch c.do {
 	case turnTry, turnAsk:
@@ -167,20 +204,15 @@ func (s turnState) follow(c turnCall, a turnAnswer) []turnState {
 		return []turnState{s}
 	case turnGrant:
 		at := slices.Index(s.queue, p)
-		first := at >= 0 && s.admits(c.kind) && !slices.ContainsFunc(s.queue[:at], func(before turnPart) bool { return !before.kind.shared || !c.kind.shared })
-		granted := s
-		if first {
-			granted.queue = slices.Delete(slices.Clone(s.queue), at, at+1)
-		}
-		switch {
+		switch first := at >= 0 && s.first(at); {
 		case a.unknown && first:
-			return append(granted.grant(p, 0), s)
+			return append(s.serve(at, 0), s)
 		case a.unknown:
 			return []turnState{s}
 		case !first:
 			return nil
 		}
-		return granted.grant(p, a.token)
+		return s.serve(at, a.token)
 	case turnRelease:
 		freed := s.without(func(other turnPart) bool { return other.id == c.id })
 		if a.unknown {
@@ -224,6 +256,30 @@ func closed(ops []porcupine.Operation) []porcupine.Operation {
 	return ops
 }
 
+// unseen takes out the grants that nobody saw, of places that were given up, and notes in the requests that they may have been.
+func unseen(ops []porcupine.Operation) (left []porcupine.Operation) {
+	gone := func(op porcupine.Operation) bool {
+		a := op.Output.(turnAnswer)
+		return op.Input.(turnCall).do == turnGrant && a.unknown && !a.never
+	}
+	ids := map[int]bool{}
+	for _, op := range ops {
+		if gone(op) {
+			ids[op.Input.(turnCall).id] = true
+		}
+	}
+	for _, op := range ops {
+		if gone(op) {
+			continue
+		}
+		a := op.Output.(turnAnswer)
+		a.unseen = ids[op.Input.(turnCall).id]
+		op.Output = a
+		left = append(left, op)
+	}
+	return left
+}
+
 func (s turnState) equal(other turnState) bool {
 	return s.over == other.over && slices.Equal(s.lost, other.lost) && s.last == other.last && s.floor == other.floor && slices.Equal(s.holders, other.holders) && slices.Equal(s.queue, other.queue)
 }
@@ -232,8 +288,10 @@ var turnModel = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{turnState{}} },
 	Step: func(state, input, output any) []any {
 		var next []any
-		for _, s := range state.(turnState).step(input.(turnCall), output.(turnAnswer)) {
-			next = append(next, s)
+		for _, from := range state.(turnState).served() {
+			for _, s := range from.step(input.(turnCall), output.(turnAnswer)) {
+				next = append(next, s)
+			}
 		}
 		return next
 	},

@@ -47,7 +47,7 @@ func TestTurnsAsThePlainModelSays(t *testing.T) {
 				lost++
 			}
 		}
-		if !porcupine.CheckOperations(turnModel.ToModel(), history) {
+		if !porcupine.CheckOperations(turnModel.ToModel(), history) || !porcupine.CheckOperations(turnModel.ToModel(), unseen(history)) {
 			for _, op := range history {
 				t.Logf("%d to %d: %s", op.Call, op.Return, turnModel.DescribeOperation(op.Input, op.Output))
 			}

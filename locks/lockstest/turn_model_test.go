@@ -30,7 +30,7 @@ func TestTurnModel(t *testing.T) {
 	granted := func(from, to int64, id int, k turnKind, token driver.Token) op {
 		return at(turnGrant, from, to, id, k, turnAnswer{token: token})
 	}
-	unseen := func(from, to int64, id int, k turnKind) op {
+	unseenGrant := func(from, to int64, id int, k turnKind) op {
 		return at(turnGrant, from, to, id, k, turnAnswer{unknown: true})
 	}
 	busy := func(from, to int64, id int, k turnKind) op { return at(turnTry, from, to, id, k, turnAnswer{}) }
@@ -59,11 +59,18 @@ func TestTurnModel(t *testing.T) {
 		"readers together":               {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, shared, 6), busy(4, 5, 3, one)}, true},
 		"readers in any order of tokens": {[]op{got(0, 9, 1, shared, 6), got(2, 3, 2, shared, 5)}, true},
 		"a grant that nobody noticed": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, shared), queued(4, 5, 3, shared), released(6, 7, 1),
-			unseen(3, 12, 2, shared), granted(5, 8, 3, shared, 7), released(9, 12, 2)}, true},
+			unseenGrant(3, 12, 2, shared), granted(5, 8, 3, shared, 7), released(9, 12, 2)}, true},
 		"readers whose turn has come, in any order": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, shared), queued(4, 5, 3, shared), released(6, 7, 1),
 			granted(5, 8, 3, shared, 6), busy(9, 10, 4, shared), granted(3, 12, 2, shared, 7)}, true},
 		"a place that is the first, and then granted": {[]op{queued(0, 1, 1, one), busy(2, 3, 2, one), granted(0, 4, 1, one, 5)}, true},
 		"two permits": {[]op{got(0, 1, 1, two, 5), got(2, 3, 2, two, 6), queued(4, 5, 3, two), released(6, 7, 1), granted(5, 8, 3, two, 7)}, true},
+
+		"busy behind a grant that nobody noticed": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 1), busy(6, 7, 3, one),
+			unseenGrant(3, 12, 2, one), released(9, 12, 2), tried(13, 14, 4, one, 6)}, true},
+		"busy after a place that was given up": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), unseenGrant(3, 6, 2, one), released(4, 6, 2), released(7, 8, 1),
+			busy(9, 10, 3, one)}, false},
+		"past a place that was not given up yet": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), queued(4, 5, 3, one), released(6, 7, 1), granted(5, 8, 3, one, 6),
+			unseenGrant(3, 12, 2, one), released(10, 12, 2)}, false},
 
 		"a lost answer that did nothing": {[]op{lost(got(0, 1, 1, one, 5)), tried(2, 3, 2, one, 6)}, true},
 		"a lost answer that was a grant": {[]op{lost(got(0, 1, 1, one, 5)), busy(2, 3, 2, one), expired(4, 1), tried(5, 6, 2, one, 6)}, true},
@@ -100,6 +107,7 @@ func TestTurnModel(t *testing.T) {
 				history = append(history, porcupine.Operation{ClientId: i, Input: o.call, Output: o.answer, Call: o.from, Return: o.to})
 			}
 			wantLegal(t, turnModel, closed(history), c.legal)
+			wantLegal(t, turnModel, unseen(closed(history)), c.legal)
 		})
 	}
 }
@@ -140,4 +148,40 @@ func TestTurnsWithManyLostAnswers(t *testing.T) {
 		wantLegal(t, turnModel, c.history, c.legal)
 		t.Logf("%d operations in %v", len(c.history), time.Since(began))
 	}
+}
+
+// Many places that were given up while others came do not make the search long, though each may have been granted before.
+func TestTurnsWithManyPlacesGivenUp(t *testing.T) {
+	var history []porcupine.Operation
+	two := turnKind{limit: 2}
+	add := func(do turnAct, from, to int64, id int, a turnAnswer) {
+		c := turnCall{key: "a", do: do, session: id, id: id, kind: two}
+		history = append(history, porcupine.Operation{ClientId: len(history), Input: c, Output: a, Call: from, Return: to})
+	}
+	id, token := 0, driver.Token(0)
+	at := int64(0)
+	for range 4 {
+		var held []int
+		for range 2 {
+			id++
+			token++
+			held = append(held, id)
+			add(turnAsk, at, at+1, id, turnAnswer{token: token})
+			at += 2
+		}
+		for n := range int64(5) { // all at once, as when the machine stands still
+			id++
+			add(turnAsk, at+n, at+50+n, id, turnAnswer{queued: true})
+			add(turnGrant, at+n, at+100+n, id, turnAnswer{unknown: true})
+			add(turnRelease, at+60+n, at+100+n, id, turnAnswer{})
+		}
+		for n, held := range held {
+			add(turnRelease, at+20+int64(n), at+80, held, turnAnswer{})
+		}
+		at += 200
+	}
+	legal := unseen(closed(history))
+	add(turnTry, at, at+1, id+1, turnAnswer{token: 1}) // a token that goes back
+	wantLegal(t, turnModel, legal, true)
+	wantLegal(t, turnModel, unseen(closed(history)), false)
 }
