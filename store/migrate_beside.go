@@ -36,7 +36,7 @@ func (t *tx) refuseBeside(steps []migrations.Migration, schema newestSchema) err
 	var at []string
 	var wait time.Duration
 	for _, p := range live {
-		if !gone(p, host) && now.Sub(p.SeenAt) < p.TTL {
+		if !p.Gone(host) && now.Sub(p.SeenAt) < p.TTL {
 			at, wait = append(at, p.Replica), max(wait, p.TTL)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/internal/process"
 )
 
 // Join adds a session and returns its id. Sessions with a process that is known to have ended, since it ran
@@ -51,7 +50,7 @@ func (t *tx) admit(m ledger.Member) error {
 	}
 	var refused error
 	for _, p := range live {
-		if gone(p, m.Host) {
+		if p.Gone(m.Host) {
 			if _, err := t.Exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, p.Session); err != nil {
 				return err
 			}
@@ -68,12 +67,6 @@ func (t *tx) admit(m ledger.Member) error {
 		}
 	}
 	return refused
-}
-
-// gone reports whether the process of a session is known to have ended. host is this one: containers share a boot, but
-// not their process ids.
-func gone(p ledger.Peer, host string) bool {
-	return p.Host == host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone()
 }
 
 // Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.

@@ -107,7 +107,7 @@ func TestExecWaitsForAServiceThatIsAway(t *testing.T) {
 	})
 }
 
-// What waiting does not mend is not waited for: a wrong password, another kind of server.
+// A wrong password, or another kind of server, ends the wait at once.
 func TestExecDoesNotWaitForAMistake(t *testing.T) {
 	t.Parallel()
 	dsn := servers.MySQL(t)

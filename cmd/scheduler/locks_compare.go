@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
@@ -85,8 +84,7 @@ func sameService(ctx context.Context, st *store.Store, fingerprint string) error
 		}
 		others := 0
 		for _, p := range peers {
-			ended := p.Host == host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone()
-			if p.Dead || ended || p.LockService == fingerprint {
+			if p.Dead || p.Gone(host) || p.LockService == fingerprint {
 				continue
 			}
 			beat, known := beats[p.Session]

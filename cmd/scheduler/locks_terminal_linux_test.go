@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -9,9 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/lockstep-scheduler/lockstep/test/await"
+	programs "github.com/lockstep-scheduler/lockstep/test/program"
 )
 
 // typed is a terminal with a shell, as of a person who types.
@@ -49,26 +47,7 @@ func (d *typed) types(t *testing.T, line string) {
 // onTerminal starts a shell with job control on a terminal of its own, without echo.
 func (s *shell) onTerminal(t *testing.T, script string) *typed {
 	t.Helper()
-	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	control, err := window.SyscallConn() // Fd would make its reads last beyond Close
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := 0
-	if e := control.Control(func(fd uintptr) {
-		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
-			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		}
-	}); e != nil || err != nil {
-		t.Fatal(e, err)
-	}
-	terminal, err := os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	terminal, window := programs.Terminal(t)
 	d := &typed{window: window}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -m; stty -echo; "+script)
 	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "SCHEDULER="+s.binary)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/process"
 )
 
 var (
@@ -46,6 +47,12 @@ type Peer struct {
 	Draining bool
 	JoinedAt time.Time // database time
 	SeenAt   time.Time // database time of the last beat, for people only: no clock decides which sessions live
+}
+
+// Gone reports whether the process of the session is known to have ended. host is this one: containers share a boot, but
+// not their process ids.
+func (p Peer) Gone(host string) bool {
+	return p.Host == host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone()
 }
 
 // View is the session as the API shows it.

@@ -120,7 +120,7 @@ func (s *session) reassert(ctx context.Context) (string, error) {
 	s.gen, s.renewed, s.proof = answer[1].(string), asked, proven(answer[2])
 	for _, taken := range answer[3:] {
 		s.book.release(parseHeld(taken.(string)))
-		s.robbed = true
+		s.superseded = true
 	}
 	return s.gen, nil
 }

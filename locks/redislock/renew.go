@@ -23,7 +23,7 @@ func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool
 	if mark := answer[1].(string); mark != "" {
 		s.told, evicted = mark, true
 	}
-	evicted = evicted || s.robbed || answer[2] == int64(1)
-	s.robbed = false
+	evicted = evicted || s.superseded || answer[2] == int64(1)
+	s.superseded = false
 	return evicted, nil
 }

@@ -105,7 +105,7 @@ func TestANoticeOutlivesALostAnswer(t *testing.T) {
 func TestARenewalTellsWhatWasNotBroughtBack(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
-	a, b := begin(t, rdb, "robbed"), begin(t, rdb, "robbed")
+	a, b := begin(t, rdb, "renewed"), begin(t, rdb, "renewed")
 	early := lockstest.Grant(t, a, "k")
 	evict(t, b, early)
 	lockstest.Grant(t, b, "k")

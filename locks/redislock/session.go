@@ -48,15 +48,15 @@ type session struct {
 	listening chan struct{} // held while the session subscribes
 	proving   atomic.Bool   // a call makes a new proof
 
-	mu      sync.Mutex
-	over    bool
-	gen     string           // "" while it is being settled
-	renewed boottime.Instant // before asking for the last renewal that succeeded
-	proof   proof            // of gen
-	told    string           // the mark of the last eviction that a renewal told
-	robbed  bool             // something that it brought back had a later holder; to be told by the next renewal
-	book    book
-	inbox   *inbox // nil until it waits for a key
+	mu         sync.Mutex
+	over       bool
+	gen        string           // "" while it is being settled
+	renewed    boottime.Instant // before asking for the last renewal that succeeded
+	proof      proof            // of gen
+	told       string           // the mark of the last eviction that a renewal told
+	superseded bool             // something that it brought back had a later holder; to be told by the next renewal
+	book       book
+	inbox      *inbox // nil until it waits for a key
 }
 
 func newSession(d *Driver, o driver.Open, id string) *session {

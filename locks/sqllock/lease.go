@@ -14,7 +14,7 @@ import (
 type leaseSession struct {
 	*session
 	granted chan driver.Grant
-	stirred chan struct{}         // the polling looks again
+	woken   chan struct{}         // the polling looks again
 	turn    chan struct{}         // held while keys are tried that were busy
 	watch   func() (written bool) // nil: the database does not show when it was written
 	apart   bool                  // for tests: it is told nothing in the process
@@ -38,7 +38,7 @@ func (d *Driver) openLease(ctx context.Context, c *session) (driver.Session, err
 	own := *c.DB
 	c.DB = &own
 	s := &leaseSession{
-		session: c, granted: make(chan driver.Grant, unread), stirred: make(chan struct{}, 1), turn: make(chan struct{}, 1), apart: d.apart,
+		session: c, granted: make(chan driver.Grant, unread), woken: make(chan struct{}, 1), turn: make(chan struct{}, 1), apart: d.apart,
 		busy:     map[string]bool{},
 		reserves: map[string]reserve{}, handing: map[string]driver.Held{},
 	}

@@ -16,15 +16,15 @@ func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int
 		if err != nil {
 			return err
 		}
-		var crowded []string
+		var queued []string
 		at := map[string]*key{}
 		for _, k := range keys {
 			if k.waits {
-				crowded = append(crowded, k.name)
+				queued = append(queued, k.name)
 			}
 			at[k.name] = k
 		}
-		waits, err := parts(t, placeRows+`namespace = ? AND {in name h.name} ORDER BY h.name, h.number`, sqlkit.Keys(crowded), s.namespace)
+		waits, err := parts(t, placeRows+`namespace = ? AND {in name h.name} ORDER BY h.name, h.number`, sqlkit.Keys(queued), s.namespace)
 		if err != nil {
 			return err
 		}

@@ -71,16 +71,16 @@ func (s *leaseSession) hear(ctx context.Context, near map[string]bool) {
 	defer s.mu.Unlock()
 	for key, now := range near {
 		if s.waiting.heldBy(key, now, 0) {
-			s.stir(ctx)
+			s.wakePoll(ctx)
 		}
 	}
 }
 
-// stir makes the polling look again, or begin, since who holds a key has changed. With mu held.
-func (s *leaseSession) stir(ctx context.Context) {
+// wakePoll makes the polling look again, or begin, since who holds a key has changed. With mu held.
+func (s *leaseSession) wakePoll(ctx context.Context) {
 	if s.polling {
 		select {
-		case s.stirred <- struct{}{}:
+		case s.woken <- struct{}{}:
 		default:
 		}
 		return
@@ -114,7 +114,7 @@ func (s *leaseSession) await(ctx context.Context, p driver.Place, number int64, 
 	defer s.mu.Unlock()
 	s.waiting.add(p, number, s.isNear(holder), holder.Token)
 	if !s.polling {
-		s.stir(ctx)
+		s.wakePoll(ctx)
 	}
 }
 
@@ -123,7 +123,7 @@ func (s *leaseSession) seen(ctx context.Context, p driver.Place, holder *driver.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiting.has(p) && s.waiting.heldBy(p.Key, s.isNear(holder), 0) {
-		s.stir(ctx)
+		s.wakePoll(ctx)
 	}
 }
 
@@ -189,7 +189,7 @@ func (s *leaseSession) rest(ctx context.Context, pause time.Duration, watch func
 		select {
 		case <-ctx.Done():
 			return false
-		case <-s.stirred:
+		case <-s.woken:
 			return true
 		case <-time.After(step):
 		}

@@ -37,7 +37,7 @@ func (s *session) tryQueued(h *holding, waits bool) (r driver.Result, again bool
 		if err != nil {
 			return r, false, err
 		}
-		c := crowdOf(children, stat)
+		c := membersOf(children, stat)
 		if len(c.places) > 0 || !h.kind.joins(c.holders) {
 			if waits {
 				return r, false, nil
@@ -74,7 +74,7 @@ func (s *session) tryQueued(h *holding, waits bool) (r driver.Result, again bool
 
 // keeps are the operations that fail if the queue is not as it was read. Where nobody is in it, and the key is to be held alone, it is
 // deleted: then the next try needs one request. It is false if the key needs a pin.
-func (s *session) keeps(h *holding, c crowd) ([]any, bool) {
+func (s *session) keeps(h *holding, c members) ([]any, bool) {
 	queue := s.names.queue(h.Key)
 	pin := pins + h.id
 	same := &zk.SetDataRequest{Path: queue, Version: c.version}
@@ -131,7 +131,7 @@ func (s *session) joinedNode(h *holding) string {
 }
 
 // taken says who has a key: one that holds it, or, while it is being handed over, the first that waits.
-func (s *session) taken(h *holding, c crowd) (r driver.Result, again bool, err error) {
+func (s *session) taken(h *holding, c members) (r driver.Result, again bool, err error) {
 	if len(c.holders) > 0 {
 		m := c.holders[0]
 		return s.busy(h, s.names.queue(h.Key)+"/"+m.name, &m)

@@ -112,7 +112,7 @@ func (s *session) infos(key string, n nodes) ([]driver.Info, error) {
 	if err != nil {
 		return holders, gone(err)
 	}
-	c := crowdOf(children, stat)
+	c := membersOf(children, stat)
 	for _, m := range slices.Concat(c.holders, c.places) {
 		data, stat, err := s.conn.Get(queue + "/" + m.name)
 		if errors.Is(err, zk.ErrNoNode) {

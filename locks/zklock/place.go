@@ -56,7 +56,7 @@ func (s *session) look(h *holding, straight bool) (driver.Result, error) {
 	all := false // watch the list
 	for range attempts {
 		if !straight {
-			c, err := s.crowd(h, all)
+			c, err := s.members(h, all)
 			if err != nil {
 				return driver.Result{}, err
 			}
@@ -110,25 +110,25 @@ func (s *session) look(h *holding, straight bool) (driver.Result, error) {
 	return driver.Result{}, fmt.Errorf("%s changes too often to wait for it", h.Key)
 }
 
-// crowd lists the queue, and waits for its next change if watched.
-func (s *session) crowd(h *holding, watched bool) (crowd, error) {
+// members lists the queue, and waits for its next change if watched.
+func (s *session) members(h *holding, watched bool) (members, error) {
 	queue := s.names.queue(h.Key)
 	if watched && (h.blocker != queue || h.watch == nil) {
 		children, stat, watch, err := s.conn.ChildrenW(queue)
 		if err == nil {
 			s.watch(h, queue, watch)
-			return crowdOf(children, stat), nil
+			return membersOf(children, stat), nil
 		}
 		if !errors.Is(err, zk.ErrNoNode) {
-			return crowd{}, err
+			return members{}, err
 		}
-		return crowd{}, nil
+		return members{}, nil
 	}
 	children, stat, err := s.conn.Children(queue)
 	if err != nil {
-		return crowd{}, gone(err)
+		return members{}, gone(err)
 	}
-	return crowdOf(children, stat), nil
+	return membersOf(children, stat), nil
 }
 
 // advance takes the key for the first place, unless one holds it alone.
@@ -196,7 +196,7 @@ func (s *session) follow(h *holding, node string) (*driver.Info, bool, error) {
 }
 
 // behind is the result of a place, with one that has the key.
-func (s *session) behind(h *holding, c crowd) (driver.Result, error) {
+func (s *session) behind(h *holding, c members) (driver.Result, error) {
 	r, _, err := s.taken(h, c)
 	return driver.Result{Queued: true, Holder: r.Holder}, err
 }
@@ -297,9 +297,9 @@ func (s *session) resolve(h *holding) error {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	var c crowd
+	var c members
 	if err == nil {
-		c = crowdOf(children, stat)
+		c = membersOf(children, stat)
 	}
 	mine := func(m member) bool { return m.id == h.id }
 	if i := slices.IndexFunc(c.holders, mine); i >= 0 {

@@ -113,7 +113,7 @@ func (s *session) evict(h driver.Held) (bool, error) {
 	if err != nil {
 		return false, gone(err)
 	}
-	for _, m := range crowdOf(children, stat).holders {
+	for _, m := range membersOf(children, stat).holders {
 		node := queue + "/" + m.name
 		there, stat, err := s.conn.Exists(node)
 		if err != nil {

@@ -163,25 +163,7 @@ func (a *attached) ended(within time.Duration) bool {
 // pseudoTerminal is a terminal, as a program sees it, and closes its window.
 func pseudoTerminal(t *testing.T) (terminal *os.File, closeIt func()) {
 	t.Helper()
-	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	control, err := window.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := 0
-	if e := control.Control(func(fd uintptr) {
-		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
-			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		}
-	}); e != nil || err != nil {
-		t.Fatal(e, err)
-	}
-	if terminal, err = os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
+	terminal, window := program.Terminal(t)
 	read := make(chan struct{})
 	go func() { // a window that shows nothing would hold up who writes
 		defer close(read)

@@ -11,7 +11,7 @@ import (
 
 // The names of the nodes of a queue say who holds the key, and who waits for whom.
 func TestCrowd(t *testing.T) {
-	c := crowdOf([]string{
+	c := membersOf([]string{
 		"wait-1-aa-3-0000000012", "hold-shared-bb-1", "wait-shared-aa-4-0000000009", "pin-aa-5", "wait-3-cc-1-0000000010",
 		"hold-shared-aa-9", "wait-shared-bb-7-0000000011", "wait-shared-cc-7-0000000008",
 		"wait-0-aa-1-0000000001", "wait-x-aa-1-0000000001", "wait-1-aa-0000000001", "hold-1", "hold-shared-bb-1-0000000002", "by-hand",

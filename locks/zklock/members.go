@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// crowd is what the queue of a key has, as one list of its nodes says.
-type crowd struct {
+// members is what the queue of a key has, as one list of its nodes says.
+type members struct {
 	holders []member // that hold the key together
 	places  []member // in their order
 	others  []string // nodes that keep the container meanwhile
@@ -36,8 +36,8 @@ const (
 	pins  = "pin-"
 )
 
-func crowdOf(children []string, stat *zk.Stat) crowd {
-	c := crowd{version: stat.Version}
+func membersOf(children []string, stat *zk.Stat) members {
+	c := members{version: stat.Version}
 	for _, name := range children {
 		if m, ok := parseMember(waits, name); ok {
 			c.places = append(c.places, m)
@@ -72,7 +72,7 @@ func (m member) session() string {
 }
 
 // before is the place that one must wait for, if it may not pass it: readers pass readers.
-func (c crowd) before(at int) (member, bool) {
+func (c members) before(at int) (member, bool) {
 	for i := at - 1; i >= 0; i-- {
 		if m := c.places[i]; !m.kind.shared || !c.places[at].kind.shared {
 			return m, true
