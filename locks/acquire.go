@@ -63,7 +63,7 @@ func (l *Locker) Acquire(ctx context.Context, requests ...Request) ([]*Lease, er
 		for n, i := range order {
 			leases[i] = ws[n].lease
 		}
-		if err == nil && l.allHeld(leases) {
+		if err == nil && l.begin(leases, reqs) {
 			return leases, nil
 		}
 		releasing, cancel := l.calling(context.WithoutCancel(ctx))
@@ -89,12 +89,18 @@ func (l *Locker) upgrades(reqs []Request) error {
 	return nil
 }
 
-func (l *Locker) allHeld(leases []*Lease) bool {
+// begin starts the time of leases that have a MaxHold, unless one of them all has ended.
+func (l *Locker) begin(leases []*Lease, reqs []Request) (held bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lease := range leases {
 		if l.check(lease) != nil {
 			return false
+		}
+	}
+	for i, lease := range leases {
+		if reqs[i].MaxHold > 0 {
+			l.holdAtMost(lease, reqs[i].MaxHold)
 		}
 	}
 	return true
@@ -207,6 +213,9 @@ func (l *Locker) askFor(ctx context.Context, due []*waiter) error {
 	}
 	l.mu.Unlock()
 	if outcome == (Asked{}) { // no call was made
+		if err == nil {
+			return nil // all were granted meanwhile
+		}
 		outcome.Unavailable = len(due)
 	}
 	outcome.Took = time.Since(began)

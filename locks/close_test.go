@@ -177,3 +177,43 @@ func TestCloseReportsBothSessions(t *testing.T) {
 		}
 	})
 }
+
+// A session that is being closed when Close comes is closed to the end, and reported if that fails; it takes no time from the other one.
+func TestCloseWaitsForAnEndedSession(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			service := memlock.New()
+			var given error
+			f := newFaulty(&outlived{Driver: service, closes: func(ctx context.Context, ended bool) error {
+				if !ended {
+					return nil
+				}
+				select {
+				case <-ctx.Done():
+					given = ctx.Err()
+				case <-time.After(time.Second):
+				}
+				if fails {
+					return errNet
+				}
+				return given
+			}})
+			f.caps = &driver.Caps{TrustMargin: 8 * time.Second}
+			l := start(t, f, locks.Options{TTL: 10 * time.Second})
+			lease := take(t, l, "user/ended")
+			f.on(only("renew", func(context.Context, string, func() error) error { return errNet }))
+			<-lease.Context().Done()
+			synctest.Wait() // it is being closed
+			began := time.Now()
+			err := l.Close(t.Context())
+			if took := time.Since(began); took != time.Second || given != nil {
+				t.Errorf("%v after %v, want to wait for the second that it takes", given, took)
+			}
+			if fails {
+				wantErr(t, "close", err, locks.ErrUnavailable)
+			} else if err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+	}
+}

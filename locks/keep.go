@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
@@ -43,16 +45,23 @@ func (l *Locker) keep(ctx context.Context) {
 	}
 }
 
-// cleanUp closes ended sessions and starts sweep and look, in the background. With mu held.
+// cleanUp closes ended sessions and starts sweep, look and hear, in the background. With mu held.
 func (l *Locker) cleanUp(ctx context.Context) {
+	l.endedSessions = slices.DeleteFunc(l.endedSessions, func(s *session) bool { return s.closing && !s.mayBeThere() })
 	for _, s := range l.endedSessions {
-		l.work.Go(func() {
-			calling, cancel := l.calling(ctx)
-			defer cancel()
-			_ = s.drv.Close(calling) // if that fails it expires
-		})
+		if !s.closing {
+			s.closing = true
+			l.closing.Go(func() { // to its end, also if Close comes meanwhile, which waits for it
+				calling, cancel := l.calling(context.WithoutCancel(ctx))
+				defer cancel()
+				l.closeSession(calling, s) // if that fails it expires
+			})
+		}
 	}
-	l.endedSessions = nil
+	if len(l.listeners) > 0 && !l.hearing {
+		l.hearing = true
+		l.work.Go(func() { l.hear(ctx) })
+	}
 	s := l.session
 	if s != nil && !s.sweeping && s.unswept() {
 		s.sweeping = true
@@ -64,14 +73,14 @@ func (l *Locker) cleanUp(ctx context.Context) {
 	}
 }
 
-// sampled is how many of the held keys a renewal has verified, other ones each time: that finds a key that was deleted at
+// sampled is how many of the holds a renewal has verified at most, other ones each time: that finds a key that was deleted at
 // the service by hand.
 const sampled = 16
 
 // renew renews the session, with one write. If that finds that keys may have been evicted, it checks which.
 func (l *Locker) renew(ctx context.Context, s *session) {
 	l.mu.Lock()
-	left, sample := l.left(s), l.held(sampled)
+	left, sample := l.left(s), l.sample(sampled)
 	l.mu.Unlock()
 	if left <= 0 {
 		return
@@ -102,7 +111,7 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 		}
 		l.pace.done()
 		if s.evicted = s.evicted || evicted; s.evicted {
-			held = l.held(len(l.holds))
+			held = l.held()
 		}
 	}
 	l.mu.Unlock()
@@ -111,15 +120,32 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	}
 }
 
-// held lists holds of so many keys, at random. With mu held.
-func (l *Locker) held(keys int) []driver.Held {
+// held lists all holds. With mu held.
+func (l *Locker) held() []driver.Held {
 	var held []driver.Held
 	for _, h := range l.holds {
-		if keys--; keys < 0 {
-			break
-		}
 		for ; h != nil; h = h.next {
 			held = append(held, driver.Held{Key: h.key, Token: h.token})
+		}
+	}
+	return held
+}
+
+// sample lists n holds at most, at random: of a key that is held several times each may be one of them. With mu held.
+func (l *Locker) sample(n int) []driver.Held {
+	var held []driver.Held
+	for _, h := range l.holds { // in an order that is random
+		if len(held) == n {
+			break
+		}
+		first := len(held)
+		for seen := 0; h != nil; h, seen = h.next, seen+1 { // a reservoir: Vitter's algorithm R
+			one := driver.Held{Key: h.key, Token: h.token}
+			if len(held) < n {
+				held = append(held, one)
+			} else if at := first + rand.IntN(seen+1); at < n {
+				held[at] = one
+			}
 		}
 	}
 	return held

@@ -39,6 +39,7 @@ type Locker struct {
 	opening chan struct{}  // holds one element while a session is being opened
 	wakeup  chan struct{}  // wakes keep
 	work    sync.WaitGroup // keep, and the goroutines that it or a session started
+	closing sync.WaitGroup // the calls that close sessions
 	silence error          // the cause of a call timeout
 
 	mu            sync.Mutex
@@ -51,6 +52,9 @@ type Locker struct {
 	inFlight      map[string]int        // calls under way that may change who holds the key
 	health        health
 	pace          pace
+	listeners     []*listener
+	hearing       bool          // hear runs
+	gone          chan struct{} // closed by Close
 }
 
 // New makes a Locker on drv, which it owns from now on. It makes no call: the session is opened
@@ -87,6 +91,7 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 		holds:    map[string]*hold{},
 		queues:   map[string]*waitQueue{},
 		inFlight: map[string]int{},
+		gone:     make(chan struct{}),
 		health:   health{since: time.Now()},
 	}, nil
 }
@@ -120,6 +125,7 @@ func (l *Locker) Close(ctx context.Context) error {
 		return nil
 	}
 	l.closed = true
+	close(l.gone)
 	s := l.session
 	if s != nil {
 		l.end(s, ErrReleased)
@@ -143,22 +149,29 @@ func (l *Locker) Close(ctx context.Context) error {
 
 // closeSessions closes the sessions that have ended, all at the same time, so that none waits for another one. It returns the errors of
 // those that the service may still have, that of the newest first.
-func (l *Locker) closeSessions(ctx context.Context) []error {
-	l.mu.Lock()
-	ended := slices.Clone(l.endedSessions)
-	l.mu.Unlock()
-	slices.Reverse(ended)
-	errs := make([]error, len(ended))
-	var closing sync.WaitGroup
-	for i, s := range ended {
-		closing.Go(func() {
-			if err := s.drv.Close(ctx); err != nil && !errors.Is(err, driver.ErrSessionEnded) && s.mayBeThere() {
-				errs[i] = fmt.Errorf("locks: close session: %w", unavailable(err))
-			}
-		})
+func (l *Locker) closeSessions(ctx context.Context) (errs []error) {
+	for _, s := range l.endedSessions { // nothing but this call is left
+		if !s.closing {
+			l.closing.Go(func() { l.closeSession(ctx, s) })
+		}
 	}
-	closing.Wait()
+	l.closing.Wait()
+	for _, s := range slices.Backward(l.endedSessions) {
+		if s.unclosed != nil && s.mayBeThere() {
+			errs = append(errs, fmt.Errorf("locks: close session: %w", unavailable(s.unclosed)))
+		}
+	}
 	return errs
+}
+
+// closeSession ends a session at the service.
+func (l *Locker) closeSession(ctx context.Context, s *session) {
+	err := s.drv.Close(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.unclosed = err; err == nil || errors.Is(err, driver.ErrSessionEnded) {
+		s.refused, s.unclosed = true, nil
+	}
 }
 
 // calling bounds one call to the service.

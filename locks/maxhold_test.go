@@ -116,3 +116,43 @@ func TestMaxHoldEndsWithTheLease(t *testing.T) {
 		}
 	})
 }
+
+// The time begins when Acquire has all keys: a lease that waits for others does not use it up.
+func TestMaxHoldBeginsWithTheLastKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		later := take(t, other, "user/b")
+		time.AfterFunc(time.Minute, func() { release(t, later) })
+		began := time.Now()
+		leases, err := l.Acquire(t.Context(), locks.Request{Key: "user/a", MaxHold: 5 * time.Second}, locks.Request{Key: "user/b"})
+		if took := time.Since(began); err != nil || took != time.Minute {
+			t.Fatalf("%v after %v, want both after a minute", err, took)
+		}
+		if n := f.count("queue"); n != 1 {
+			t.Errorf("%d calls for places, want 1", n)
+		}
+		time.Sleep(5*time.Second - 1)
+		if err := leases[0].Check(); err != nil {
+			t.Errorf("before its time is over: %v", err)
+		}
+		time.Sleep(1)
+		wantErr(t, "check", leases[0].Check(), locks.ErrReleased)
+		if err := leases[1].Check(); err != nil {
+			t.Errorf("that without a MaxHold: %v", err)
+		}
+	})
+}
+
+// A MaxHold that is over at once is no reason to ask again and again.
+func TestMaxHoldOfNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		lease := acquire(t, l, locks.Request{Key: "user/a", MaxHold: 1})
+		synctest.Wait()
+		time.Sleep(1)
+		wantErr(t, "check", lease.Check(), locks.ErrReleased)
+		if n := f.count("queue"); n != 1 {
+			t.Errorf("%d calls, want 1", n)
+		}
+	})
+}

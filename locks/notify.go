@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -36,10 +37,8 @@ func (l *Locker) Notify(ctx context.Context, topic string) error {
 }
 
 // Listen calls heard with the topic of each notice that arrives, one after the other, until ctx ends or l is closed. It begins
-// anew with each session, and after an outage; what was sent meanwhile is lost. While heard runs, only the newest few are kept.
-//
-//  1. listen with the present session, or open one; if that fails, wait for a second and begin again
-//  2. pass on what arrives, until the session ends, and begin again
+// anew with each session, and after an outage; what was sent meanwhile is lost. While heard runs, only the newest 64 are kept. Each of
+// several calls hears all notices.
 //
 // It returns nil once ctx has ended. The error matches errors.ErrUnsupported if the backend has no notices, and ErrUnavailable if
 // l is closed.
@@ -47,30 +46,74 @@ func (l *Locker) Listen(ctx context.Context, heard func(topic string)) error {
 	if !l.drv.Caps().Notices {
 		return fmt.Errorf("locks: listen: %w", l.noNotices())
 	}
+	if err := l.start(); err != nil { //nolint:contextcheck // what it starts outlives the call
+		return fmt.Errorf("locks: listen: %w", err)
+	}
+	e := &listener{topics: make(chan string, unheard)}
+	l.mu.Lock()
+	l.listeners = append(l.listeners, e)
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.listeners = slices.DeleteFunc(l.listeners, func(other *listener) bool { return other == e })
+	}()
+	l.wake() // starts hear
 	for {
-		topics, over, err := l.topics(ctx)
-		switch {
-		case ctx.Err() != nil:
+		select {
+		case topic := <-e.topics:
+			heard(topic)
+		case <-ctx.Done():
 			return nil
-		case errors.Is(err, errClosed):
-			return fmt.Errorf("locks: listen: %w", err)
+		case <-l.gone:
+			return fmt.Errorf("locks: listen: %w", unavailable(errClosed))
 		}
-		for err == nil {
-			select {
-			case topic := <-topics:
-				heard(topic)
-				continue
-			case <-over:
-			case <-ctx.Done():
-				return nil
-			}
-			break
+	}
+}
+
+// unheard is how many notices wait for one listener.
+const unheard = 64
+
+// listener is one call of Listen.
+type listener struct{ topics chan string }
+
+// tell keeps the newest topics. With mu held, so that no other one sends.
+func (e *listener) tell(topic string) {
+	if len(e.topics) == cap(e.topics) {
+		select {
+		case <-e.topics:
+		default:
 		}
+	}
+	e.topics <- topic
+}
+
+// hear passes notices on to all that listen, until Close:
+//
+//  1. listen with the present session, or open one; if that fails, wait for a second and begin again
+//  2. pass on what arrives, until the session ends, and begin again
+func (l *Locker) hear(ctx context.Context) {
+	for ctx.Err() == nil {
+		topics, over, err := l.topics(ctx)
 		if err != nil {
 			select {
 			case <-ctx.Done():
-				return nil
 			case <-time.After(maxBackoff):
+			}
+			continue
+		}
+		for open := true; open; {
+			select {
+			case topic := <-topics:
+				l.mu.Lock()
+				for _, e := range l.listeners {
+					e.tell(topic)
+				}
+				l.mu.Unlock()
+			case <-over:
+				open = false
+			case <-ctx.Done():
+				return
 			}
 		}
 	}
@@ -78,9 +121,6 @@ func (l *Locker) Listen(ctx context.Context, heard func(topic string)) error {
 
 // topics begins to listen; over is closed when the session has ended.
 func (l *Locker) topics(ctx context.Context) (topics <-chan string, over <-chan struct{}, err error) {
-	if err := l.start(); err != nil { //nolint:contextcheck // what it starts outlives the call
-		return nil, nil, err
-	}
 	calling, cancel := l.calling(ctx)
 	defer cancel()
 	err = l.onSession(calling, func(s *session) (err error) {

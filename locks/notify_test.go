@@ -3,6 +3,7 @@ package locks_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -136,5 +137,33 @@ func TestNotifyRefuses(t *testing.T) {
 		if err := l.Notify(t.Context(), "a"); !errors.Is(err, locks.ErrUnavailable) || !errors.Is(err, errNet) {
 			t.Errorf("%v, want ErrUnavailable", err)
 		}
+	})
+}
+
+// Several listeners of one Locker hear each notice, and one that is slow keeps none from the others.
+func TestSeveralListeners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		slow := make(chan struct{})
+		go func() { _ = l.Listen(t.Context(), func(string) { <-slow }) }()
+		ctx, stop := context.WithCancel(t.Context())
+		first, ended := listen(ctx, l)
+		second, _ := listen(t.Context(), l)
+		want := make([]string, 0, 100)
+		for i := range 100 {
+			want = append(want, fmt.Sprint("pool/", i))
+			notify(t, other, want[i])
+			synctest.Wait()
+		}
+		first.heard(t, want...)
+		second.heard(t, want...)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		notify(t, other, "late")
+		first.heard(t)
+		second.heard(t, "late")
+		close(slow)
 	})
 }

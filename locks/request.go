@@ -50,8 +50,8 @@ type Request struct {
 	// Meta is shown in Info: at most 512 bytes.
 	Meta string
 	// MaxHold, if not 0, is how long the Lease may be held: then this process gives it back, and the lease ends with a cause
-	// that matches ErrReleased. The time runs from the grant, or from joining a hold, and also while the machine sleeps. A
-	// process that is stopped by then gives it back when it continues, or its session expires.
+	// that matches ErrReleased. The time runs from the end of the call, so not while Acquire waits for other keys, and also
+	// while the machine sleeps. A process that is stopped by then gives it back when it continues, or its session expires.
 	MaxHold time.Duration
 }
 

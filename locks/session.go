@@ -29,6 +29,8 @@ type session struct {
 	sweeping  bool
 	queued    bool // look is due
 	looking   bool
+	closing   bool  // it has ended, and is being closed
+	unclosed  error // why that failed
 }
 
 func (s *session) deadline() boottime.Instant { return s.renewed.Add(s.window) }
@@ -183,8 +185,11 @@ func (l *Locker) left(s *session) time.Duration {
 	left := s.deadline().Until()
 	if left <= 0 {
 		cause := fmt.Errorf("%w: not renewed for %v", ErrLost, s.window)
-		if l.health.err != nil {
-			cause = fmt.Errorf("%w: %w", cause, l.health.err)
+		switch why := l.health.err; {
+		case errors.Is(why, ErrRecovering):
+			cause = fmt.Errorf("%w: %v", cause, why) //nolint:errorlint // it is lost, which is another outcome
+		case why != nil:
+			cause = fmt.Errorf("%w: %w", cause, why)
 		}
 		l.end(s, cause)
 	}

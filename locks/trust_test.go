@@ -340,3 +340,48 @@ func TestTTLTooShortToTrust(t *testing.T) {
 		}
 	})
 }
+
+// A sample has a few holds also where one key has many, each of them now and then.
+func TestTheSampleOfAKeyWithManyHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		for range 200 {
+			if a, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a", Mode: locks.Shared}); err != nil || a[0].Lease == nil {
+				t.Fatal(a, err)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		sampled := map[locks.Token]bool{}
+		for _, sample := range f.samples {
+			if len(sample) > 16 {
+				t.Fatalf("a sample has %d holds", len(sample))
+			}
+			for _, h := range sample {
+				sampled[h.Token] = true
+			}
+		}
+		if len(sampled) < 100 {
+			t.Errorf("%d renewals have verified %d holds alone", len(f.samples), len(sampled))
+		}
+	})
+}
+
+// A session that could not be renewed is lost, whatever the service said to its renewals: that is another outcome.
+func TestLostIsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		lease := take(t, l, "user/a")
+		f.on(only("renew", func(context.Context, string, func() error) error { return driver.ErrRecovering }))
+		<-lease.Context().Done()
+		for _, err := range []error{context.Cause(lease.Context()), lease.Check()} {
+			wantErr(t, "its end", err, locks.ErrLost)
+			for _, other := range []error{locks.ErrRecovering, locks.ErrUnavailable, locks.ErrUnknown, locks.ErrBusy} {
+				if errors.Is(err, other) {
+					t.Errorf("%v: it matches %v, too", err, other)
+				}
+			}
+		}
+	})
+}

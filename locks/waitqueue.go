@@ -47,7 +47,11 @@ type waiter struct {
 	news    chan struct{} // holds one element once something has changed for it
 }
 
-func newWaiter(r Request) *waiter { return &waiter{request: r, news: make(chan struct{}, 1)} }
+// newWaiter has no MaxHold: its time begins when Acquire has all keys.
+func newWaiter(r Request) *waiter {
+	r.MaxHold = 0
+	return &waiter{request: r, news: make(chan struct{}, 1)}
+}
 
 func (w *waiter) tell() {
 	select {
@@ -130,7 +134,8 @@ func (l *Locker) tidy(key string, q *waitQueue) {
 	}
 }
 
-// grant gives the lease of a new hold to the first waiter, and a share of the hold to all that join it.
+// grant gives the lease of a new hold to the first waiter, and a share of the hold to all that join it. The lease may have ended by
+// now, and then nothing is to come that would let the next waiter go on.
 func (l *Locker) grant(q *waitQueue, lease *Lease) {
 	h := lease.hold
 	first := q.first()
@@ -146,7 +151,7 @@ func (l *Locker) grant(q *waitQueue, lease *Lease) {
 		}
 		return w.lease != nil
 	})
-	if next := q.first(); next != nil && (h.kind.exclusive() || next.request.kind() != h.kind) {
+	if next := q.first(); next != nil && lease.why() == nil && (h.kind.exclusive() || next.request.kind() != h.kind) {
 		q.after = h
 	}
 	q.tell()

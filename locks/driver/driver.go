@@ -223,7 +223,7 @@ type Caps struct {
 	Notices     bool          // its sessions send notices to each other: Session.Notifier
 	EarlyLoss   bool          // the holder learns of a loss before another grant (without pauses)
 	TrustMargin time.Duration // subtracted from the TTL beyond 1 %, for clocks that this backend depends on
-	Volatile    bool          // the server may forget grants when it restarts
+	Volatile    bool          // the server may forget grants when it restarts; with EarlyLoss it grants nothing then until those have expired
 	SingleHost  bool          // excludes only processes of this machine
 	SingleProc  bool          // excludes only within this process
 	Note        string        // one sentence

@@ -18,7 +18,7 @@ var cancelled = []testCase{
 		held := s.take(t, c, "user/a")
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
-		every(t, done, d, c, ns, held)
+		every(t, done, d, c, s.open(t, d, ns), ns, held)
 		if !still(t, c, held) {
 			t.Log("the release went through though its context was done")
 		}
@@ -30,17 +30,17 @@ var cancelled = []testCase{
 		ns, d := namespace(), s.client(t)
 		s.warm(t, ns)
 		c := s.open(t, d, ns)
-		held := s.take(t, c, "user/a")
+		held, closed := s.take(t, c, "user/a"), s.open(t, d, ns)
 		s.Disconnect(t, d)
 		defer s.Reconnect(t, d)
 		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		every(t, short, d, c, ns, held)
+		every(t, short, d, c, closed, ns, held)
 	}},
 }
 
-// every makes each call at the same time; each must be back soon after ctx is done.
-func every(t *testing.T, ctx context.Context, d driver.Driver, c driver.Session, ns string, held driver.Held) {
+// every makes each call at the same time; each must be back soon after ctx is done. closed is another session, which is closed.
+func every(t *testing.T, ctx context.Context, d driver.Driver, c, closed driver.Session, ns string, held driver.Held) {
 	t.Helper()
 	calls := map[string]func() error{
 		"Open": func() error {
@@ -64,10 +64,29 @@ func every(t *testing.T, ctx context.Context, d driver.Driver, c driver.Session,
 			_, err := c.List(ctx, "", "", 10)
 			return err
 		},
+		"Abandon": func() error { return c.Abandon(ctx, "abandoned", []string{"user/abandoned"}) },
+		"Close":   func() error { return closed.Close(ctx) },
 		"Evict": func() error {
 			_, err := c.Evict(ctx, held.Key, held.Token+1)
 			return err
 		},
+	}
+	if q := c.Queue(); q != nil {
+		calls["Queue.Acquire"] = func() error {
+			_, err := q.Acquire(ctx, "queued", nil, Wants("user/queued"))
+			return err
+		}
+		calls["Queue.Look"] = func() error {
+			_, err := q.Look(ctx, []driver.Place{{Acquisition: "looked", Key: "user/looked"}})
+			return err
+		}
+	}
+	if n := c.Notifier(); n != nil {
+		calls["Notifier.Notify"] = func() error { return n.Notify(ctx, "topic") }
+		calls["Notifier.Notified"] = func() error {
+			_, err := n.Notified(ctx)
+			return err
+		}
 	}
 	type answer struct {
 		name string

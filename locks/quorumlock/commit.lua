@@ -10,7 +10,8 @@ for i = 6, #ARGV, 3 do
   local own = field_of(ARGV[i], ARGV[i + 1], session, ARGV[i + 2])
   local value = redis.call('HGET', holders, own)
   if value then
-    redis.call('HSET', holders, own, token .. string.match(value, '^%d+(.*)$'))
+    local earlier, rest = string.match(value, '^(%d+)(.*)$')
+    if tonumber(token) > tonumber(earlier) then redis.call('HSET', holders, own, token .. rest) end -- else a later call for it was here first
     raise(tonumber(token))
   end
   answer[#answer + 1] = value and '1' or '0'

@@ -5,15 +5,22 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 // mostFreed is how many ballots are freed by one call: a server that comes back is to answer others in between.
 const mostFreed = 500
 
-// flush frees on one server what earlier calls have left there. If it fails, the caller sends nothing: a ballot that is left would
-// exclude the next one.
+// flush frees on one server what earlier calls have left there, and waits for another call that does. If it fails, the caller sends
+// nothing: a ballot that is left would exclude the next one.
 func (s *session) flush(ctx context.Context, i int) error {
+	select {
+	case s.flushing[i] <- struct{}{}:
+		defer func() { <-s.flushing[i] }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: to wait for what is freed of earlier calls: %w", driver.ErrUnreachable, calls.Ended(ctx))
+	}
 	s.mu.Lock()
 	number, unfreed := s.members[i].number, s.members[i].unfreed
 	s.members[i].unfreed = nil

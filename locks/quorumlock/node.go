@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// node is one server. After trouble, one call at a time tallies it, so that calls do not pile up behind a server that does not
+// node is one server. After trouble, one call at a time tries it, so that calls do not pile up behind a server that does not
 // answer.
 type node struct {
 	rdb     redis.UniversalClient

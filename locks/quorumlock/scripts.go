@@ -13,7 +13,10 @@ var files embed.FS
 func script(before string, names ...string) *redis.Script {
 	text := before
 	for _, name := range names {
-		part, _ := files.ReadFile(name + ".lua") // each is there: the tests run all
+		part, err := files.ReadFile(name + ".lua")
+		if err != nil {
+			panic(err) // at the start of any program: no such script
+		}
 		text += string(part)
 	}
 	return redis.NewScript(text)

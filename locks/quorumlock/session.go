@@ -34,12 +34,17 @@ type session struct {
 	renewed boottime.Instant // before asking for it
 	members []member
 	book    book
+
+	flushing []chan struct{} // by server: held while a call frees what earlier ones have left there
 }
 
 func newSession(d *Driver, o driver.Open, id string) *session {
 	s := &session{
 		nodes: d.nodes, majority: d.majority(), keys: keysOf(o.Namespace), mark: markOf(o.Namespace), renewing: renewOf(o.Namespace),
 		id: id, owner: singleLine(o.Owner), ttl: o.TTL.Truncate(time.Microsecond), limit: d.options.NodeTimeout, members: make([]member, len(d.nodes)), book: newBook(),
+	}
+	for range s.nodes {
+		s.flushing = append(s.flushing, make(chan struct{}, 1))
 	}
 	if s.limit == 0 {
 		s.limit = min(max(o.TTL/5, 200*time.Millisecond), time.Second)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -191,5 +192,66 @@ func (h before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			}
 		}
 		return next(ctx, cmd)
+	}
+}
+
+// What another call is freeing on a server is there until that has its answer: a call that votes there meanwhile waits for it.
+func TestACallWaitsForWhatAnotherFrees(t *testing.T) {
+	t.Parallel()
+	a := wire(t, start(t, 3), quick)
+	s := openFor(t, a)
+	take(t, s, "a")
+	s.mu.Lock()
+	for _, h := range s.book.granted {
+		s.members[0].unfreed = append(s.members[0].unfreed, h.ballot)
+	}
+	s.mu.Unlock()
+	freeing, goOn := make(chan struct{}), make(chan struct{})
+	a.nodes[0].rdb.AddHook(before{freeScript, func([]any) error {
+		close(freeing)
+		<-goOn
+		return nil
+	}})
+	first := make(chan error, 1)
+	go func() { first <- s.flush(t.Context(), 0) }()
+	<-freeing
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.flush(short, 0); !errors.Is(err, driver.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want to wait for the other one, and to send nothing when the time is over", err)
+	}
+	close(goOn)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if err := s.flush(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// A commit that arrives after a later one for the same ballot leaves that one's token.
+func TestALateCommit(t *testing.T) {
+	t.Parallel()
+	s := openFor(t, wire(t, start(t, 3), quick))
+	held := take(t, s, "a")
+	s.mu.Lock()
+	m := s.members[0]
+	var b ballot
+	for _, h := range s.book.granted {
+		b = h.ballot
+	}
+	s.mu.Unlock()
+	commit := func(token driver.Token) {
+		t.Helper()
+		answer, err := s.eval(t.Context(), 0, commitScript, s.id, m.gen, m.number, s.ttl.Microseconds(), int64(token), "a", exclusiveKind, b.number)
+		if err != nil || answer[0] != "ok" || answer[1] != "1" {
+			t.Fatal(answer, err)
+		}
+	}
+	commit(held.Token + 10)
+	commit(held.Token + 5)
+	value, err := s.nodes[0].rdb.HVals(t.Context(), s.keys[3]).Result()
+	if want := fmt.Sprint(held.Token + 10); err != nil || len(value) != 1 || !strings.HasPrefix(value[0], want+"\n") {
+		t.Errorf("%q, %v; want the token %s", value, err, want)
 	}
 }

@@ -51,11 +51,17 @@ func (s *session) grant(ctx context.Context, words []any) ([]any, error) {
 // prove calls the script that grants with a new id, to be noted in place of one whose script is gone.
 func (s *session) prove(ctx context.Context, gone string, words []any) ([]any, error) {
 	words = slices.Clone(words)
-	words[0], words[1], words[len(s.head)+goneArg] = "eval", acquireWith(rand.Text()), gone
-	once := single{redis.NewCmd(ctx, words...)}
-	once.SetFirstKeyPos(3)
-	_ = s.prompt.Process(ctx, once)
-	return once.Slice()
+	words[len(s.head)+goneArg] = gone
+	return s.once(ctx, acquireWith(rand.Text()), words)
+}
+
+// once calls the script of a text, which is not sent again when it gets no answer.
+func (s *session) once(ctx context.Context, text string, words []any) ([]any, error) {
+	words[0], words[1] = "eval", text
+	cmd := single{redis.NewCmd(ctx, words...)}
+	cmd.SetFirstKeyPos(3)
+	_ = s.prompt.Process(ctx, cmd)
+	return cmd.Slice()
 }
 
 // single is a command that the client does not send again when it gets no answer.

@@ -1,8 +1,10 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"regexp"
 	"strconv"
@@ -237,4 +239,42 @@ func TestTheClientStaysAsItIs(t *testing.T) {
 	if o := other.(*redis.Client).Options(); !obeys(other) || o.ReadTimeout != 7*time.Second || o.WriteTimeout != 9*time.Second {
 		t.Errorf("%+v", o)
 	}
+}
+
+// deafening is a connection that loses the next answer, and ends with it.
+type deafening struct {
+	net.Conn
+	next *atomic.Bool
+}
+
+func (c deafening) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.next.CompareAndSwap(true, false) {
+		return 0, cmp.Or(c.Close(), io.EOF)
+	}
+	return n, err
+}
+
+// The client sends a command again when its answer is lost. A second eviction would find that the first one has freed the key, and say
+// that nobody held it.
+func TestAnEvictionIsNotSentTwice(t *testing.T) {
+	t.Parallel()
+	var lose atomic.Bool
+	addr := servers.NewRedis(t).Addr
+	rdb := redis.NewClient(&redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		var d net.Dialer
+		c, err := d.DialContext(ctx, network, addr)
+		return deafening{c, &lose}, err
+	}})
+	defer rdb.Close()
+	a, b := begin(t, client(t, addr), "evicts"), begin(t, rdb, "evicts")
+	held := lockstest.Grant(t, a, "k")
+	if freed, err := b.Evict(t.Context(), "other", 1); freed || err != nil { // so that its connection is there
+		t.Fatal(freed, err)
+	}
+	lose.Store(true)
+	if freed, err := b.Evict(t.Context(), "k", held.Token); err == nil {
+		t.Errorf("freed %t, without an error, and the answer was lost", freed)
+	}
+	lockstest.Holds(t, a, held, false)
 }

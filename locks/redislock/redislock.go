@@ -60,6 +60,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -157,7 +158,8 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 func (d *Driver) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
 	defer cancel()
-	answer, err := calls.Await(ctx, new(calls.Group), func() ([]any, error) {
+	var g calls.Group
+	answer, err := calls.Await(ctx, &g, func() ([]any, error) {
 		if err := redisconn.Dial(ctx, d.rdb); err != nil {
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 		}
@@ -166,6 +168,7 @@ func (d *Driver) Check(ctx context.Context) error {
 	if err == nil {
 		err = redisconn.Keeps(answer)
 	}
+	err = cmp.Or(err, g.Join(ctx))
 	if err != nil {
 		return fmt.Errorf("redislock: check %s: %w", redisconn.Address(d.rdb), redisconn.Refused(d.rdb, err))
 	}

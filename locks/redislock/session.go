@@ -177,7 +177,9 @@ func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error)
 }
 
 func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
-	_, answer, err := s.run(ctx, evictScript, key, int64(token))
+	_, answer, err := s.act(ctx, []any{key, int64(token)}, func(words []any) ([]any, error) {
+		return s.call(ctx, func() ([]any, error) { return s.once(ctx, evictText, words) }) // a second one would find it freed, and say that nobody held it
+	})
 	if err != nil {
 		return false, s.failed("evict", err)
 	}

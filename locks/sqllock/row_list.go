@@ -112,7 +112,8 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 	return still, nil
 }
 
-// Evict kills the connection that holds key under token, which ends this hold alone.
+// Evict kills the connection that holds key under token. It ends this hold alone, unless the holder releases it in the same moment and
+// takes another key on that connection: then that one is lost, which its next renewal says.
 func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
 	killed := false
 	for round := 0; ; round++ { // KILL returns before the transaction has ended

@@ -220,7 +220,7 @@ func (s *rowSession) Look(ctx context.Context, places []driver.Place) ([]driver.
 }
 
 // Abandon implements driver.Session. It closes the connection of what waits: the server finds out when it is about to grant, or
-// after waitFor.
+// after waitFor, or, if it cannot be reached, when the connection has been silent for the TTL.
 func (s *rowSession) Abandon(ctx context.Context, acquisition string, keys []string) error {
 	s.mu.Lock()
 	now := time.Now()

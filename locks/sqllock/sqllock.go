@@ -127,7 +127,7 @@ func (d *Driver) Caps() driver.Caps {
 			Note: "Excludes processes of one machine, which share one file on a local disk.",
 		}
 	case d.mode == Row:
-		return driver.Caps{Name: "mysql-row", Note: "A killed connection frees its lock before the holder knows it. Each lock that is held or waited for needs a connection of its own. Waiters have no order."}
+		return driver.Caps{Name: "mysql-row", Volatile: true, Note: "A connection that ends, as all do with the server, frees its lock before the holder knows it. Each lock that is held or waited for needs a connection of its own. Waiters have no order."}
 	}
 	return driver.Caps{Name: "mysql-lease", FIFO: true, Shared: true, Limit: true, EarlyLoss: true, Note: "A step of the database's clock forward ends sessions early."}
 }

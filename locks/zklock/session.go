@@ -47,12 +47,13 @@ func (s *session) ID() string             { return sessionID(s.id) }
 func (s *session) TTL() time.Duration     { return s.ttl }
 func (s *session) Ended() <-chan struct{} { return s.over }
 
-// begin connects, logs in and calls first. If one of them fails, it closes the connection.
+// begin connects, logs in and calls first. If one of them fails, it closes the connection, which the driver's Close waits for.
 func (s *session) begin(ctx context.Context, timeout time.Duration, first func() error) (err error) {
 	s.zkSession = newZKSession(timeout, s.driver.options.TLS)
 	defer func() {
 		if err != nil {
 			s.leave()
+			s.driver.leaving.Go(s.gone)
 		}
 	}()
 	asked := time.Now()
@@ -74,6 +75,14 @@ func (s *session) begin(ctx context.Context, timeout time.Duration, first func()
 		s.renewed(asked, s.ttl)
 	}
 	return err
+}
+
+// gone waits until nothing of a session runs that could not be opened.
+func (s *session) gone() {
+	_ = s.calls.Join(context.Background()) // each ends with its connection
+	if s.conn != nil {
+		<-s.done
+	}
 }
 
 // settle makes the session's nodes, and checks who may change them.
@@ -161,7 +170,15 @@ func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bo
 	return freed, s.failed("evict", err)
 }
 
+// closeAfter is how long Close waits for calls that are under way.
+const closeAfter = 500 * time.Millisecond
+
+// Close lets calls under way have their answers first: the library, once it is told to close, returns from them while it may still be
+// reading an answer into what it returns.
 func (s *session) Close(ctx context.Context) error {
+	finishing, cancel := context.WithTimeout(ctx, closeAfter)
+	_ = s.calls.Join(finishing)
+	cancel()
 	if err := cmp.Or(s.close(ctx), s.calls.Join(ctx)); err != nil {
 		return fmt.Errorf("zklock: close at %s: %w", addresses(s.driver.servers), err)
 	}

@@ -72,6 +72,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -110,6 +111,7 @@ type Driver struct {
 	login   login
 	invalid error        // what is wrong with the options
 	margin  atomic.Int64 // time.Duration
+	leaving sync.WaitGroup
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -146,8 +148,12 @@ func (d *Driver) Caps() driver.Caps {
 	}
 }
 
-// Close does nothing: every connection belongs to a session.
-func (d *Driver) Close() error { return nil }
+// Close waits, for some seconds at most, until the connections of sessions are gone that could not be opened. Every other one belongs
+// to a session.
+func (d *Driver) Close() error {
+	d.leaving.Wait()
+	return nil
+}
 
 // Valid says what is wrong with what the driver was made of.
 func (d *Driver) Valid() error { return d.invalid }

@@ -128,11 +128,13 @@ func TestASessionThatDoesNotBeginIsLeft(t *testing.T) {
 	if err := s.begin(t.Context(), ttl, func() error { return wrong }); !errors.Is(err, wrong) {
 		t.Errorf("%v, want %v", err, wrong)
 	}
+	if err := s.driver.Close(); err != nil {
+		t.Error(err)
+	}
 	select {
-	case <-s.quit:
-		<-s.done
+	case <-s.done:
 	default:
-		t.Error("its connection stays")
+		t.Error("its connection is there after the driver's Close")
 	}
 }
 

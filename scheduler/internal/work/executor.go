@@ -72,7 +72,7 @@ func New(st tasks, m member, lk *membership.LockService, p *plan.Plan, o Options
 	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
 	e.slots.closed = e.shortages.closed
 	e.recorder = newRecorder(e)
-	e.jobLocks, e.releases, e.waits = o.JobLocks, newReleases(o.JobLocks), newWaits(e)
+	e.jobLocks, e.releases, e.waits = o.JobLocks, newReleases(o.JobLocks, e.register.running), newWaits(e)
 	e.notices = NewNoticeSender(o.Notices)
 	for name, pool := range p.Pools {
 		e.feeders[name] = newFeeder(e, pool)

@@ -30,7 +30,7 @@ func (r *triedKeys) TryAcquire(ctx context.Context, requests ...locks.Request) (
 // A key that is busy without a known holder, since others of this replica wait for it, is no sign that the lock service does not answer.
 func TestBusyBehindOthersOfTheReplica(t *testing.T) {
 	out, busy := tried{held: map[string][]heldLock{}, busy: map[string]string{}}, map[string]string{}
-	e := &Executor{releases: newReleases(nil)}
+	e := &Executor{releases: newReleases(nil, nil)}
 	task := wanted{task: jobs.Task{ID: "t"}, locks: []plan.Lock{{Name: "c", Request: locks.Request{Key: "user/c"}}}}
 	e.sortOut(out, busy, task, []locks.Attempt{{Err: fmt.Errorf("%w: user/c", locks.ErrBusy)}})
 	const want = "waits for lock c, for which others of this replica wait"
@@ -49,7 +49,7 @@ func TestObstacle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &Executor{jobLocks: lk, releases: newReleases(lk)}
+		e := &Executor{jobLocks: lk, releases: newReleases(lk, nil)}
 		requests := []locks.Request{{Key: "user/a", Meta: "me"}, {Key: "user/b", Mode: locks.Shared, Meta: "me"}, {Key: "user/c", Meta: "me"}}
 		done := make(chan error)
 		go func() {

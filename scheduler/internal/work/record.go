@@ -132,8 +132,8 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 		finished, err := r.finish(ctx, batch)
 		if err == nil {
 			for i, f := range finished {
+				r.executor.releases.recorded(*batch[i].result.Task) // first: with the last result the replica may end
 				r.executor.register.recorded(*batch[i].result.Task)
-				r.executor.releases.recorded(*batch[i].result.Task)
 				r.executor.recorded(batch[i], f)
 			}
 			return nil

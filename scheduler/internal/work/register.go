@@ -101,6 +101,12 @@ func (r *register) find(k claimKey) (taskState, *attempt) {
 	return e.state, e.attempt
 }
 
+// running reports whether a worker has the task of a claim.
+func (r *register) running(k claimKey) bool {
+	state, _ := r.find(k)
+	return state == taskRunning
+}
+
 // queue adds a claimed task to its pool's queue.
 func (r *register) queue(c claimed) {
 	r.mu.Lock()

@@ -17,9 +17,11 @@ const releaseCall = 2 * time.Second
 //
 //  1. wait for leases
 //  2. release all that have come in
-//  3. when ctx is done, release the rest
+//  3. when ctx is done, release the rest, and what is held for attempts that have ended without an acknowledged result: the Locker may
+//     be used on. What an attempt holds that did not stop stays held.
 type releases struct {
-	locker JobLocks
+	locker  JobLocks
+	running func(claimKey) bool // an attempt of that claim has not ended
 
 	mu      sync.Mutex
 	held    map[claimKey][]heldLock // of tasks whose result is not acknowledged
@@ -27,8 +29,8 @@ type releases struct {
 	ready   chan struct{}
 }
 
-func newReleases(l JobLocks) *releases {
-	return &releases{locker: l, held: map[claimKey][]heldLock{}, ready: wake.Signal()}
+func newReleases(l JobLocks, running func(claimKey) bool) *releases {
+	return &releases{locker: l, running: running, held: map[claimKey][]heldLock{}, ready: wake.Signal()}
 }
 
 // keep keeps the leases of a claimed task until its result is acknowledged.
@@ -63,11 +65,26 @@ func (r *releases) add(held []heldLock) {
 	wake.Send(r.ready)
 }
 
+// giveUp gives back what is held for attempts that have ended.
+func (r *releases) giveUp() {
+	var ended []heldLock
+	r.mu.Lock()
+	for k, held := range r.held {
+		if !r.running(k) {
+			delete(r.held, k)
+			ended = append(ended, held...)
+		}
+	}
+	r.mu.Unlock()
+	r.add(ended)
+}
+
 func (r *releases) run(ctx context.Context) {
 	for open := true; open; {
 		select {
 		case <-ctx.Done():
 			open = false
+			r.giveUp()
 		case <-r.ready:
 		}
 		r.mu.Lock()

@@ -23,35 +23,53 @@ import (
 // StaleOwners runs stale owners that write to store and lock until ctx ends, without the edges.
 func (a *Arena) StaleOwners(ctx context.Context) error {
 	driver, dsn := a.StoreDSN()
-	s := dial.Service{}
+	s := a.lockService()
 	switch {
 	case a.Redis != nil:
-		s = dial.Service{Kind: "redis", Addr: a.Redis.Addr}
+		s.Addr = a.Redis.Addr
 	case a.Quorum != nil:
-		s = dial.Service{Kind: "quorum", Addr: strings.Join(a.quorumAddrs(), ",")}
+		s.Addr = strings.Join(a.quorumAddrs(), ",")
 	case a.ZooKeeper != nil:
-		s = dial.Service{Kind: "zookeeper", Addr: strings.Join(a.ZooKeeper.Addrs(), ",")}
+		s.Addr = strings.Join(a.ZooKeeper.Addrs(), ",")
 	case a.LockStore != nil:
-		s = dial.Service{Kind: "mysql", Addr: a.LockStore.DSNOf("root", "", Database), Mode: a.Cell.Lock}
+		s.Addr = a.LockStore.DSNOf("root", "", Database)
+	case a.Store != nil:
+		s.Addr = dsn
 	}
 	args := append([]string{"-dir", a.Dir, "-driver", driver, "-dsn", dsn}, s.Args()...)
 	return a.beside(ctx, "stale", a.stale, args, func(int) {})
 }
 
-// Hold runs programs that acquire locks beside each replica, over its edges, until ctx ends; none if the lock is in the
-// store. Holders try; waiters wait, and one of them is killed now and then.
-func (a *Arena) Hold(ctx context.Context) error {
-	if len(a.locks) == 0 {
-		return nil
+// lockService is what keeps the locks of the cell, over the edges. Programs beside the replicas have tables of their own where it
+// is the store.
+func (a *Arena) lockService() dial.Service {
+	hubs := a.locks
+	if len(hubs) == 0 {
+		hubs = a.stores
 	}
 	var addrs []string
-	for _, h := range a.locks {
+	for _, h := range hubs {
 		addrs = append(addrs, h.addr())
 	}
 	s := dial.Service{Kind: a.Cell.Lock, Addr: strings.Join(addrs, ",")}
-	if a.LockStore != nil {
-		s = dial.Service{Kind: "mysql", Addr: fmt.Sprintf("%s@tcp(%s)/%s", Account, addrs[0], Database), Mode: a.Cell.Lock}
+	switch a.Cell.Lock {
+	case Lease, Row:
+		s.Kind, s.Mode = "mysql", a.Cell.Lock
+	case MariaDB:
+		s.Kind, s.Mode = "mysql", Lease
+	case SQLite:
+		s.Addr = a.SQLite
 	}
+	if s.Kind == "mysql" {
+		s.Addr = fmt.Sprintf("%s@tcp(%s)/%s", Account, addrs[0], Database)
+	}
+	return s
+}
+
+// Hold runs programs that acquire locks beside each replica, over its edges, until ctx ends. Holders try; waiters wait, and
+// one of them is killed now and then.
+func (a *Arena) Hold(ctx context.Context) error {
+	s := a.lockService()
 	failed := make([]error, 2*len(a.Replicas))
 	var running sync.WaitGroup
 	for i, r := range a.Replicas {

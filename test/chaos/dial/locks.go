@@ -12,6 +12,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // opened by name
 	"github.com/redis/go-redis/v9"
+	_ "modernc.org/sqlite" // so is it
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/quorumlock"
@@ -22,25 +23,22 @@ import (
 
 // Service is where a lock service is, and how it locks.
 type Service struct {
-	Kind string // redis, quorum, zookeeper, mysql; empty: there is none
-	Addr string // address, addresses with commas, or DSN
+	Kind string // redis, quorum, zookeeper, mysql, sqlite
+	Addr string // address, addresses with commas, DSN, or file
 	Mode string // of mysql: lease or row
 }
 
 // Flags are the flags of a program that give a Service.
 func Flags() *Service {
 	s := &Service{}
-	flag.StringVar(&s.Kind, "lock", "", "redis, quorum, zookeeper or mysql; empty: none")
-	flag.StringVar(&s.Addr, "lock-addr", "", "of the lock service: address, addresses with commas, or DSN")
+	flag.StringVar(&s.Kind, "lock", "", "redis, quorum, zookeeper, mysql or sqlite")
+	flag.StringVar(&s.Addr, "lock-addr", "", "of the lock service: address, addresses with commas, DSN, or file")
 	flag.StringVar(&s.Mode, "lock-mode", "", "of mysql: lease or row")
 	return s
 }
 
 // Args are the arguments that give it.
 func (s Service) Args() []string {
-	if s.Kind == "" {
-		return nil
-	}
 	return []string{"-lock", s.Kind, "-lock-addr", s.Addr, "-lock-mode", s.Mode}
 }
 
@@ -77,6 +75,13 @@ func (s Service) Open(name string, ttl time.Duration) (driver.Driver, func() err
 			return nil, nil, err
 		}
 		d := sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(s.Mode), TablePrefix: "chaos_" + name + "_"})
+		return d, func() error { return errors.Join(d.Close(), db.Close()) }, nil
+	case "sqlite":
+		db, err := sql.Open("sqlite", "file:"+s.Addr+"?_txlock=immediate&_pragma=busy_timeout(2000)&_pragma=synchronous(FULL)")
+		if err != nil {
+			return nil, nil, err
+		}
+		d := sqllock.New(db, sqllock.SQLite, sqllock.Options{TablePrefix: "chaos_" + name + "_"})
 		return d, func() error { return errors.Join(d.Close(), db.Close()) }, nil
 	}
 	return nil, nil, fmt.Errorf("no lock service %q", s.Kind)

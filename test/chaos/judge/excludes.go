@@ -17,7 +17,7 @@ import (
 // Excused are overlaps that the Caps of the driver declare: with lock mode row a connection that the server
 // closes frees the key at once, and the holder learns of it at its next renewal, a third of the ttl later
 // (lock-down, lock-slow); and the server's clock decides expiry, so one that is set ahead ends leases early, if
-// it is a wall clock (lock-clock).
+// it is a wall clock (lock-clock, and store-clock where the locks are in MariaDB's store).
 func (t *trial) excludes() {
 	for name, all := range t.holdings() {
 		slices.SortFunc(all, func(a, b *holding) int {
@@ -108,6 +108,8 @@ func (t *trial) outOfReach(holder string, at time.Time, length time.Duration) bo
 		return length <= t.run.LockTTL/3+time.Second+t.run.Slack && t.excused(at, at, holder, history.LockDown, history.LockSlow)
 	case strings.HasSuffix(t.run.Cell, "+lease"):
 		return t.excused(at, at, "", history.LockClock)
+	case t.run.Cell == "mariadb+mariadb":
+		return t.excused(at, at, "", history.StoreClock)
 	}
 	return false
 }

@@ -26,6 +26,8 @@ func of(kind history.Together, all []history.Hold) []history.Hold {
 func TestExcludes(t *testing.T) {
 	cut := history.Window{Nemesis: "cut", Kinds: []history.Kind{history.LockDown}, Replicas: []string{"a"}, Began: began, Healed: began.Add(5 * time.Second), Applied: true}
 	step := history.Window{Nemesis: "step", Kinds: []history.Kind{history.LockClock}, Began: began, Healed: began.Add(5 * time.Second), Applied: true}
+	storeStep := step
+	storeStep.Kinds = []history.Kind{history.StoreClock}
 	for _, c := range []struct {
 		name   string
 		cell   string
@@ -55,6 +57,8 @@ func TestExcludes(t *testing.T) {
 		{"the server hung up on one that hears too late", "mariadb+row", cut, [][]history.Hold{held("k", "b", 9, 0, 100), held("k", "a", 5, 4200, 4300)}, 1},
 		{"the server hung up on another", "mariadb+row", cut, [][]history.Hold{held("k", "b", 5, 0, 1000), held("k", "a", 9, 100, 2000)}, 1},
 		{"the server's clock was set ahead", "mariadb+lease", step, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 9, 100, 2000)}, 0},
+		{"the store's clock was set ahead", "mariadb+mariadb", storeStep, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 9, 100, 2000)}, 0},
+		{"the clock of a store without locks was set ahead", "mariadb+lease", storeStep, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 9, 100, 2000)}, 1},
 		{"a clock was set ahead", "mariadb+zookeeper", step, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 9, 100, 2000)}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

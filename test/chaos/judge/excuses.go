@@ -113,3 +113,17 @@ func windowName(w history.Window) string {
 }
 
 func (t *trial) onSQLite() bool { return strings.HasPrefix(t.run.Cell, "sqlite") }
+
+// lockFaults are the kinds of faults in which the service that keeps the locks may grant nothing: it cannot be reached, is slow,
+// has lost what it knew, or has a wrong clock. Where locks are in the store, it is the store; and a SQLite file cannot be written
+// while a process is frozen that has its write lock.
+func (t *trial) lockFaults() []history.Kind {
+	kinds := []history.Kind{history.LockDown, history.LockGone, history.LockSlow, history.LockClock}
+	if store, lock, _ := strings.Cut(t.run.Cell, "+"); store == lock {
+		kinds = append(kinds, history.StoreDown, history.StoreSlow, history.StoreFar, history.StoreClock)
+	}
+	if t.run.Cell == "sqlite+sqlite" {
+		kinds = append(kinds, history.StoreHeld, history.ReplicaFrozen)
+	}
+	return kinds
+}

@@ -61,18 +61,13 @@ func execEnd(e history.Exec) string {
 
 // nothingGranted reports whether the lock service may not have granted anything to it.
 func (t *trial) nothingGranted(e history.Exec) bool {
-	if e.How == history.ExecFrozen || t.excused(e.Began, e.Ended, e.Beside, history.LockDown, history.LockGone, history.LockSlow, history.LockClock) {
+	switch {
+	case e.How == history.ExecFrozen, t.excused(e.Began, e.Ended, e.Beside, t.lockFaults()...):
 		return true
+	case strings.HasSuffix(t.run.Cell, "+lease"):
+		return t.excused(e.Began, e.Ended, "", history.LockDown, history.LockSlow)
 	}
-	store, lock, _ := strings.Cut(t.run.Cell, "+")
-	if lock == "lease" && t.excused(e.Began, e.Ended, "", history.LockDown, history.LockSlow) {
-		return true
-	}
-	if store != lock {
-		return false
-	}
-	return t.excused(e.Began, e.Ended, e.Beside, history.StoreDown, history.StoreSlow, history.StoreFar, history.StoreClock) ||
-		t.onSQLite() && t.excused(e.Began, e.Ended, "", history.StoreHeld, history.ReplicaFrozen) // with the file's lock
+	return t.run.Cell == "sqlite+sqlite" && t.excused(e.Began, e.Ended, "", history.StoreHeld, history.ReplicaFrozen) // with the file's lock
 }
 
 // waitedInVain is the part of I15 about "locks exec".

@@ -16,8 +16,7 @@ import (
 //
 // So is a key that nobody worked under while "locks exec" waited for it for so long, and gave up.
 //
-// Order is demanded of services that have it. A key without a holder is excused while the lock service cannot be reached,
-// is slow, or has a wrong clock.
+// Order is demanded of services that have it. A key without a holder is excused by the faults of the lock service.
 func (t *trial) inTurn() {
 	byKey := map[string][]history.Wait{}
 	for _, w := range t.h.Waits {
@@ -87,7 +86,7 @@ func (t *trial) idleKey(key string, waits []history.Wait, held []*holding) {
 		since := w.Queued
 		check := func(until time.Time) bool {
 			idle := until.Sub(since)
-			if idle <= most || t.excused(since, until, "", history.LockDown, history.LockGone, history.LockSlow, history.LockClock) {
+			if idle <= most || t.excused(since, until, "", t.lockFaults()...) {
 				return false
 			}
 			t.violate(InTurn, "lock "+key, since, "nobody had it for %v while %s waited", ms(idle), w.Waiter)

@@ -20,7 +20,9 @@ func wait(waiter, key string, asked, queued, ended int, token int64) history.Wai
 func TestInTurn(t *testing.T) {
 	reads := func(w history.Wait) history.Wait { w.Kind = 0; return w }
 	moved := func(w history.Wait) history.Wait { w.Moved = true; return w }
-	down := history.Window{Nemesis: "cut", Kinds: []history.Kind{history.LockDown}, Began: began, Healed: began.Add(3 * time.Second), Applied: true}
+	fault := func(kind history.Kind) *history.Window {
+		return &history.Window{Nemesis: "cut", Kinds: []history.Kind{kind}, Began: began, Healed: began.Add(3 * time.Second), Applied: true}
+	}
 	for _, c := range []struct {
 		name   string
 		cell   string
@@ -46,7 +48,11 @@ func TestInTurn(t *testing.T) {
 		{"a key that nobody gets until it gives up", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 5700, 0)}, held("k", "x", 1, 0, 600), nil, 1},
 		{"a key that another gets late", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 9000, 3)}, append(held("k", "x", 1, 0, 600), held("k", "y", 2, 5700, 9000)...), nil, 1},
 		{"a key that is held all the time", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 9000, 3)}, append(held("k", "x", 1, 0, 5000), held("k", "y", 2, 5100, 9000)...), nil, 0},
-		{"the service is down", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 9000, 2)}, held("k", "x", 1, 0, 600), &down, 0},
+		{"the service is down", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 9000, 2)}, held("k", "x", 1, 0, 600), fault(history.LockDown), 0},
+		{"the store is down, and has the locks", "mariadb+mariadb", []history.Wait{wait("a", "k", 0, 10, 9000, 2)}, held("k", "x", 1, 0, 600), fault(history.StoreDown), 0},
+		{"the store is down, and has no locks", "mariadb+redis", []history.Wait{wait("a", "k", 0, 10, 9000, 2)}, held("k", "x", 1, 0, 600), fault(history.StoreDown), 1},
+		{"a replica is frozen, which may have the file's write lock", "sqlite+sqlite", []history.Wait{wait("a", "k", 0, 10, 9000, 2)}, held("k", "x", 1, 0, 600), fault(history.ReplicaFrozen), 0},
+		{"a replica is frozen, which has no write lock", "mariadb+mariadb", []history.Wait{wait("a", "k", 0, 10, 9000, 2)}, held("k", "x", 1, 0, 600), fault(history.ReplicaFrozen), 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := clean(1)

@@ -3,7 +3,6 @@ package judge
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -91,12 +90,10 @@ func (t *trial) replayed() []figure {
 	if died {
 		all = append(all, figure{"answers to a stale beat", stale["beat"], 1})
 	}
-	if store, lock, _ := strings.Cut(t.run.Cell, "+"); store != lock {
-		all = append(all, figure{"answers to a stale release", stale["release"], t.each(30 * time.Second)},
-			figure{"looks at locks that were held", len(t.h.Holds), t.each(time.Second)})
-		if t.inOrder() {
-			all = append(all, figure{"waits that were queued and granted", len(t.queued()), t.each(time.Second)})
-		}
+	all = append(all, figure{"answers to a stale release", stale["release"], t.each(30 * time.Second)},
+		figure{"looks at locks that were held", len(t.h.Holds), t.each(time.Second)})
+	if t.inOrder() {
+		all = append(all, figure{"waits that were queued and granted", len(t.queued()), t.each(time.Second)})
 	}
 	return all
 }

@@ -13,7 +13,7 @@ import (
 
 // staleHolder releases what its successor holds, in a namespace of its own.
 type staleHolder struct {
-	driver driver.Driver // nil: the locks are the store's
+	driver driver.Driver
 	closer func() error
 	last   driver.Session // holds key under token, or did
 	token  driver.Token
@@ -25,18 +25,12 @@ const (
 )
 
 func openHolder(s dial.Service) (*staleHolder, error) {
-	if s.Kind == "" {
-		return &staleHolder{}, nil
-	}
 	d, closer, err := s.Open("stale", ttl)
 	return &staleHolder{driver: d, closer: closer}, err
 }
 
 // write acquires the key, and then releases it with the hold of the holder before.
 func (h *staleHolder) write(ctx context.Context, log *history.Log[history.Stale]) error {
-	if h.driver == nil {
-		return nil
-	}
 	next, err := h.driver.Open(ctx, driver.Open{Namespace: "chaos-stale", TTL: ttl, Owner: "stale-owner"})
 	if err != nil {
 		return err
@@ -86,8 +80,5 @@ func (h *staleHolder) close(ctx context.Context) error {
 	if h.last != nil {
 		errs = append(errs, h.last.Close(ctx))
 	}
-	if h.closer != nil {
-		errs = append(errs, h.closer())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, h.closer())...)
 }
