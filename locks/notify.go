@@ -40,6 +40,9 @@ func (l *Locker) Notify(ctx context.Context, topic string) error {
 // anew with each session, and after an outage; what was sent meanwhile is lost. While heard runs, only the newest 64 are kept. Each of
 // several calls hears all notices.
 //
+//  1. have hear run
+//  2. pass on what it hears, until ctx or l ends
+//
 // It returns nil once ctx has ended. The error matches errors.ErrUnsupported if the backend has no notices, and ErrUnavailable if
 // l is closed.
 func (l *Locker) Listen(ctx context.Context, heard func(topic string)) error {
