@@ -77,9 +77,7 @@ func harness(admin redis.UniversalClient, settings *tls.Config, connect func(dia
 		},
 		ExpireSession: func(t *testing.T, s driver.Session) {
 			ours := s.(*session)
-			if err := admin.ZAdd(t.Context(), ours.keys[1], redis.Z{Member: ours.id, Score: 1}).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, admin.ZAdd(t.Context(), ours.keys[1], redis.Z{Member: ours.id, Score: 1}), admin.HSet(t.Context(), ours.keys[0], "@"+ours.id, 1))
 		},
 		Disconnect: func(_ *testing.T, d driver.Driver) { d.(*wired).Cut() },
 		Reconnect:  func(_ *testing.T, d driver.Driver) { d.(*wired).Mend() },

@@ -7,7 +7,7 @@ local answer, keys, last = {'ok'}, 0, nil
 
 local function add(name, session, text_of)
   answer[#answer + 1] = name
-  answer[#answer + 1] = text(tonumber(redis.call('ZSCORE', sessions, session)) - now)
+  answer[#answer + 1] = text(remaining(session))
   answer[#answer + 1] = text_of
 end
 

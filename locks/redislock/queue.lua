@@ -230,7 +230,7 @@ end
 local function unregister(session)
   redis.call('ZREM', sessions, session)
   redis.call('HDEL', terms, session)
-  redis.call('HDEL', state, '~' .. session)
+  redis.call('HDEL', state, '~' .. session, '@' .. session)
 end
 
 -- reap wipes a few expired sessions, sweeps, and pulls in sessions that a step back of the server's clock has made too long.
@@ -249,7 +249,7 @@ local function reap(granting)
   local far = redis.call('ZREVRANGE', sessions, 0, 3, 'WITHSCORES')
   for i = 1, #far, 2 do
     local ttl = tonumber(string.match(redis.call('HGET', terms, far[i]) or '', ' (%d+)$'))
-    if ttl and tonumber(far[i + 1]) > now + ttl then redis.call('ZADD', sessions, text(now + ttl), far[i]) end
+    if ttl and tonumber(far[i + 1]) > now + ttl then install(far[i], ttl) end
   end
   redis.call('ZREMRANGEBYSCORE', abandoned, '-inf', text(now))
 end

@@ -52,9 +52,15 @@ func restarted(t *testing.T, rdb *redis.Client, namespace string) {
 }
 
 // expired makes the server see that the time of a session is over.
-func expired(t *testing.T, rdb *redis.Client, namespace string, s driver.Session) {
+func expired(t *testing.T, rdb redis.UniversalClient, namespace string, s driver.Session) {
 	t.Helper()
-	must(t, rdb.ZAdd(t.Context(), part(namespace, "sessions"), redis.Z{Member: s.ID(), Score: 1}))
+	expires(t, rdb, namespace, s, 1)
+}
+
+// expires sets when a session expires, in µs of the server's clock.
+func expires(t *testing.T, rdb redis.UniversalClient, namespace string, s driver.Session, at int64) {
+	t.Helper()
+	must(t, rdb.ZAdd(t.Context(), part(namespace, "sessions"), redis.Z{Member: s.ID(), Score: float64(at)}), rdb.HSet(t.Context(), part(namespace, "state"), "@"+s.ID(), at))
 }
 
 // owned holds which keys the server counts as whose.

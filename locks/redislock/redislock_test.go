@@ -305,7 +305,7 @@ func TestClockStepsBack(t *testing.T) {
 	dead, b := open(t, rdb, "step"), open(t, rdb, "step")
 	lockstest.Grant(t, dead, "k")
 	// What a server sees after its clock went back by an hour.
-	rdb.ZAdd(t.Context(), "{lockstep:step}:sessions", redis.Z{Member: dead.ID(), Score: float64(time.Now().Add(time.Hour).UnixMicro())})
+	expires(t, rdb, "step", dead, time.Now().Add(time.Hour).UnixMicro())
 	await.Until(t, "the key is free", func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
 }
 
@@ -344,7 +344,7 @@ func TestListAndEvict(t *testing.T) {
 	dead, a := open(t, rdb, "list"), open(t, rdb, "list")
 	gone := lockstest.Acquire(t, dead, "d", "a/0", "a/2", "a/4", "a/6")
 	renew(t, a)
-	rdb.ZAdd(t.Context(), "{lockstep:list}:sessions", redis.Z{Member: dead.ID(), Score: 1}) // expired, not swept up
+	expired(t, rdb, "list", dead) // not swept up
 	got := lockstest.Acquire(t, a, "a", "a/1", "a/3", "a/5", "b/1")
 	var listed []string
 	for after := ""; ; {

@@ -92,7 +92,7 @@ func TestANoticeOutlivesALostAnswer(t *testing.T) {
 			}
 		})
 		deaf.Store(false)
-		if got["evalsha"] == 0 || got["zscore"] == 0 {
+		if got["evalsha"] == 0 || got["zadd"] == 0 {
 			t.Errorf("the server did not renew: %v", got)
 		}
 	}

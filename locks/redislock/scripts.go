@@ -27,7 +27,7 @@ func acquireWith(id string) string {
 	if id != "" {
 		proof = "'" + id + "'"
 	}
-	return "local proof = " + proof + "\nlocal function gone() return ARGV[7] end\n" + lua("acquire_fast", "release_fast", "namespace", "queue", "acquire")
+	return "local proof = " + proof + "\nlocal function gone() return ARGV[7] end\n" + lua("acquire_one", "release_one", "acquire_fast", "release_fast", "namespace", "queue", "acquire")
 }
 
 // goneArg is the index of ARGV[7] in the arguments.
