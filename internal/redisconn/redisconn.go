@@ -81,7 +81,8 @@ func Refused(rdb redis.UniversalClient, err error) error {
 		return fmt.Errorf("the server does not accept the user and the password: %w", err)
 	case strings.Contains(text, "NOAUTH"), strings.Contains(text, "unauthenticated"):
 		return fmt.Errorf("the server wants a password: %w", err)
-	case strings.Contains(text, "NOPERM"), strings.Contains(text, "user executing the script can't"): // Redis 7.0, of a command in a script
+	case strings.Contains(text, "NOPERM"), strings.Contains(text, "user executing the script can't"), // Redis 7.0, of a command in a script
+		strings.Contains(text, "ACL failure in script"): // Valkey, and later ones of Redis
 		return fmt.Errorf("the user may not do what locks need: %w", err)
 	case errors.Is(err, redis.Nil):
 		return fmt.Errorf("the sentinels know no master of that name: %w", err)

@@ -75,6 +75,7 @@ func TestRefused(t *testing.T) {
 		{plain, said("WRONGPASS invalid username-password pair"), "the server does not accept the user and the password: "},
 		{plain, said("NOAUTH Authentication required."), "the server wants a password: "},
 		{plain, said("ERR unauthenticated multibulk length"), "the server wants a password: "},
+		{plain, said("ERR ACL failure in script: User lockstep has no permissions to run the 'time' command script: 35a5"), "the user may not do what locks need: "},
 		{plain, said("NOPERM this user has no permissions to run the 'publish' command"), "the user may not do what locks need: "},
 		{plain, said("ERR The user executing the script can't run this command"), "the user may not do what locks need: "},
 		{plain, redis.Nil, "the sentinels know no master of that name: "},
