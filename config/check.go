@@ -135,6 +135,12 @@ func (r *reader) checkDSN(section, dsn string, settings **tls.Config, insecure b
 func (r *reader) checkLock() {
 	c := r.c
 	lock := &c.Lock
+	_, named := descend(nil, r.main.root, "lock.driver") // also as "", which says it
+	for _, section := range []string{Redis, ZooKeeper, Quorum} {
+		if r.wrote("lock."+section) && !named {
+			r.refuse("lock."+section, "has no effect without lock.driver: the locks would be in the store's own database", "write driver: "+section+", or remove it")
+		}
+	}
 	if lock.Driver == "" {
 		lock.Driver = c.Store.Driver
 	}

@@ -123,19 +123,25 @@ func fill(key string, payload json.RawMessage) (string, error) {
 	var wrong error
 	filled := payloadField.ReplaceAllStringFunc(key, func(text string) string {
 		path := payloadField.FindStringSubmatch(text)[1]
-		value := whole
+		value, there := whole, true
 		for name := range strings.SplitSeq(path[1:], ".") {
 			of, _ := value.(map[string]any)
-			value = of[name]
+			value, there = of[name]
 		}
 		switch v := value.(type) {
 		case string:
+			if v == "" { // all tasks without a value would share one key
+				wrong = cmp.Or(wrong, fmt.Errorf("key %.80q: %s of the payload is empty", key, path[1:]))
+			}
 			return v
 		case json.Number:
 			return v.String()
 		case bool:
 			return fmt.Sprint(v)
 		case nil:
+			if there {
+				wrong = cmp.Or(wrong, fmt.Errorf("key %.80q: %s of the payload is null", key, path[1:]))
+			}
 			wrong = cmp.Or(wrong, fmt.Errorf("key %.80q: the payload has no %s", key, path[1:]))
 		default:
 			wrong = cmp.Or(wrong, fmt.Errorf("key %.80q: %s of the payload is a list or an object; a key takes a text, a number or a boolean", key, path[1:]))

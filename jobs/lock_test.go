@@ -12,7 +12,7 @@ import (
 )
 
 func TestLockKeysTakeFieldsOfThePayload(t *testing.T) {
-	const payload = `{"tenant":"acme","order":{"id":12345678901234567890,"paid":true,"lines":[1]},"blank":"a b","none":null,"sys":"sys/stripe/01","f":1.50}`
+	const payload = `{"tenant":"acme","order":{"id":12345678901234567890,"paid":true,"lines":[1]},"blank":"a b","none":null,"empty":"","sys":"sys/stripe/01","f":1.50}`
 	for key, want := range map[string]string{
 		"orders-db":                               "orders-db",
 		"tenant-{{.payload.tenant}}":              "tenant-acme",
@@ -27,7 +27,9 @@ func TestLockKeysTakeFieldsOfThePayload(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"t-{{.payload.other}}":       "the payload has no other",
-		"t-{{.payload.none}}":        "the payload has no none",
+		"t-{{.payload.none}}":        "none of the payload is null",
+		"t-{{.payload.empty}}":       "empty of the payload is empty",
+		"t-{{.payload.none.x}}":      "the payload has no none.x",
 		"t-{{.payload.tenant.x}}":    "the payload has no tenant.x",
 		"t-{{.payload.order}}":       "order of the payload is a list or an object",
 		"t-{{.payload.order.lines}}": "order.lines of the payload is a list or an object",

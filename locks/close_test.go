@@ -217,3 +217,17 @@ func TestCloseWaitsForAnEndedSession(t *testing.T) {
 		})
 	}
 }
+
+// After a signal the context of a program has ended, and with that it closes its Locker: the keys are free nevertheless.
+func TestCloseAfterTheEndOfItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		take(t, l, "user/a")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		take(t, other, "user/a")
+	})
+}

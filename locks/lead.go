@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -13,21 +14,26 @@ import (
 //  3. release the key, and begin again: where others wait, it is their turn
 //
 // fn is meant to work until its context ends; one that returns nil early gives the next process its turn. Lead returns nil
-// after ctx has ended and fn has returned, and fn's error if that is another one than the end of its context. It returns at
-// once if the key is invalid or l is closed.
+// after ctx has ended and fn has returned, and fn's error if that is another one than the end of its context. If fn never ran since the
+// service could not be reached, the error says why, and matches ErrUnavailable or ErrRecovering, and ctx.Err(). It returns at once if the
+// key is invalid or l is closed.
 //
 // The leader may change while fn still runs in a process that was stopped: hand the token to what fn writes to.
 func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Context, token Token) error) error {
+	ever := false
 	for {
 		var led bool
 		var failed error
 		err := Do(ctx, l, Request{Key: key}, func(ctx context.Context, token Token) error {
-			led, failed = true, fn(ctx, token)
+			led, ever = true, true
+			failed = fn(ctx, token)
 			return failed
 		})
 		switch lost := errors.Is(err, ErrLost) || errors.Is(err, ErrReleased); {
 		case failed != nil && !((lost || ctx.Err() != nil) && isEnd(failed)):
 			return failed
+		case ctx.Err() != nil && !ever && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrRecovering)):
+			return fmt.Errorf("locks: lead %s: it never did: %w", key, err)
 		case ctx.Err() != nil:
 			return nil
 		case led:
@@ -37,6 +43,9 @@ func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Contex
 		}
 		select { // Acquire waits only for a service that it has reached once
 		case <-ctx.Done():
+			if !ever {
+				return fmt.Errorf("locks: lead %s: it never did: %w: %w", key, err, ctx.Err())
+			}
 		case <-time.After(maxBackoff):
 		}
 	}

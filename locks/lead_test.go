@@ -109,3 +109,31 @@ func TestLeadWaitsForTheService(t *testing.T) {
 		}
 	})
 }
+
+// Who never led since the service could not be reached is told so; who led once is not.
+func TestLeadSaysWhyItNeverDid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, _, service := pair(t)
+		never := func(context.Context, locks.Token) error { t.Error("it led"); return nil }
+		service.Stop()
+		for _, wait := range []time.Duration{100 * time.Millisecond, time.Minute} {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			err := locks.Lead(ctx, l, "leader", never)
+			if !errors.Is(err, locks.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("after %v: %v, want ErrUnavailable and the end of ctx", wait, err)
+			}
+		}
+		service.Start()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := locks.Lead(ctx, l, "leader", func(ctx context.Context, _ locks.Token) error {
+			service.Stop()
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if err != nil {
+			t.Errorf("it led once: %v", err)
+		}
+	})
+}

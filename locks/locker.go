@@ -21,7 +21,7 @@ type Options struct {
 	// Namespace keeps programs that share a service apart: printable ASCII without blanks, at most
 	// 200 characters; "lockstep" if empty.
 	Namespace string
-	// Owner is shown as the holder.
+	// Owner is shown as the holder: at most 512 bytes.
 	Owner string
 	// CallTimeout bounds each call to the service; 2 s if zero.
 	CallTimeout time.Duration
@@ -77,6 +77,8 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 		return nil, fmt.Errorf("locks: ttl %v: must be at least 1s", o.TTL)
 	case !printable(o.Namespace, maxKey):
 		return nil, fmt.Errorf("locks: namespace %q: must be 1 to %d printable ASCII characters without blanks", o.Namespace, maxKey)
+	case len(o.Owner) > maxMeta:
+		return nil, fmt.Errorf("locks: owner %.20q… has %d bytes: at most %d are allowed", o.Owner, len(o.Owner), maxMeta)
 	case o.CallTimeout < 0:
 		return nil, fmt.Errorf("locks: call timeout %v: must be positive", o.CallTimeout)
 	}
@@ -117,8 +119,10 @@ func (l *Locker) Connect(ctx context.Context) error {
 // Close releases all leases in one call, ends the session, joins the background goroutines and
 // closes the driver. Leases end with ErrReleased. A session that ended a moment ago, and that the service may still have, is ended
 // there at the same time. If the service cannot be reached the error matches ErrUnavailable, and the
-// leases expire within the ttl: errors of several sessions are joined. A second Close returns nil.
+// leases expire within the ttl: errors of several sessions are joined. A ctx that has ended before, as after a signal, is left aside: the
+// call timeout bounds Close then. A second Close returns nil.
 func (l *Locker) Close(ctx context.Context) error {
+	ended := ctx.Err() != nil
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -138,6 +142,9 @@ func (l *Locker) Close(ctx context.Context) error {
 	l.opening <- struct{}{} // a caller may be opening a session right now; the next one sees closed
 	<-l.opening
 
+	if ended {
+		ctx = context.WithoutCancel(ctx)
+	}
 	ctx, cancel := l.calling(ctx)
 	defer cancel()
 	errs := l.closeSessions(ctx)

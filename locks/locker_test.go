@@ -24,6 +24,7 @@ func TestNew(t *testing.T) {
 		"negative call timeout": {CallTimeout: -1},
 		"blank in namespace":    {Namespace: "a b"},
 		"long namespace":        {Namespace: strings.Repeat("n", 201)},
+		"long owner":            {Owner: strings.Repeat("o", 513)},
 	} {
 		if _, err := locks.New(memlock.New(), o); err == nil {
 			t.Errorf("%s: want an error", name)

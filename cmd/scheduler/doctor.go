@@ -117,9 +117,15 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 	}
 	e.listen(c.Server.Listen)
 	e.descriptors(newDescriptors(c.Replica.Workers))
-	if p, again := e.store(ctx, c); p == nil {
+	p, again := e.store(ctx, c)
+	switch {
+	case p == nil && c.Set.Name != "" && !c.LockInStore(): // as "locks exec" does without the store
+		p = &parts{}
+		e.lock(ctx, c, p)
+		_ = p.close(ctx)
+	case p == nil:
 		e.reach(ctx, c, again)
-	} else {
+	default:
 		e.lock(ctx, c, p)
 		e.otherStores(ctx, p)
 		e.replicas(ctx, p)

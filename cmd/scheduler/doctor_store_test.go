@@ -115,6 +115,23 @@ func TestDoctorLooksAtTheLockWithoutTheStore(t *testing.T) {
 	}
 }
 
+// A file that names its namespace, and whose locks are elsewhere, is enough for "locks exec": so it is for the doctor.
+func TestDoctorProvesTheLockWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	text := fmt.Sprintf("name: doctor-%s\nstore: {dsn: none.db}\nlock: {driver: mysql, ttl: 2s, mysql: {dsn: %%q}}\n", strings.ToLower(rand.Text()[:8]))
+	dsn := servers.MySQL(t)
+	all, code := runDoctor(t, t.TempDir(), fmt.Sprintf(text, dsn))
+	wantFinding(t, all, "warning store: ", "ok lock: proved in ")
+	if code != 0 {
+		t.Errorf("exit code %d: %v", code, all)
+	}
+	all, code = runDoctor(t, t.TempDir(), fmt.Sprintf(text, "nobody:wrong"+dsn[strings.Index(dsn, "@"):]))
+	wantFinding(t, all, "problem lock: ")
+	if code != exitFailed {
+		t.Errorf("with a wrong password: exit code %d: %v", code, all)
+	}
+}
+
 // Replicas of another store in the same namespace are found by their locks.
 func TestDoctorSeesAnotherStoreUnderTheSameName(t *testing.T) {
 	t.Parallel()

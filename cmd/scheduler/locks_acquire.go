@@ -68,10 +68,15 @@ func (a *app) acquire(ctx context.Context, c *config.Config, l lockedCommand) (p
 	if err := a.agree(ctx, c, p); err != nil {
 		return p, nil, err
 	}
-	err = a.again(ctx, c, l, func() (err error) {
-		lease, err = l.acquire(ctx, p.users)
+	waiting, end := p.whileHeld(ctx)
+	defer end()
+	err = a.again(waiting, c, l, func() (err error) {
+		lease, err = l.acquire(waiting, p.users)
 		return err
 	})
+	if gone := p.holds(); gone != nil && ctx.Err() == nil { // what was granted there excludes nobody
+		return p, nil, fmt.Errorf("%w\nOthers lock in another file now: run it again", gone)
+	}
 	if err != nil {
 		return p, nil, a.notGranted(context.WithoutCancel(ctx), c, p.users, l, err)
 	}

@@ -122,12 +122,14 @@ func TestExecWithoutTheStore(t *testing.T) {
 }
 
 // A store whose file is deleted while a lock in it is held: the command is ended at once, and not at the end of the lease, as
-// others may lock in another file by then.
+// others may lock in another file by then. What waits there ends, too, as its turn never comes.
 func TestExecWithADeletedStore(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "lock: {ttl: 1m}\n")
 	p := s.start(t, "orders", "--", "sh", "-c", "echo ready; sleep 60")
 	wrote(t, p, "ready")
+	waiter := s.start(t, "orders", "--wait", "forever", "--", "echo", "waiter ran")
+	await.Until(t, "it waits", func() bool { waiters, _ := s.waiting(t, "orders"); return len(waiters) > 0 })
 	all, _ := filepath.Glob(filepath.Join(s.dir, "lockstep.db*"))
 	for _, file := range all {
 		if err := os.Remove(file); err != nil {
@@ -140,6 +142,9 @@ func TestExecWithADeletedStore(t *testing.T) {
 	}
 	if !strings.Contains(p.Log(), "lockstep.db was deleted or replaced") {
 		t.Error("it does not say why")
+	}
+	if code := waiter.Exit(t, 30*time.Second); code != exitFailed || !strings.Contains(waiter.Log(), "lockstep.db was deleted or replaced") || !strings.Contains(waiter.Log(), "run it again") {
+		t.Errorf("the waiter: exit code %d: %s", code, waiter.Log())
 	}
 	await.Until(t, "all are gone", func() bool { return p.Ended(0) })
 }

@@ -198,6 +198,30 @@ func (p *parts) holds() error {
 	return p.file.Holds()
 }
 
+// whileHeld is ctx until the file that users lock in was deleted or replaced:
+//
+//  1. look at the file, after a short time
+//  2. end the context if another one is there
+//
+// end returns once nothing looks any more.
+func (p *parts) whileHeld(ctx context.Context) (_ context.Context, end func()) {
+	held, cancel := context.WithCancel(ctx)
+	var looking sync.WaitGroup
+	if p.file != nil {
+		looking.Go(func() {
+			for p.holds() == nil {
+				select {
+				case <-held.Done():
+					return
+				case <-time.After(mostPause):
+				}
+			}
+			cancel()
+		})
+	}
+	return held, func() { cancel(); looking.Wait() }
+}
+
 // whileDown describes what happens while the lock service is down.
 func whileDown(whenDown string) string {
 	if whenDown == string(scheduler.DownWait) {

@@ -17,4 +17,6 @@ var (
 	// ErrLost ends an attempt with an unknown outcome: the process that did the work is gone. The attempt is
 	// lost, and on_lost decides.
 	ErrLost = errors.New("lost")
+	// ErrOverdue is beside ErrLost where the work was ended since its deadline had come and was not moved.
+	ErrOverdue = errors.New("its deadline passed")
 )

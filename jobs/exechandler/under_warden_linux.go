@@ -106,12 +106,10 @@ func (p *underWarden) attend(ctx context.Context) (syscall.WaitStatus, error, er
 		return 0, nil, fmt.Errorf("%w: the warden was disconnected from this replica and stopped the command", abort.ErrLost)
 	case stopped == nil:
 		return 0, nil, fmt.Errorf("%w: this replica did not extend the attempt's deadline in time, so its command was stopped: %w",
-			abort.ErrLost, verdict(end.Status, errOverdue))
+			abort.ErrLost, verdict(end.Status, abort.ErrOverdue))
 	}
 	return end.Status, stopped, nil
 }
-
-var errOverdue = errors.New("its deadline passed")
 
 // stop waits for the end of the command, and stops it once ctx is done. It returns the cause of a stop.
 func (p *underWarden) stop(ctx context.Context) (cause error) {

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -74,6 +75,9 @@ const counted = 500
 // Renew is one UPDATE by primary key, which also sees whether a key was evicted, and counts the sample by primary key. If it
 // changed nothing, the session is over, or one was evicted or is gone, or the clock shows the same µs again.
 func (s *leaseSession) Renew(ctx context.Context, sample []driver.Held) (evicted bool, err error) {
+	if err := s.file.holds(); err != nil {
+		return false, fmt.Errorf("sqllock: renew: %w: %w", driver.ErrSessionEnded, err)
+	}
 	s.mu.Lock()
 	known := s.evictions
 	s.mu.Unlock()

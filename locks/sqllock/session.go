@@ -18,6 +18,7 @@ type session struct {
 	id        string
 	owner     string
 	ttl       time.Duration
+	file      *sqliteFile
 	view      func(ctx context.Context, look func(t *sqlkit.Tx) error) error // mode row: reads what is not committed
 }
 

@@ -2,6 +2,10 @@ package sqllock
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"sync"
 
 	"github.com/lockstep-scheduler/lockstep/internal/filewatch"
@@ -32,11 +36,56 @@ func settleSQLite(ctx context.Context, s *leaseSession) error {
 			return err
 		})
 	})
+	if err == nil {
+		err = s.file.opened(file, s.Pool.Stats().MaxOpenConnections)
+	}
 	if err == nil && file != "" {
 		s.watch = filewatch.Written(file, file+"-wal")
 		s.Dialect = sqlkit.SQLite{Turns: turnsOf(file), Eager: true}
 	}
 	return err
+}
+
+// sqliteFile is the file that a handle has open, as the first session found it. Once it was deleted or replaced, others lock in another
+// one, and nothing that is held here excludes them.
+type sqliteFile struct {
+	mu   sync.Mutex
+	path string
+	was  os.FileInfo // nil: no session was open yet
+}
+
+// opened notes the file, or compares it. A database in memory is another one for each connection.
+func (f *sqliteFile) opened(path string, connections int) error {
+	if path == "" {
+		if connections != 1 {
+			return errors.New("the database has no file: each connection of the handle has one of its own, so nothing is excluded; give it the path of a file")
+		}
+		return nil
+	}
+	f.mu.Lock()
+	if f.was == nil {
+		info, err := os.Stat(path)
+		if err != nil {
+			f.mu.Unlock()
+			return err
+		}
+		f.path, f.was = path, info
+	}
+	f.mu.Unlock()
+	return f.holds()
+}
+
+// holds returns an error once the file was deleted or replaced.
+func (f *sqliteFile) holds() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.was == nil {
+		return nil
+	}
+	if now, err := os.Stat(f.path); err == nil && os.SameFile(f.was, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("%s was deleted or replaced: others lock in another file; open the handle anew", f.path)
 }
 
 // turns let in one writer of this process after the other, in the order in which they come.

@@ -77,6 +77,7 @@ type Driver struct {
 	mode    Mode
 	err     error // of the options
 	apart   bool  // for tests: its sessions are told nothing in the process
+	file    sqliteFile
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -146,7 +147,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 		return nil, fmt.Errorf("sqllock: open: %w: %w", driver.ErrUnreachable, cause(ctx, err))
 	}
 	c := &session{
-		DB: d.db, dialect: d.dialect,
+		DB: d.db, dialect: d.dialect, file: &d.file,
 		namespace: o.Namespace, id: uuid.NewString(), owner: o.Owner, ttl: o.TTL,
 	}
 	err := d.db.Autocommit(ctx, func(t *sqlkit.Tx) error {

@@ -55,6 +55,7 @@ type attempt struct {
 	logAt time.Time // when the log says that it goes on
 
 	toldLease time.Time // of expire alone: the end of the leases that the handler was told last
+	withLock  bool      // when the handler returned, the end of a lease was the first of its bounds
 
 	// Of its context, see begin:
 	cancel  context.CancelCauseFunc
@@ -170,7 +171,7 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack, Reason: err.Error(), Code: reason.NoRoom}
 	case errors.Is(err, abort.ErrNotStarted) && why != stopCancelled:
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack}
-	case errors.Is(err, abort.ErrLost) && why == notStopped && !a.noteLocks(&r):
+	case errors.Is(err, abort.ErrLost) && why == notStopped && !a.noteLocks(&r, errors.Is(err, abort.ErrOverdue)):
 		r.Verdict, r.State, r.Reason, r.Code = ledger.Died, jobs.StateLost, err.Error(), reason.OutcomeUnknown
 		return r
 	case why == stopDrained || why == stopExpired:

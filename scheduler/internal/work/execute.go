@@ -78,6 +78,7 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	err := errGoexit
 	defer func() {
 		end()
+		a.withLock = e.endsWithLock(a)
 		took, result := time.Since(began), a.result(err, out.Bytes()).Kept()
 		e.noteShortage(t.Pool, result, err)
 		if result.Verdict != ledger.HandBack {

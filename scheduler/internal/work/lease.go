@@ -145,8 +145,8 @@ func (e *Executor) stopForLocks(a *attempt) {
 }
 
 // noteLocks makes the loss of a lock the reason of an attempt that was ended by its deadline, and not told to stop: what watches a
-// command ends it the last grace before the end of the lease, perhaps before this process looks.
-func (a *attempt) noteLocks(r *ledger.Result) bool {
+// command ends it the last grace before the end of the lease, perhaps before this process looks, or while it renews the lease at last.
+func (a *attempt) noteLocks(r *ledger.Result, overdue bool) bool {
 	for _, l := range a.locks {
 		if l.Continue {
 			continue
@@ -160,5 +160,17 @@ func (a *attempt) noteLocks(r *ledger.Result) bool {
 			return true
 		}
 	}
+	if overdue && a.withLock {
+		first, _ := a.lockEnd()
+		r.Reason, r.Code = first.notRenewed(), reason.LockLost
+		return true
+	}
 	return false
+}
+
+// endsWithLock reports whether the end of a lease is the first of an attempt's bounds.
+func (e *Executor) endsWithLock(a *attempt) bool {
+	_, end := a.lockEnd()
+	own := a.deadline(e.member.Session(), e.clock)
+	return !end.IsZero() && !own.IsZero() && end.Until() < own.Until()
 }

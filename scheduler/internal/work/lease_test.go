@@ -84,8 +84,8 @@ func TestALeaseBoundsItsAttempt(t *testing.T) {
 	})
 }
 
-// A command that was ended by its deadline has failed for its lock if that was not renewed, also when its lease has not ended yet;
-// not if it would have gone on without the lock, or its lock still had time.
+// A command that was ended by its deadline has failed for its lock if that was not renewed, also when its lease has not ended yet, or
+// if its deadline was that of the lock, which was renewed at last; not if it would have gone on without the lock, or its lock still had time.
 func TestEndedByTheDeadlineOfItsLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()
@@ -104,6 +104,12 @@ func TestEndedByTheDeadlineOfItsLock(t *testing.T) {
 			}
 		}
 		check("held", false, reason.OutcomeUnknown)
+		for withLock, want := range map[bool]reason.Code{true: reason.LockLost, false: reason.OutcomeUnknown} {
+			a := &attempt{locks: []heldLock{{plan.Lock{Name: "a"}, leases[0], time.Second}}, withLock: withLock}
+			if r := a.result(fmt.Errorf("%w: %w", abort.ErrLost, abort.ErrOverdue), nil); r.Code != want {
+				t.Errorf("its deadline has passed, which was that of the lock: %t: %+v, want %s", withLock, r, want)
+			}
+		}
 		service.Stop()
 		time.Sleep(time.Until(leases[0].Deadline()) - 990*time.Millisecond)
 		check("in the last grace", false, reason.LockLost)
