@@ -14,6 +14,8 @@ func TestHolderHasADriver(t *testing.T) {
 		{Kind: "zookeeper", Addr: "127.0.0.1:1"},
 		{Kind: "mysql", Addr: "u@tcp(127.0.0.1:1)/d", Mode: "lease"},
 		{Kind: "mysql", Addr: "u@tcp(127.0.0.1:1)/d", Mode: "row"},
+		{Kind: "quorum", Addr: "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"},
+		{Kind: "sqlite", Addr: "locks.db"},
 	} {
 		h, err := openHolder(s)
 		if err != nil {
@@ -25,7 +27,7 @@ func TestHolderHasADriver(t *testing.T) {
 		}
 		_ = h.close(t.Context())
 	}
-	if _, err := openHolder(dial.Service{}); err != nil {
-		t.Errorf("locks in the store: %v", err)
+	if _, err := openHolder(dial.Service{}); err == nil {
+		t.Error("there is a holder without a lock service")
 	}
 }
