@@ -19,7 +19,7 @@ func TestCrontab(t *testing.T) {
 			if b.language != "crontab" || b.notRun != "" {
 				continue
 			}
-			o := crontab.Options{Timezone: "UTC"}
+			o := crontab.Options{Timezone: "UTC", Source: "crontab.txt"} // as the pages name it
 			if i+1 < len(all) && all[i+1].language == "yaml" {
 				if m := zone.FindStringSubmatch(all[i+1].body); m != nil {
 					o.Timezone = m[1]
