@@ -139,10 +139,11 @@ func fill(key string, payload json.RawMessage) (string, error) {
 		case bool:
 			return fmt.Sprint(v)
 		case nil:
+			missing := fmt.Errorf("key %.80q: the payload has no %s", key, path[1:])
 			if there {
-				wrong = cmp.Or(wrong, fmt.Errorf("key %.80q: %s of the payload is null", key, path[1:]))
+				missing = fmt.Errorf("key %.80q: %s of the payload is null", key, path[1:])
 			}
-			wrong = cmp.Or(wrong, fmt.Errorf("key %.80q: the payload has no %s", key, path[1:]))
+			wrong = cmp.Or(wrong, missing)
 		default:
 			wrong = cmp.Or(wrong, fmt.Errorf("key %.80q: %s of the payload is a list or an object; a key takes a text, a number or a boolean", key, path[1:]))
 		}

@@ -171,6 +171,9 @@ func (a *attempt) noteLocks(r *ledger.Result, overdue bool) bool {
 // endsWithLock reports whether the end of a lease is the first of an attempt's bounds.
 func (e *Executor) endsWithLock(a *attempt) bool {
 	_, end := a.lockEnd()
+	if end.IsZero() { // most have no locks
+		return false
+	}
 	own := a.deadline(e.member.Session(), e.clock)
-	return !end.IsZero() && !own.IsZero() && end.Until() < own.Until()
+	return !own.IsZero() && end.Until() < own.Until()
 }

@@ -119,3 +119,33 @@ func TestEndedByTheDeadlineOfItsLock(t *testing.T) {
 		check("lost", true, reason.OutcomeUnknown)
 	})
 }
+
+// What bounds an attempt first is the end of a lease, or its session and its row.
+func TestWhichBoundIsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leases, err := replicatest.LockerOf(t, memlock.New()).Acquire(t.Context(), locks.Request{Key: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, _ := fed(t)
+		e := f.executor
+		e.clock = membership.NewClock(0)
+		e.clock.Observe(boottime.Awake(), time.Now())
+		held, on := []heldLock{{plan.Lock{}, leases[0], time.Second}}, []heldLock{{plan.Lock{Continue: true}, leases[0], time.Second}}
+		for name, c := range map[string]struct {
+			locks  []heldLock
+			mayRun time.Duration
+			want   bool
+		}{
+			"the lease":      {held, time.Hour, true},
+			"the row":        {held, time.Second, false},
+			"goes on":        {on, time.Hour, false},
+			"without a lock": {nil, time.Hour, false},
+		} {
+			a := &attempt{session: "another", locks: c.locks, mayRun: e.clock.Now().Add(c.mayRun)}
+			if got := e.endsWithLock(a); got != c.want {
+				t.Errorf("%s: the end of a lease is the first bound: %t", name, got)
+			}
+		}
+	})
+}
