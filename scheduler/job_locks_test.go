@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/locks"
@@ -259,6 +260,55 @@ func TestLockServiceAway(t *testing.T) {
 		}
 		s.stop()
 	})
+}
+
+// A task that is the first for its lock, or becomes it, says that the lock service is away: also with when_down: wait, where nobody
+// queues it. Once the service is back it does not say so any more.
+func TestWaitsSayThatTheLockServiceIsAway(t *testing.T) {
+	for name, down := range map[string]WhenDown{"store": DownStore, "wait": DownWait} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, h := newLocked(t), newKeyed(time.Minute)
+				s.whenDown = down
+				s.start(2, lockedPool(h, 0, jobs.Lock{Key: "a"}))
+				running := s.enqueue(nil)
+				time.Sleep(3 * time.Second)
+				waits := s.enqueue(nil, nil)
+				time.Sleep(3 * time.Second)
+				s.service.Stop()
+				s.ended(30*time.Second, running...)
+				time.Sleep(10 * time.Second)
+				told := func(id string) {
+					t.Helper()
+					if task := s.task(id); task.Reason != ledger.LocksAway || task.ReasonCode != reason.WaitsForLock {
+						t.Errorf("%s %s, want %q", task.ReasonCode, task.Reason, ledger.LocksAway)
+					}
+				}
+				told(waits[0])
+				if _, err := s.st().Cancel(t.Context(), waits[0], "me"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(3 * time.Second)
+				told(waits[1])
+				h.take(time.Second)
+				s.service.Start()
+				if _, err := s.outside.Acquire(t.Context(), locks.Request{Key: "a", Meta: "other"}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				if task := s.task(waits[1]); task.State != jobs.StatePending || task.Reason == ledger.LocksAway {
+					t.Errorf("while the lock is held by another: %s %s", task.State, task.Reason)
+				}
+				if err := s.outside.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if task := s.ended(30*time.Second, waits[1])[0]; task.State != jobs.StateSucceeded {
+					t.Errorf("%s: %s", task.State, task.Reason)
+				}
+				s.stop()
+			})
+		})
+	}
 }
 
 // Where locks are, there is a lock service that can hold them.

@@ -173,7 +173,8 @@ func (s replica) ExplainWaits(ctx context.Context, session string, reasons map[s
 	}
 	return s.sure(ctx, "explain waits", func(t *tx) error {
 		_, err := t.Exec(`UPDATE {each}{tasks}{by_key} SET reason={text reason}
-			WHERE state+0=3 AND EXISTS (SELECT 1 FROM {lock_waits} w WHERE w.task_id=id AND w.session_id=?) AND {in name id}`,
+			WHERE state+0=3 AND EXISTS (SELECT 1 FROM {lock_waits} w WHERE w.task_id=id
+				AND (w.session_id=? OR NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=w.session_id AND s.dead=0))) AND {in name id}`,
 			sqlkit.Rows(slices.Sorted(maps.Keys(reasons)), func(id string) []any { return []any{clip.Text(reasons[id], 512), id} }), session)
 		return err
 	})

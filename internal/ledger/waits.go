@@ -22,7 +22,7 @@ type Waits interface {
 	QueueWaits(ctx context.Context, session string, tasks []string) ([]jobs.Task, error)
 	// LeaveWaits ends that for tasks that the session has queued. They go on waiting, and any session may queue them.
 	LeaveWaits(ctx context.Context, session string, tasks []string) error
-	// ExplainWaits sets the reasons of tasks that the session has queued, by id.
+	// ExplainWaits sets the reasons of tasks, by id: of those that the session has queued, and of those that no live session has.
 	ExplainWaits(ctx context.Context, session string, reasons map[string]string) error
 	// EndWaits ends the tasks whose limit is over as cancelled, at most limit of them; now is as in Decide. Their triggers
 	// are skipped, unless an attempt was started before.
@@ -76,6 +76,9 @@ func EndOfWait(reason, first string) string {
 
 // WaitsFor is the reason of a task that waits for a lock.
 func WaitsFor(lock, why string) string { return "waits for lock " + lock + ", " + why }
+
+// LocksAway is the reason of a task that is first for its locks, and that nobody queues while the lock service is away.
+const LocksAway = "waits for its locks, the lock service does not answer"
 
 // behind is how the reason of a task ends that waits behind others.
 const behind = "behind tasks that wait for it"

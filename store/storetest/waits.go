@@ -199,10 +199,16 @@ func waitsQueued(t *testing.T, b *Bench) {
 	must(t, s.Store.LeaveWaits(s.ctx(), s.session, made))
 	s.want("what it has queued", s.task(made[0]), "3 attempt 0 token 0 replica -: waits for y")
 	s.want("what another one has queued", s.task(made[1]), "3 attempt 0 token 0 replica -: waits for lock user/b, held by x")
+	must(t, s.Store.ExplainWaits(s.ctx(), s.session, map[string]string{made[0]: "waits for w"}))
+	s.want("what nobody has queued", s.task(made[0]), "3 attempt 0 token 0 replica -: waits for w")
 	if d := cmp.Diff(made[:1], queued(two, made[:1]...)); d != "" {
 		t.Error("left:", d)
 	}
+	must(t, s.Store.ExplainWaits(s.ctx(), s.session, why))
+	s.want("what another one has queued since", s.task(made[0]), "3 attempt 0 token 0 replica -: waits for w")
 	two.die()
+	must(t, s.Store.ExplainWaits(s.ctx(), s.session, why))
+	s.want("what a dead one has queued", s.task(made[1]), "3 attempt 0 token 0 replica -: waits for z")
 	if d := cmp.Diff(made, queued(s, made...)); d != "" {
 		t.Error("of a dead session:", d)
 	}

@@ -32,12 +32,15 @@ func (e *Executor) explain(ctx context.Context, ses *membership.Session, t jobs.
 	slices.SortFunc(requests, func(a, b locks.Request) int { return cmp.Compare(a.Key, b.Key) })
 	said, at := t.Reason, 0
 	for wake.Wait(ctx, explainEvery, nil) {
-		if st := e.jobLocks.State(); !st.Up && time.Since(st.Since) > awayFor {
+		if e.locksAway() {
 			leave()
 			return
 		}
 		var why string
-		if why, at = e.obstacle(ctx, requests, at); why == "" || why == said {
+		if why, at = e.obstacle(ctx, requests, at); why == "" && said == ledger.LocksAway {
+			why = ledger.WaitsFor(nameOfKey(requests[at]), "in the queue of the lock service")
+		}
+		if why == "" || why == said {
 			continue
 		}
 		calling, cancel := context.WithTimeout(ctx, waitsCall)
@@ -67,11 +70,42 @@ func (e *Executor) obstacle(ctx context.Context, requests []locks.Request, from 
 		case holder == nil || holder.Token == 0:
 			return "", at
 		case holder.Meta != requests[at].Meta:
-			return ledger.WaitsFor(strings.TrimPrefix(requests[at].Key, syskeys.User), "held by "+nameOf(holder)), at
+			return ledger.WaitsFor(nameOfKey(requests[at]), "held by "+nameOf(holder)), at
 		}
 	}
 	return "", from
 }
+
+// locksAway reports whether the lock service of jobs has been away for awayFor.
+func (e *Executor) locksAway() bool {
+	st := e.jobLocks.State()
+	return !st.Up && time.Since(st.Since) > awayFor
+}
+
+// tellAway says in the reasons of the tasks that are first that the lock service is away: once each, and not in those of tasks that
+// another replica has queued, which may reach it.
+func (w *waits) tellAway(ctx context.Context, ses *membership.Session, all []ledger.Wait) error {
+	if !w.executor.locksAway() {
+		clear(w.told)
+		return nil
+	}
+	reasons := map[string]string{}
+	for _, one := range all {
+		if !one.Queued && !w.told[one.TaskID] && len(reasons) < claimBatch {
+			reasons[one.TaskID] = ledger.LocksAway
+		}
+	}
+	if err := w.executor.store.ExplainWaits(ctx, ses.ID, reasons); err != nil {
+		return err
+	}
+	for id := range reasons {
+		w.told[id] = true
+	}
+	return nil
+}
+
+// nameOfKey is the lock of a request, as the file names it.
+func nameOfKey(r locks.Request) string { return strings.TrimPrefix(r.Key, syskeys.User) }
 
 // nameOf names a holder for people.
 func nameOf(h *locks.Info) string {

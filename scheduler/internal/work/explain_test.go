@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -79,4 +80,42 @@ func TestObstacle(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// unnamed is a Locker that does not name holders.
+type unnamed struct{ *locks.Locker }
+
+func (unnamed) TryAcquire(_ context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
+	return []locks.Attempt{{Err: fmt.Errorf("%w: %s", locks.ErrBusy, requests[0].Key)}}, nil
+}
+
+// explained notes the reasons of tasks.
+type explained struct {
+	tasks
+	reasons []string
+}
+
+func (e *explained) ExplainWaits(_ context.Context, _ string, reasons map[string]string) error {
+	e.reasons = append(e.reasons, reasons["t"])
+	return nil
+}
+
+// A task that is queued again after the lock service was away does not say any more that it is: also where no holder is named.
+func TestQueuedAgain(t *testing.T) {
+	for said, want := range map[string][]string{
+		ledger.LocksAway:                     {"waits for lock a, in the queue of the lock service"},
+		"waits for lock a, held by somebody": nil,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, _ := fed(t)
+			st := &explained{tasks: f.executor.store}
+			f.executor.store, f.executor.jobLocks = st, unnamed{replicatest.LockerOf(t, memlock.New())}
+			ctx, cancel := context.WithTimeout(t.Context(), 3*explainEvery)
+			defer cancel()
+			f.executor.explain(ctx, f.executor.member.Session(), jobs.Task{ID: "t", Reason: said}, []locks.Request{{Key: "user/a"}}, cancel)
+			if !slices.Equal(st.reasons, want) {
+				t.Errorf("%q became %q, want %q", said, st.reasons, want)
+			}
+		})
+	}
 }

@@ -31,7 +31,7 @@ const (
 //
 //  1. wait pollSlow, or until woken
 //  2. while no work may begin, leave all waits to other replicas; those whose limit is over end also while the lock service is away
-//  3. ask the store which tasks are first, and end those whose limit is over
+//  3. ask the store which tasks are first, and end those whose limit is over; while the lock service is away, say so in the others
 //  4. queue those that no replica has queued and that can run here: as many as have a free worker, and more once the leases of
 //     those have not come within freshFor. A task that no replica has queued for unqueuedFor is queued without a free worker:
 //     it gets the next one, before later tasks
@@ -45,6 +45,7 @@ type waits struct {
 	waiting map[string]*waiter   // by task
 	skipped map[string]time.Time // work that cannot run here, and until when it is skipped
 	seen    map[string]time.Time // tasks that are first and that no replica has queued, and since when
+	told    map[string]bool      // tasks whose reason says that the lock service is away
 
 	mu       sync.Mutex
 	notUntil map[string]time.Time // tasks that are left to others, and until when
@@ -53,7 +54,7 @@ type waits struct {
 func newWaits(e *Executor) *waits {
 	return &waits{
 		executor: e, wake: wake.Signal(), waiting: map[string]*waiter{}, skipped: map[string]time.Time{},
-		seen: map[string]time.Time{}, notUntil: map[string]time.Time{},
+		seen: map[string]time.Time{}, told: map[string]bool{}, notUntil: map[string]time.Time{},
 	}
 }
 
@@ -138,6 +139,9 @@ func (w *waits) look(ctx context.Context, ses *membership.Session, queue bool) (
 	first = map[string]bool{}
 	for _, one := range all {
 		first[one.TaskID] = true
+	}
+	if err := w.tellAway(calling, ses, all); err != nil {
+		return nil, err
 	}
 	if !queue {
 		return first, nil

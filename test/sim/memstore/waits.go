@@ -43,9 +43,8 @@ func (s *Store) FirstWaits(ctx context.Context, session string, skip []string, l
 		times := map[string]int{}
 		for _, w := range rows {
 			if times[w.TaskID]++; times[w.TaskID] == w.KeyCount {
-				owner, known := t.sessions.rows[w.Session]
 				first = append(first, ledger.Wait{
-					TaskID: w.TaskID, Pool: w.Pool, Work: w.Work, Queued: w.Session != session && known && !owner.Dead,
+					TaskID: w.TaskID, Pool: w.Pool, Work: w.Work, Queued: w.Session != session && t.queued(w),
 				})
 			}
 		}
@@ -59,7 +58,7 @@ func (s *Store) QueueWaits(ctx context.Context, session string, tasks []string) 
 	err = s.tx(ctx, "queue waits", func(t *tx) error {
 		mine = nil
 		for _, w := range t.waitsOf(tasks) {
-			if owner, known := t.sessions.rows[w.Session]; w.Session == "" || !known || owner.Dead {
+			if !t.queued(w) {
 				w.Session = session
 				put(t, &t.waits, w)
 			}
@@ -93,6 +92,12 @@ func (t *tx) waitsOf(tasks []string) (all []LockWait) {
 	return all
 }
 
+// queued reports whether a live session has queued the task of a wait.
+func (t *tx) queued(w LockWait) bool {
+	owner, known := t.sessions.rows[w.Session]
+	return known && !owner.Dead
+}
+
 // LeaveWaits implements ledger.Waits.
 func (s *Store) LeaveWaits(ctx context.Context, session string, tasks []string) error {
 	return s.tx(ctx, "leave waits", func(t *tx) error {
@@ -111,7 +116,7 @@ func (s *Store) ExplainWaits(ctx context.Context, session string, reasons map[st
 	return s.tx(ctx, "explain waits", func(t *tx) error {
 		for id, why := range reasons {
 			waits := t.waitsOf([]string{id})
-			if r, open := t.tasks.rows[id]; open && r.State == Locked && len(waits) > 0 && waits[0].Session == session {
+			if r, open := t.tasks.rows[id]; open && r.State == Locked && len(waits) > 0 && (waits[0].Session == session || !t.queued(waits[0])) {
 				r.Reason = why
 				put(t, &t.tasks, r)
 			}
