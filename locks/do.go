@@ -30,6 +30,7 @@ func Do(ctx context.Context, l *Locker, r Request, fn func(ctx context.Context, 
 		over := lease.Check()
 		gone := lease.Release(releasing)
 		switch {
+		case over != nil && errors.Is(err, over): // fn has returned the cause of its context
 		case errors.Is(over, ErrReleased):
 			err = errors.Join(err, over)
 		case errors.Is(gone, ErrLost):

@@ -3,6 +3,7 @@ package locks_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,6 +83,32 @@ func TestDoErrors(t *testing.T) {
 		})
 		if !errors.Is(err, locks.ErrForced) || !errors.Is(err, locks.ErrLost) {
 			t.Errorf("%v, want ErrForced and ErrLost", err)
+		}
+	})
+}
+
+// A function that returns the cause of its context has said why the lease ended: the error does not say it again.
+func TestDoSaysOnceWhyTheLeaseEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, service := pair(t)
+		limited := key
+		limited.MaxHold = time.Second
+		for what, c := range map[string]struct {
+			request locks.Request
+			end     func()
+			is      error
+		}{
+			"MaxHold": {limited, func() {}, locks.ErrReleased},
+			"expired": {key, func() { service.Expire(f.last.ID()) }, locks.ErrLost},
+		} {
+			err := locks.Do(t.Context(), l, c.request, func(ctx context.Context, _ locks.Token) error {
+				c.end()
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+			if !errors.Is(err, c.is) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %q, want one line", what, err)
+			}
 		}
 	})
 }

@@ -161,7 +161,7 @@ func (e *examination) store(ctx context.Context, c *config.Config) (p *parts, ag
 				e.add("store", levelProblem, "", "%v", err)
 				return nil, withStore
 			}
-			level, advice := levelWarning, "the first replica creates it"
+			level, advice := levelWarning, "scheduler serve creates it"
 			if c.Store.Migrate != "auto" {
 				level, advice = levelProblem, `run "scheduler migrate up", or set store.migrate: auto`
 			}
@@ -254,9 +254,9 @@ func (e *examination) schema(ctx context.Context, c *config.Config, st *store.St
 		e.add("schema", levelOK, "", "%d of %d migrations are applied", applied, len(steps))
 		e.rights(ctx, st, false)
 	case errors.Is(err, store.ErrSchema) && !newer && c.Store.Migrate == "auto":
-		advice := "the first replica applies the rest, see store.migrate"
+		advice := "scheduler serve applies the rest, see store.migrate"
 		if applied == 0 {
-			advice = "the first replica creates the tables, see store.migrate"
+			advice = "scheduler serve creates the tables, see store.migrate"
 		}
 		e.add("schema", levelWarning, advice, "%d of %d migrations are applied", applied, len(steps))
 		e.rights(ctx, st, true)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
 )
 
@@ -53,6 +54,9 @@ how many may hold the lock together.`,
 			}
 			prefix = args[0]
 		}
+		if prefix != "" && !syskeys.Printable(prefix, syskeys.MaxKey) {
+			return usagef("PREFIX %s: no key begins so; keys are 1 to %d printable ASCII characters without blanks", clip.Quoted(prefix, 60), syskeys.MaxKey)
+		}
 		if all && prefix != "" {
 			return usagef("--all has no PREFIX: give one of them")
 		}
@@ -93,10 +97,13 @@ func lockMode(l wire.Lock) string {
 
 func newLocksReleaseCommand(a *app) *cobra.Command {
 	var token int64
-	cmd := newOneCommand(a, "release KEY", "Take a lock from its holder",
+	cmd := newOneCommand(a, "release KEY --token TOKEN", "Take a lock from its holder",
 		func(c *client.Client, ctx context.Context, key string) (wire.HeldLock, error) {
 			if token < 1 {
 				return wire.HeldLock{}, usagef("--token %d: must be the TOKEN that 'locks list' shows", token)
+			}
+			if _, err := syskeys.Full(key, true); err != nil {
+				return wire.HeldLock{}, usageError{err}
 			}
 			return c.ReleaseLock(ctx, key, token)
 		},

@@ -108,6 +108,9 @@ func TestLocksListAndRelease(t *testing.T) {
 			{"PREFIX is given twice", []string{"list", "user/", "--prefix", "sys/"}},
 			{"--all has no PREFIX: give one of them", []string{"list", "--all", "orders"}},
 			{"-c has no effect: a replica is asked, at --server", []string{"list", "-c", "lockstep.yaml"}},
+			{`PREFIX "a b": no key begins so`, []string{"list", "a b"}},
+			{`key "a b": must be 1 to 200 printable ASCII characters`, []string{"release", "a b", "--token", "1"}},
+			{"KEY is missing; write 'scheduler locks release KEY --token TOKEN'", []string{"release"}},
 			{"-c has no effect: a replica is asked, at --server", []string{"release", "orders", "--token", "1", "-c", "lockstep.yaml"}},
 		} {
 			if code, out, errs := s.scheduler(t, append([]string{"locks", "--server", url}, c.args...)...); code != exitUsage || !strings.Contains(errs, c.want) {

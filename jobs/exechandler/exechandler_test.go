@@ -142,7 +142,7 @@ func TestCommandsThatCannotStart(t *testing.T) {
 		"no such folder": {exechandler.Command{Argv: []string{"true"}, Dir: filepath.Join(dir, "none")}, "working directory: "},
 		"a file as one":  {exechandler.Command{Argv: []string{"true"}, Dir: plain}, "is not a directory"},
 		"relative PATH":  {exechandler.Command{Argv: []string{"plain"}, Dir: dir, Env: map[string]string{"PATH": "."}}, "not found in PATH"},
-		"folder as file": {exechandler.Command{Argv: []string{dir}}, "cannot start"},
+		"folder as file": {exechandler.Command{Argv: []string{dir}}, "it is a folder, not a program"},
 	} {
 		_, err := run(t, c.command, "")
 		var exit *jobs.ExitError

@@ -105,6 +105,9 @@ func explain(program, dir string, err error) error {
 		}
 		return fmt.Errorf("command %q not found; relative paths start at the working directory: %w", program, err)
 	case errors.Is(err, fs.ErrPermission):
+		if at, statErr := os.Stat(inDir(program, dir)); statErr == nil && at.IsDir() {
+			return fmt.Errorf("cannot start %s: it is a folder, not a program: %w", program, err)
+		}
 		return fmt.Errorf("cannot start %s; is it executable (chmod +x), and its folder readable? %w", program, err)
 	case errors.Is(err, syscall.ENOEXEC):
 		return fmt.Errorf("cannot start %s: neither a program of this machine nor a script whose first line names its interpreter (#!/bin/sh): %w", program, err)

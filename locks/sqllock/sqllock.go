@@ -45,6 +45,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -110,10 +111,17 @@ func New(db *sql.DB, d Dialect, o Options) *Driver {
 		drv.err = errors.New("sqllock: SQLite locks whole files, not rows; use mode lease")
 	case !prefixPattern.MatchString(o.TablePrefix):
 		drv.err = fmt.Errorf("sqllock: table prefix %q: only a-z, 0-9 and _, at most 32", o.TablePrefix)
+	case d != MySQL && speaks(db, MySQL), d != SQLite && speaks(db, SQLite):
+		drv.err = fmt.Errorf("sqllock: dialect %q: the handle is of another one, its driver is %T", d, db.Driver())
 	default:
 		drv.db = drv.dialect.open(db, o.TablePrefix)
 	}
 	return drv
+}
+
+// speaks reports whether the name of the handle's driver is that of a dialect. A driver in a wrapper has neither name.
+func speaks(db *sql.DB, d Dialect) bool {
+	return strings.Contains(fmt.Sprintf("%T", db.Driver()), string(d))
 }
 
 // Valid returns the error of the arguments of New.
