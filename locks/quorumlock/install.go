@@ -42,6 +42,12 @@ func (s *session) join(ctx context.Context, tick int64, whom mask, rs replies) r
 			return
 		}
 		now := summary(joined[i].answer)
+		if other, is := s.settledAt(now); is {
+			m.state, rs[i] = doubled, reply{err: sameServer(s.nodes[other], s.nodes[i])}
+			twin := &s.members[other] // it was installed there under this number
+			twin.state, twin.number = forgotten, max(twin.number, m.number)
+			return
+		}
 		m.state, m.gen, m.evictions, m.confirmed = settled, now.gen, now.evictions, max(m.confirmed, tick)
 		for _, h := range s.book.granted { // what it had is gone
 			h.on = h.on.without(i)
@@ -49,6 +55,12 @@ func (s *session) join(ctx context.Context, tick int64, whom mask, rs replies) r
 		s.noteTaken(i, brought, joined[i].answer[summaries:])
 	})
 	return rs
+}
+
+// settledAt returns the name under which the session is settled on a server, unless that hides its run_id. With mu held.
+func (s *session) settledAt(at server) (name int, is bool) {
+	name = slices.IndexFunc(s.members, func(m member) bool { return at.run != "" && m.state == settled && m.gen == at.gen })
+	return name, name >= 0
 }
 
 // noteTaken notes which holdings a server has taken. With mu held.

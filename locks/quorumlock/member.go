@@ -4,7 +4,8 @@ package quorumlock
 //
 //	                 ┌──▶ absent: the server has expired it ────────────┐
 //	absent ──▶ settled ─▶ forgotten: the server has lost its data ──────┼──▶ settled, by a renewal
-//	                 └──▶ overfull: too many ballots are to be freed ───┘
+//	                 ├──▶ overfull: too many ballots are to be freed ───┘
+//	                 └──▶ doubled: the session is settled there under another name
 type member struct {
 	state     state
 	gen       string   // of the server's state
@@ -22,6 +23,7 @@ const (
 	absent    state = iota // it was never installed there, or the server has expired it
 	forgotten              // the server has lost its data
 	overfull               // more ballots are to be freed there than are kept
+	doubled                // it is the server of another name, and would vote twice: it is not called again
 	settled
 )
 

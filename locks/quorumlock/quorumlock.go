@@ -54,8 +54,8 @@
 // out. An even number of servers tolerates no more failures than one server less.
 //
 // Sessions of one namespace should have TTLs within a factor of three, as a server that was restarted waits for the TTL of
-// those that call it. Where INFO is forbidden the run_id is unknown, a server restarted from a snapshot votes at once, and the same server
-// named twice is not noticed.
+// those that call it. A server that is named twice fails Open, or votes once if one of the names was away then. Where INFO is forbidden the
+// run_id is unknown: a server restarted from a snapshot votes at once, and the same server named twice is not noticed.
 package quorumlock
 
 import (

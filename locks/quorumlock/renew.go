@@ -26,7 +26,7 @@ func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool
 	}
 	s.tick++
 	tick, asked := s.tick, boottime.Now()
-	asking, unexpired := s.in(settled), s.in(forgotten)|s.in(overfull)
+	asking, unexpired, twice := s.in(settled), s.in(forgotten)|s.in(overfull), s.in(doubled)
 	args := s.sampledArgs(sample)
 	s.mu.Unlock()
 
@@ -41,7 +41,7 @@ func (s *session) Renew(ctx context.Context, sample []driver.Held) (evicted bool
 	if s.blocks(lost) {
 		return fail(s.end())
 	}
-	missing := (s.everywhere() &^ asking) | lost | stale
+	missing := (s.everywhere() &^ asking &^ twice) | lost | stale
 	if !s.majorityOK(rs) {
 		missing = unexpired | stale
 		s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -33,6 +34,31 @@ func TestRenewalsRepair(t *testing.T) {
 		}
 		return sum == 0
 	})
+}
+
+// A server that is named twice votes once, also where one of its names was away when the session was opened.
+func TestAServerOfTwoNamesVotesOnce(t *testing.T) {
+	t.Parallel()
+	group := start(t, 2)
+	other := *group[0]
+	other.Addr = strings.Replace(other.Addr, "127.0.0.1", "localhost", 1)
+	a := wire(t, append(group, &other), quick)
+	a.reaches(0, 1)
+	s := open(t, a)
+	a.reaches(0, 1, 2)
+	await.Until(t, "it is noticed", func() bool {
+		_ = lockstest.Renew(t.Context(), s)
+		return s.in(doubled) == mask(0).with(2)
+	})
+	await.Until(t, "both servers confirm", func() bool { return lockstest.Renew(t.Context(), s) == nil })
+	for range 3 {
+		renew(t, s)
+	}
+	free(t, s, take(t, s, "a"))
+	a.reaches(0, 2)
+	if r, err := ask(t, s, driver.Want{Key: "b"}); r.Token != 0 || err == nil {
+		t.Errorf("one server granted it by two names: %+v, %v", r, err)
+	}
 }
 
 // A renewal does not count if a key is not on a majority of the servers that confirm it, though the session is: so the holder

@@ -50,11 +50,15 @@ func duplicate(nodes []*node, rs replies, at int) error {
 		}
 		run, _ := r.answer[at].(string)
 		if other, ok := seen[run]; ok && run != "" {
-			return fmt.Errorf("%s and %s are the same server: it would vote twice", nodes[other].address(), nodes[i].address())
+			return sameServer(nodes[other], nodes[i])
 		}
 		seen[run] = i
 	}
 	return nil
+}
+
+func sameServer(a, b *node) error {
+	return fmt.Errorf("%s and %s are the same server: it would vote twice", a.address(), b.address())
 }
 
 // suitable reads the answer of memory.lua.

@@ -3,6 +3,7 @@ package quorumlock
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,7 +34,7 @@ func TestWhatItIsMadeOf(t *testing.T) {
 			t.Error("opened")
 		}
 	}
-	d := New(at(group[0].Addr, group[1].Addr, "localhost:"+port), Options{})
+	d := New(at(group[0].Addr, group[1].Addr, "localhost:"+port), Options{NodeTimeout: 10 * time.Second}) // all three answer in time
 	for what, err := range map[string]error{
 		"check": d.Check(t.Context()),
 		"open":  func() error { _, err := d.Open(t.Context(), driver.Open{Namespace: "n", TTL: ttl}); return err }(),
