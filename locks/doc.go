@@ -4,7 +4,7 @@
 // # Session
 //
 // A [Locker] has one session at the service, opened at the first use and renewed every third of its ttl
-// with one write, however many keys are held. When a session ends, all its leases end. The
+// with one write, however many keys are held (mode row of sqllock pings a connection of each). When a session ends, all its leases end. The
 // next acquire opens a new session.
 //
 // # Waiting in turn

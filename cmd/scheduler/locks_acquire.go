@@ -32,14 +32,9 @@ func (i interrupted) Error() string { return "interrupted: " + i.Signal.String()
 // waits reports whether the lock is waited for.
 func (l lockedCommand) waits() bool { return l.wait > 0 || l.forever }
 
-// begin is the time in which the lock may be granted: it ends with --wait, or by a signal, which is its cause then. end returns
-// once signals are not read any more.
-func (l lockedCommand) begin(ctx context.Context, signals <-chan os.Signal) (_ context.Context, end func()) {
+// begin is the time until the command is run: a signal ends it, and is its cause then. end returns once signals are not read any more.
+func begin(ctx context.Context, signals <-chan os.Signal) (_ context.Context, end func()) {
 	waiting, cancel := context.WithCancelCause(ctx)
-	stop := func() {}
-	if l.wait > 0 {
-		waiting, stop = context.WithTimeout(waiting, l.wait)
-	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -50,14 +45,26 @@ func (l lockedCommand) begin(ctx context.Context, signals <-chan os.Signal) (_ c
 		case <-waiting.Done():
 		}
 	}()
-	return waiting, func() { cancel(nil); <-watched; stop() }
+	return waiting, func() { cancel(nil); <-watched }
 }
 
-// acquire opens the lock service, compares it with that of the replicas, and acquires the key. p is open, unless it is nil.
+// within limits ctx to what is left of --wait after a part of it.
+func (l lockedCommand) within(ctx context.Context, spent time.Duration) (context.Context, context.CancelFunc) {
+	if l.wait == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, l.wait-spent)
+}
+
+// acquire opens the lock service, compares it with that of the replicas, and acquires the key. p is open, unless it is nil. --wait is
+// for the first and the last of these: the comparison takes the ttl of a session at most, and is no wait for the lock.
 func (a *app) acquire(ctx context.Context, c *config.Config, l lockedCommand) (p *parts, lease *locks.Lease, err error) {
 	host, _ := os.Hostname()
-	err = a.again(ctx, c, l, func() (err error) {
-		if p, err = openForUsers(ctx, c, locks.Options{Owner: fmt.Sprintf("%s/%d", host, os.Getpid())}); err != nil {
+	began := time.Now()
+	opening, stop := l.within(ctx, 0)
+	defer stop()
+	err = a.again(opening, c, l, func() (err error) {
+		if p, err = openForUsers(opening, c, locks.Options{Owner: fmt.Sprintf("%s/%d", host, os.Getpid())}); err != nil {
 			p = nil
 		}
 		return err
@@ -65,9 +72,12 @@ func (a *app) acquire(ctx context.Context, c *config.Config, l lockedCommand) (p
 	if err != nil {
 		return nil, nil, notOpened(c, err)
 	}
+	spent := time.Since(began)
 	if err := a.agree(ctx, c, p); err != nil {
 		return p, nil, err
 	}
+	ctx, stop = l.within(ctx, spent)
+	defer stop()
 	waiting, end := p.whileHeld(ctx)
 	defer end()
 	err = a.again(waiting, c, l, func() (err error) {

@@ -33,7 +33,7 @@ func (a *app) agree(ctx context.Context, c *config.Config, p *parts) error {
 		}
 	}
 	if st != nil {
-		opened = sameService(ctx, st, scheduler.Fingerprint(service))
+		opened = a.sameService(ctx, st, scheduler.Fingerprint(service))
 	}
 	switch {
 	case opened == nil, errors.Is(opened, fs.ErrNotExist), errors.Is(opened, store.ErrSchema):
@@ -68,9 +68,9 @@ func openToCompare(ctx context.Context, c config.Store) (*store.Store, error) {
 // sameService is ledger.ErrLockService if a live replica uses another lock service than one with this fingerprint.
 //
 //  1. list the sessions with another fingerprint, but for those whose process has ended
-//  2. look again until one of them has sent a heartbeat: its replica is live
+//  2. look again until one of them has sent a heartbeat: its replica is live. Before that, say what is waited for
 //  3. leave out those that have sent none for the ttl of their session
-func sameService(ctx context.Context, st *store.Store, fingerprint string) error {
+func (a *app) sameService(ctx context.Context, st *store.Store, fingerprint string) error {
 	host, _ := os.Hostname()
 	began := time.Now()
 	beats := map[string]int64{}
@@ -82,7 +82,7 @@ func sameService(ctx context.Context, st *store.Store, fingerprint string) error
 			}
 			return err
 		}
-		others := 0
+		others, first := 0, len(beats) == 0
 		for _, p := range peers {
 			if p.Dead || p.Gone(host) || p.LockService == fingerprint {
 				continue
@@ -96,6 +96,9 @@ func sameService(ctx context.Context, st *store.Store, fingerprint string) error
 			}
 			if time.Since(began) < p.TTL {
 				others++
+			}
+			if first {
+				fmt.Fprintf(a.stderr, "warning: replica %q on %s uses another lock service; waiting up to %v to see whether it is live\n", p.Replica, p.Host, p.TTL)
 			}
 		}
 		if others == 0 {

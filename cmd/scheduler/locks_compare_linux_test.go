@@ -55,9 +55,15 @@ func TestExecComparesWithReplicas(t *testing.T) {
 // The session of a replica on another machine counts as live if it has heartbeats, and is out of the way once it has had none for its ttl.
 func TestExecComparesWithSessions(t *testing.T) {
 	t.Parallel()
-	for name, beats := range map[string]bool{"beats": true, "silent": false} {
+	for name, c := range map[string]struct {
+		beats bool
+		flags []string
+	}{
+		"beats": {beats: true}, "silent": {}, "silent for longer than the wait": {flags: []string{"--wait", "1s"}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			beats := c.beats
 			s := newShell(t, inStore(t))
 			st, err := store.Open(t.Context(), store.SQLite, filepath.Join(s.dir, "lockstep.db"), store.Options{})
 			if err != nil {
@@ -86,7 +92,10 @@ func TestExecComparesWithSessions(t *testing.T) {
 			}()
 			defer func() { end(); <-done }()
 			began := time.Now()
-			code, out, errs := s.run(t, "orders", "--", "echo", "ran")
+			code, out, errs := s.run(t, append([]string{"orders"}, append(c.flags, "--", "echo", "ran")...)...)
+			if !strings.Contains(errs, `warning: replica "far" on elsewhere uses another lock service; waiting up to 2s`) {
+				t.Errorf("it does not say what it waits for: %s", errs)
+			}
 			if beats && (code != exitUsage || out != "" || !strings.Contains(errs, `live replica "far" uses zookeeper`)) {
 				t.Errorf("exit code %d, %s%s", code, out, errs)
 			}

@@ -26,7 +26,7 @@ func BenchmarkFair(b *testing.B) {
 			field = append(field, w.name)
 		}
 	}
-	field = chosen(b, append(field, "")...) // the last is memlock
+	field = chosen(b, append(field, quorumName, "")...) // the last is memlock
 	rate, spread, longest := make([]samples, len(field)), make([]samples, len(field)), make([]samples, len(field))
 	takeTurns(b, len(field), func(r *round, i int) {
 		var lock []waitFor

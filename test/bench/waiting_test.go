@@ -8,6 +8,7 @@ import (
 	"io"
 	"log"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/locks/quorumlock"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/locks/zklock"
@@ -100,9 +102,18 @@ var bareHandOver = way{name: "Redis: BLPOP, RPUSH", open: func(tb testing.TB, ad
 	}
 }}
 
+// onQuorum waits by asking again: without order.
+var onQuorum = way{name: quorumName, ours: func(tb testing.TB, addrs string) driver.Driver {
+	var clients []redis.UniversalClient
+	for addr := range strings.SplitSeq(addrs, ",") {
+		clients = append(clients, redisClient(tb, addr))
+	}
+	return quorumlock.New(clients, quorumlock.Options{NoGracePeriod: true})
+}}
+
 func wayOf(tb testing.TB, name string) way {
 	tb.Helper()
-	for _, w := range append(ways, bareHandOver) {
+	for _, w := range append(ways, bareHandOver, onQuorum) {
 		if w.name == name {
 			return w
 		}
@@ -138,6 +149,12 @@ func (w way) address(tb testing.TB) string {
 		return servers.Redis(tb)
 	case "**zklock**, Lockstep", "go-zookeeper's zk.Lock":
 		return servers.ZooKeeper(tb)
+	case quorumName:
+		var addrs []string
+		for range 5 {
+			addrs = append(addrs, servers.NewRedis(tb).Addr)
+		}
+		return strings.Join(addrs, ",")
 	case "**sqllock** on SQLite, Lockstep":
 		return filepath.Join(tb.TempDir(), "locks.db")
 	}

@@ -145,6 +145,19 @@ var (
 	kinds     = []kind{exclusive, shared, semaphore, reentrant, several}
 )
 
+// one has kinds of which a client at a time holds what it asks for with alone.
+var one = []kind{exclusive, reentrant, several}
+
+func alone(k kind, key string, client int) []locks.Request {
+	switch k.name {
+	case reentrant.name:
+		return []locks.Request{{Key: key, Owner: fmt.Sprint("client ", client)}}
+	case several.name:
+		return []locks.Request{{Key: key}, {Key: key + "-too"}}
+	}
+	return []locks.Request{{Key: key}}
+}
+
 // limit is that of semaphores.
 const limit = 4
 

@@ -15,8 +15,9 @@ import (
 // 10 clients make order numbers of the time and a counter that nothing else protects. All numbers differ, and they grow in the
 // order of the grants, which is that of the tokens.
 func TestOrderNumbers(t *testing.T) {
-	each(t, []kind{exclusive}, func(t *testing.T, s site) {
-		const clients, orders = 10, 20
+	each(t, one, func(t *testing.T, s site) {
+		const clients = 10
+		orders := s.clients(200) / clients // of each
 		ls := s.lockers(t, clients)
 		type order struct {
 			token  locks.Token
@@ -34,12 +35,12 @@ func TestOrderNumbers(t *testing.T) {
 		var made []order
 		crowd(t, clients, func(i int) error {
 			for range orders {
-				leases, err := ls[i].Acquire(t.Context(), locks.Request{Key: "orders"})
+				leases, err := ls[i].Acquire(t.Context(), alone(s.kind, "orders", i)...)
 				if err != nil {
 					return err
 				}
 				o := order{leases[0].Token(), number()}
-				if err := leases[0].Release(t.Context()); err != nil {
+				if err := ls[i].Release(t.Context(), leases...); err != nil {
 					return err
 				}
 				mu.Lock()

@@ -4,16 +4,14 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-
-	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
 // 8 clients take tasks from a plain list and delete them: each task is taken once.
 func TestTaskPool(t *testing.T) {
-	each(t, []kind{exclusive}, func(t *testing.T, s site) {
+	each(t, one, func(t *testing.T, s site) {
 		ls := s.lockers(t, 8)
 		var list atomic.Pointer[[]int]
-		tasks := make([]int, 200)
+		tasks := make([]int, s.clients(200))
 		for i := range tasks {
 			tasks[i] = i
 		}
@@ -31,7 +29,7 @@ func TestTaskPool(t *testing.T) {
 					rest := open[1:]
 					list.Store(&rest)
 					return nil
-				}, locks.Request{Key: "tasks"})
+				}, alone(s.kind, "tasks", i)...)
 				if err != nil {
 					return err
 				}

@@ -54,8 +54,8 @@ var columns = []struct {
 		exclusive.name: {"TestCounter", "TestBankAccount", "TestTaskPool", "TestOrderNumbers"},
 		shared.name:    {"TestCounter", "TestReaders"},
 		semaphore.name: {"TestCounter"},
-		reentrant.name: {"TestCounter", "TestBankAccount"},
-		several.name:   {"TestCounter", "TestBankAccount"},
+		reentrant.name: {"TestCounter", "TestBankAccount", "TestTaskPool", "TestOrderNumbers"},
+		several.name:   {"TestCounter", "TestBankAccount", "TestTaskPool", "TestOrderNumbers"},
 	}},
 	{"no deadlock, nobody starves", map[string][]string{
 		exclusive.name: {"TestFair"},
