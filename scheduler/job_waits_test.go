@@ -138,6 +138,52 @@ func TestALimitEndsWhileTheLockServiceIsAway(t *testing.T) {
 	}
 }
 
+// A task that comes later and is first in the order of claims gets the lock first: the place of the earlier one is given back.
+func TestAMoreUrgentTaskIsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(100*time.Millisecond)
+		held := s.hold("a")
+		s.start(2, lockedPool(h, 0, jobs.Lock{Key: "a"}))
+		var ids []string
+		for _, priority := range []int{0, 5} {
+			added, err := s.st().Enqueue(t.Context(), jobs.NewTask{Pool: "p", Priority: priority})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, added[0].Task.ID)
+			time.Sleep(5 * time.Second) // it is queued
+		}
+		s.release(held...)
+		s.ended(10*time.Second, ids...)
+		if want := []string{ids[1], ids[0]}; !slices.Equal(h.order, want) {
+			t.Errorf("started in the order %v, want %v", h.order, want)
+		}
+		s.stop()
+	})
+}
+
+// A replica that cannot reach the lock service, alone, leaves what it waits for to the others.
+func TestAReplicaWithoutTheLockServiceLeavesItsWaits(t *testing.T) {
+	for _, when := range []WhenDown{DownStore, DownWait} {
+		t.Run(string(when), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, h := newLocked(t), newKeyed(100*time.Millisecond)
+				s.whenDown, s.ways = when, []*replicatest.Cut{}
+				held := s.hold("a")
+				s.start(2, lockedPool(h, 0, jobs.Lock{Key: "a"}))
+				id := s.enqueue(nil)[0]
+				time.Sleep(5 * time.Second)
+				way := s.ways[s.queuer()]
+				way.Off.Store(true)
+				s.release(held...)
+				s.ended(20*time.Second, id)
+				way.Off.Store(false)
+				s.stop()
+			})
+		})
+	}
+}
+
 // The loss of a lock ends its attempt as soon as it is known.
 func TestALossIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

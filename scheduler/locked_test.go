@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -102,6 +103,7 @@ type locked struct {
 	service  *memlock.Service
 	outside  *locks.Locker
 	whenDown WhenDown
+	ways     []*replicatest.Cut // of the replicas, if it is not nil
 	stops    []func()
 }
 
@@ -116,6 +118,10 @@ func (s *locked) start(n int, set jobs.Set) {
 	for range n {
 		id := string(rune('a' + len(s.stops)))
 		lk := replicatest.LockerOf(s.t, s.service)
+		if s.ways != nil {
+			way := &replicatest.Cut{Driver: s.service}
+			lk, s.ways = replicatest.LockerOf(s.t, way), append(s.ways, way)
+		}
 		r, err := newOn(&memstore.Store{Database: s.db}, lk, set, Options{ID: id, DrainTimeout: time.Second, StopGrace: time.Second, WhenDown: s.whenDown})
 		if err != nil {
 			s.t.Fatal(err)
@@ -205,6 +211,24 @@ func (s *locked) hold(keys ...string) (leases []*locks.Lease) {
 		leases = append(leases, got...)
 	}
 	return leases
+}
+
+// queuer is which replica has queued the one task that waits.
+func (s *locked) queuer() int {
+	s.t.Helper()
+	column := func(table, name string) (values []any) {
+		rows, _ := s.db.Dump(table)
+		for _, r := range rows {
+			values = append(values, r[slices.Index(memstore.Tables()[table], name)])
+		}
+		return values
+	}
+	waits, replicas := column("lock_waits", "session_id"), column("sessions", "replica")
+	at := slices.Index(column("sessions", "id"), waits[0])
+	if len(waits) != 1 || at < 0 {
+		s.t.Fatalf("queued by %v", waits)
+	}
+	return int(replicas[at].(string)[0] - 'a')
 }
 
 func (s *locked) release(leases ...*locks.Lease) {

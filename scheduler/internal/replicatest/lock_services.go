@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
-	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 // LockerOf is a client of the service that is closed with the test.
-func LockerOf(t *testing.T, service *memlock.Service) *locks.Locker {
+func LockerOf(t *testing.T, service driver.Driver) *locks.Locker {
 	t.Helper()
 	l, err := locks.New(service, locks.Options{})
 	if err != nil {
