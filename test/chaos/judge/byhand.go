@@ -54,12 +54,12 @@ func (t *trial) byHand() {
 
 // calls are calls with an unknown outcome. Each may have had an effect once.
 type calls struct {
-	slack time.Duration
 	asks  []history.Ask // by when they were given up
+	until func(a history.Ask) time.Time
 }
 
 func (t *trial) calls(what, answer string) *calls {
-	u := &calls{slack: t.run.Slack}
+	u := &calls{until: t.effective}
 	for _, a := range t.h.Asks {
 		if a.What == what && a.Answer == answer {
 			u.asks = append(u.asks, a)
@@ -69,12 +69,24 @@ func (t *trial) calls(what, answer string) *calls {
 	return u
 }
 
+// effective is until when a call may take effect that its client has given up. A replica that a fault has struck, and that accepts no
+// connection or stands still, takes up what has waited for it once that is healed.
+func (t *trial) effective(a history.Ask) time.Time {
+	end := a.Returned
+	for _, w := range t.h.Windows {
+		if !w.Elsewhere && w.Strikes(a.Replica) && w.Began.Before(a.Returned) && w.Healed.After(end) && w.Healed.After(a.Called) {
+			end = w.Healed
+		}
+	}
+	return end.Add(answered + t.run.Slack)
+}
+
 // settle removes the call about target (empty: any) that may have had an effect at a moment; false: there is
 // none. The moment counts only if it is timed.
 func (u *calls) settle(target string, at time.Time, timed bool) bool {
 	i := slices.IndexFunc(u.asks, func(a history.Ask) bool {
 		return (target == "" || a.Target == target) &&
-			(!timed || !at.Before(a.Called.Add(-clockError)) && !at.After(a.Returned.Add(answered+u.slack)))
+			(!timed || !at.Before(a.Called.Add(-clockError)) && !at.After(u.until(a)))
 	})
 	if i >= 0 {
 		u.asks = slices.Delete(u.asks, i, i+1)

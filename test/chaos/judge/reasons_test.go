@@ -230,6 +230,15 @@ func TestByHand(t *testing.T) {
 			ask(h, "run", "each", "unknown", began.Add(40*time.Second))
 			ask(h, "run", "again", "refused", began.Add(40*time.Second))
 		}, func(h *history.History) { ask(h, "run", "again", "unknown", began.Add(40*time.Second)) }},
+		{"a run by hand of a call that has waited", Accounted, "no client asked for it", again, func(h *history.History) {
+			ask(h, "run", "again", "unknown", began.Add(20*time.Second))
+			h.Windows = append(h.Windows, history.Window{Nemesis: "no-descriptors", Applied: true, Replicas: []string{"r2"}, Began: began.Add(19 * time.Second), Healed: began.Add(39 * time.Second)})
+			h.Asks[len(h.Asks)-1].Replica = "r1"
+		}, func(h *history.History) {
+			ask(h, "run", "again", "unknown", began.Add(20*time.Second))
+			h.Windows = append(h.Windows, history.Window{Nemesis: "no-descriptors", Applied: true, Replicas: []string{"r1"}, Began: began.Add(19 * time.Second), Healed: began.Add(39 * time.Second)})
+			h.Asks[len(h.Asks)-1].Replica = "r1"
+		}},
 		{"a run by hand with two rows", Accounted, "a second row", func(h *history.History) {
 			again(h)
 			h.Final.Triggers[len(h.Final.Triggers)-1].TaskID = h.Asks[slices.IndexFunc(h.Asks, func(a history.Ask) bool { return a.What == "run" })].TaskIDs[0]
