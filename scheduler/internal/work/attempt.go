@@ -55,7 +55,9 @@ type attempt struct {
 	logAt time.Time // when the log says that it goes on
 
 	toldLease time.Time // of expire alone: the end of the leases that the handler was told last
-	withLock  bool      // when the handler returned, the end of a lease was the first of its bounds
+
+	telling sync.Mutex
+	ends    []toldEnd // of an attempt with locks: what the handler was told
 
 	// Of its context, see begin:
 	cancel  context.CancelCauseFunc

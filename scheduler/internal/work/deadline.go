@@ -51,17 +51,21 @@ func (a *attempt) deadline(ses *membership.Session, c *membership.Clock) (end bo
 	return end
 }
 
-// bounds are ownBounds, and none of them later than the deadline of a lease without which the attempt must not run.
-func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) []boottime.Instant {
-	bounds := a.ownBounds(ses, c)
-	if _, end := a.lockEnd(); !end.IsZero() {
-		for i, b := range bounds {
-			if end.Until() < b.Until() {
-				bounds[i] = end
-			}
+// bounds are ownBounds, and none of them later than the deadline of a lease without which the attempt must not run; and the last of
+// them, zero without any.
+func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) (bounds []boottime.Instant, last toldEnd) {
+	bounds = a.ownBounds(ses, c)
+	_, end := a.lockEnd()
+	for i, b := range bounds {
+		ofLock := !end.IsZero() && end.Until() < b.Until()
+		if ofLock {
+			bounds[i] = end
+		}
+		if last.end.IsZero() || bounds[i].Until() > last.end.Until() {
+			last = toldEnd{bounds[i], ofLock}
 		}
 	}
-	return bounds
+	return bounds, last
 }
 
 // startBy is when the attempt must have been started.
@@ -103,14 +107,6 @@ func (e *Executor) mayStart(a *attempt, ses *membership.Session) bool {
 // lastGrace is how long before its deadline an attempt is told to stop.
 func (e *Executor) lastGrace() time.Duration {
 	return min(e.opt.StopGrace, lastGrace, e.opt.SessionTTL/5)
-}
-
-// tell tells the handlers of these attempts their present deadlines.
-func (e *Executor) tell(attempts []*attempt) {
-	ses := e.member.Session()
-	for _, a := range attempts {
-		a.bound.Move(a.bounds(ses, e.clock)...)
-	}
 }
 
 // Renewed tells the attempts their new deadlines after a heartbeat, and moves may_run_until of those that are due for it.

@@ -64,7 +64,9 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 		return
 	}
 	ctx, end := a.begin(ctx)
-	a.bound = bound.New(a.startBy(ses), a.lockGrace(e.lastGrace()), a.bounds(ses, e.clock)...)
+	bounds, last := a.bounds(ses, e.clock)
+	a.bound = bound.New(a.startBy(ses), a.lockGrace(e.lastGrace()), bounds...)
+	a.note(last)
 	ctx = bound.With(ctx, a.bound)
 	e.register.run(a)
 	if e.member.Session() != ses {
@@ -78,7 +80,6 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	err := errGoexit
 	defer func() {
 		end()
-		a.withLock = e.endsWithLock(a)
 		took, result := time.Since(began), a.result(err, out.Bytes()).Kept()
 		e.noteShortage(t.Pool, result, err)
 		if result.Verdict != ledger.HandBack {

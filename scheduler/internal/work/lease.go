@@ -160,20 +160,10 @@ func (a *attempt) noteLocks(r *ledger.Result, overdue bool) bool {
 			return true
 		}
 	}
-	if overdue && a.withLock {
+	if overdue && a.overdueByLock() {
 		first, _ := a.lockEnd()
 		r.Reason, r.Code = first.notRenewed(), reason.LockLost
 		return true
 	}
 	return false
-}
-
-// endsWithLock reports whether the end of a lease is the first of an attempt's bounds.
-func (e *Executor) endsWithLock(a *attempt) bool {
-	_, end := a.lockEnd()
-	if end.IsZero() { // most have no locks
-		return false
-	}
-	own := a.deadline(e.member.Session(), e.clock)
-	return !own.IsZero() && end.Until() < own.Until()
 }

@@ -71,7 +71,8 @@ func TestALeaseBoundsItsAttempt(t *testing.T) {
 				if goesOn {
 					ends, startBy = []time.Duration{trust, time.Hour}, trust
 				}
-				for i, b := range a.bounds(ses, c) {
+				bounds, _ := a.bounds(ses, c)
+				for i, b := range bounds {
 					if got := b.Until().Round(time.Millisecond); got != ends[i].Round(time.Millisecond) {
 						t.Errorf("trust %v, continue %t: bound %d is in %v, want %v", trust, goesOn, i, got, ends[i])
 					}
@@ -84,8 +85,8 @@ func TestALeaseBoundsItsAttempt(t *testing.T) {
 	})
 }
 
-// A command that was ended by its deadline has failed for its lock if that was not renewed, also when its lease has not ended yet, or
-// if its deadline was that of the lock, which was renewed at last; not if it would have gone on without the lock, or its lock still had time.
+// A command that was ended by its deadline has failed for its lock if that was not renewed, also when its lease has not ended yet; not if
+// it would have gone on without the lock, or its lock still had time.
 func TestEndedByTheDeadlineOfItsLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()
@@ -104,12 +105,6 @@ func TestEndedByTheDeadlineOfItsLock(t *testing.T) {
 			}
 		}
 		check("held", false, reason.OutcomeUnknown)
-		for withLock, want := range map[bool]reason.Code{true: reason.LockLost, false: reason.OutcomeUnknown} {
-			a := &attempt{locks: []heldLock{{plan.Lock{Name: "a"}, leases[0], time.Second}}, withLock: withLock}
-			if r := a.result(fmt.Errorf("%w: %w", abort.ErrLost, abort.ErrOverdue), nil); r.Code != want {
-				t.Errorf("its deadline has passed, which was that of the lock: %t: %+v, want %s", withLock, r, want)
-			}
-		}
 		service.Stop()
 		time.Sleep(time.Until(leases[0].Deadline()) - 990*time.Millisecond)
 		check("in the last grace", false, reason.LockLost)
@@ -117,35 +112,5 @@ func TestEndedByTheDeadlineOfItsLock(t *testing.T) {
 		time.Sleep(time.Second)
 		check("lost", false, reason.LockLost)
 		check("lost", true, reason.OutcomeUnknown)
-	})
-}
-
-// What bounds an attempt first is the end of a lease, or its session and its row.
-func TestWhichBoundIsFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		leases, err := replicatest.LockerOf(t, memlock.New()).Acquire(t.Context(), locks.Request{Key: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, _ := fed(t)
-		e := f.executor
-		e.clock = membership.NewClock(0)
-		e.clock.Observe(boottime.Awake(), time.Now())
-		held, on := []heldLock{{plan.Lock{}, leases[0], time.Second}}, []heldLock{{plan.Lock{Continue: true}, leases[0], time.Second}}
-		for name, c := range map[string]struct {
-			locks  []heldLock
-			mayRun time.Duration
-			want   bool
-		}{
-			"the lease":      {held, time.Hour, true},
-			"the row":        {held, time.Second, false},
-			"goes on":        {on, time.Hour, false},
-			"without a lock": {nil, time.Hour, false},
-		} {
-			a := &attempt{session: "another", locks: c.locks, mayRun: e.clock.Now().Add(c.mayRun)}
-			if got := e.endsWithLock(a); got != c.want {
-				t.Errorf("%s: the end of a lease is the first bound: %t", name, got)
-			}
-		}
 	})
 }
