@@ -51,13 +51,16 @@ func (a *attempt) deadline(ses *membership.Session, c *membership.Clock) (end bo
 	return end
 }
 
-// bounds are ownBounds, and none of them later than the deadline of a lease without which the attempt must not run; and the last of
-// them, zero without any.
+// bounds are ownBounds, and none of them later than the deadline of a lease without which the attempt must not run; where there is such
+// a lease, also the last of them.
 func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) (bounds []boottime.Instant, last toldEnd) {
 	bounds = a.ownBounds(ses, c)
 	_, end := a.lockEnd()
+	if end.IsZero() { // most have no locks: the clock is not read
+		return bounds, last
+	}
 	for i, b := range bounds {
-		ofLock := !end.IsZero() && end.Until() < b.Until()
+		ofLock := end.Until() < b.Until()
 		if ofLock {
 			bounds[i] = end
 		}

@@ -24,10 +24,10 @@ func (e *Executor) tell(attempts []*attempt) {
 	}
 }
 
-// note notes a deadline that the handler of an attempt with locks is told. Those before the last one that may have been enforced are
+// note notes a deadline that the handler is told, of an attempt with locks. Those before the last one that may have been enforced are
 // forgotten. With telling held.
 func (a *attempt) note(t toldEnd) {
-	if len(a.locks) == 0 || t.end.IsZero() {
+	if t.end.IsZero() {
 		return
 	}
 	a.ends = append(a.ends[max(a.enforced(), 0):], t)
