@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,24 +37,22 @@ func (s *session) enter() error {
 	return err
 }
 
-// Renew is a write, since that is what a quorum must agree on. The sample is read behind it, without waiting in between.
+// checked is how many keys of a sample one renewal compares: more would make its request too large.
+const checked = 100
+
+// Renew is one write, since that is what a quorum must agree on. It compares the nodes of the sample in the same request.
 func (s *session) Renew(ctx context.Context, sample []driver.Held) (bool, error) {
 	asked := time.Now()
 	err := calls.Do(ctx, &s.calls, func() error {
-		var still []bool
-		errs := calls.Each(2, 2, func(i int) (err error) {
-			if i == 0 {
-				return s.renew()
-			}
-			still, err = s.check(sample)
-			return err
-		})
-		for _, there := range still {
-			if !there && errs[1] == nil {
-				s.renewal.note()
+		for part := range slices.Chunk(sample, checked) {
+			if err := s.renew(s.compares(part)); err != nil {
+				return err
 			}
 		}
-		return errors.Join(errs...)
+		if len(sample) == 0 {
+			return s.renew(nil)
+		}
+		return nil
 	})
 	if err != nil {
 		return false, s.failed("renew", err)
@@ -62,15 +61,46 @@ func (s *session) Renew(ctx context.Context, sample []driver.Held) (bool, error)
 	return s.renewal.take(), nil
 }
 
-// renew writes the session's node. What it then knows of evictions stays until a renewal has said so to its caller.
-func (s *session) renew() error {
+// compares are operations that change nothing, and fail if one of these holdings is gone. What this session does not know as held is
+// noted as gone. One that a request is under way for, as its release, is left out.
+func (s *session) compares(sample []driver.Held) (ops []any) {
+	for _, held := range sample {
+		s.book.mu.Lock()
+		h := s.book.held[held]
+		s.book.mu.Unlock()
+		switch {
+		case h == nil:
+			s.renewal.note()
+		case h.mu.TryLock():
+			if !h.isDropped() {
+				ops = append(ops, s.same(h)...)
+			}
+			h.mu.Unlock()
+		}
+	}
+	return ops
+}
+
+// same are operations that fail if the node of a holding is gone, or is another one's by now.
+func (s *session) same(h *holding) []any {
+	if !h.kind.alone() {
+		return []any{&zk.CheckVersionRequest{Path: h.node, Version: -1}} // its name is unique
+	}
+	return []any{
+		&zk.CheckVersionRequest{Path: s.names.lock(h.Key), Version: h.version}, // each grant changes it
+		&zk.CheckVersionRequest{Path: s.names.held(h.Key), Version: -1},
+	}
+}
+
+// renew writes the session's node, and compares. What it then knows of evictions stays until a renewal has said so to its caller.
+func (s *session) renew(compares []any) error {
 	node, r := s.names.session(s.ID()), &s.renewal
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stat, err := s.conn.Set(node, []byte(s.owner), r.version)
+	stat, failed, err := s.write(node, r.version, compares)
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
 		r.evicted = true
-		if errors.Is(err, zk.ErrNoNode) { // deleted by hand; the session does not depend on it
+		if failed == 0 && errors.Is(err, zk.ErrNoNode) { // deleted by hand; the session does not depend on it
 			if err := s.enter(); err != nil {
 				return err
 			}
@@ -81,6 +111,19 @@ func (s *session) renew() error {
 		r.version = stat.Version
 	}
 	return err
+}
+
+// write writes a node of a version, and fails if one of the comparisons does: failed is 0 if it is the node itself.
+func (s *session) write(node string, version int32, compares []any) (_ *zk.Stat, failed int, err error) {
+	if len(compares) == 0 {
+		stat, err := s.conn.Set(node, []byte(s.owner), version)
+		return stat, 0, err
+	}
+	done, failed, err := s.multi(append([]any{&zk.SetDataRequest{Path: node, Data: []byte(s.owner), Version: version}}, compares...)...)
+	if err != nil {
+		return nil, failed, err
+	}
+	return done[0].Stat, failed, nil
 }
 
 func (r *renewal) note() {
