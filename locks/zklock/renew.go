@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,24 +36,10 @@ func (s *session) enter() error {
 	return err
 }
 
-// checked is how many keys of a sample one renewal compares: more would make its request too large.
-const checked = 100
-
 // Renew is one write, since that is what a quorum must agree on. It compares the nodes of the sample in the same request.
 func (s *session) Renew(ctx context.Context, sample []driver.Held) (bool, error) {
 	asked := time.Now()
-	err := calls.Do(ctx, &s.calls, func() error {
-		for part := range slices.Chunk(sample, checked) {
-			if err := s.renew(s.compares(part)); err != nil {
-				return err
-			}
-		}
-		if len(sample) == 0 {
-			return s.renew(nil)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := calls.Do(ctx, &s.calls, func() error { return s.renew(s.compares(sample)) }); err != nil {
 		return false, s.failed("renew", err)
 	}
 	s.renewed(asked, s.ttl)

@@ -69,12 +69,12 @@ func (t *trial) calls(what, answer string) *calls {
 	return u
 }
 
-// effective is until when a call may take effect that its client has given up. A replica that a fault has struck, and that accepts no
-// connection or stands still, takes up what has waited for it once that is healed.
+// effective is until when a call may take effect that its client has given up. A replica that accepts no connection, or stands still,
+// takes up what has waited for it once that is healed: so a fault must name it, and the call must have had no answer.
 func (t *trial) effective(a history.Ask) time.Time {
 	end := a.Returned
 	for _, w := range t.h.Windows {
-		if !w.Elsewhere && w.Strikes(a.Replica) && w.Began.Before(a.Returned) && w.Healed.After(end) && w.Healed.After(a.Called) {
+		if a.Status == 0 && !w.Elsewhere && slices.Contains(w.Replicas, a.Replica) && w.Began.Before(a.Returned) && w.Healed.After(end) && w.Healed.After(a.Called) {
 			end = w.Healed
 		}
 	}

@@ -234,6 +234,10 @@ func TestByHand(t *testing.T) {
 			ask(h, "run", "again", "unknown", began.Add(20*time.Second))
 			h.Windows = append(h.Windows, history.Window{Nemesis: "no-descriptors", Applied: true, Replicas: []string{"r2"}, Began: began.Add(19 * time.Second), Healed: began.Add(39 * time.Second)})
 			h.Asks[len(h.Asks)-1].Replica = "r1"
+			ask(h, "run", "again", "unknown", began.Add(20*time.Second)) // it was answered
+			h.Asks[len(h.Asks)-1].Replica, h.Asks[len(h.Asks)-1].Status = "r2", 503
+			h.Windows = append(h.Windows, history.Window{Nemesis: "no-descriptors", Elsewhere: true, Replicas: []string{"r1"}, Began: began.Add(19 * time.Second), Healed: began.Add(39 * time.Second)})
+			h.Windows = append(h.Windows, history.Window{Nemesis: "mariadb-frozen", Applied: true, Began: began.Add(19 * time.Second), Healed: began.Add(39 * time.Second)})
 		}, func(h *history.History) {
 			ask(h, "run", "again", "unknown", began.Add(20*time.Second))
 			h.Windows = append(h.Windows, history.Window{Nemesis: "no-descriptors", Applied: true, Replicas: []string{"r1"}, Began: began.Add(19 * time.Second), Healed: began.Add(39 * time.Second)})
