@@ -43,10 +43,10 @@ func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Contex
 		}
 		select { // Acquire waits only for a service that it has reached once
 		case <-ctx.Done():
-			if !ever {
-				return fmt.Errorf("locks: lead %s: it never did: %w: %w", key, err, ctx.Err())
-			}
 		case <-time.After(maxBackoff):
+		}
+		if ctx.Err() != nil && !ever { // also where both came at once: the next try would not find out why
+			return fmt.Errorf("locks: lead %s: it never did: %w: %w", key, err, ctx.Err())
 		}
 	}
 }
