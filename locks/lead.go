@@ -21,6 +21,12 @@ import (
 // The leader may change while fn still runs in a process that was stopped: hand the token to what fn writes to.
 func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Context, token Token) error) error {
 	ever := false
+	never := func(why error) error {
+		if !errors.Is(why, ctx.Err()) { // the try failed in the moment in which ctx ended
+			why = fmt.Errorf("%w: %w", why, ctx.Err())
+		}
+		return fmt.Errorf("locks: lead %s: it never did: %w", key, why)
+	}
 	for {
 		var led bool
 		var failed error
@@ -33,7 +39,7 @@ func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Contex
 		case failed != nil && !((lost || ctx.Err() != nil) && isEnd(failed)):
 			return failed
 		case ctx.Err() != nil && !ever && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrRecovering)):
-			return fmt.Errorf("locks: lead %s: it never did: %w", key, err)
+			return never(err)
 		case ctx.Err() != nil:
 			return nil
 		case led:
@@ -46,7 +52,7 @@ func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Contex
 		case <-time.After(maxBackoff):
 		}
 		if ctx.Err() != nil && !ever { // also where both came at once: the next try would not find out why
-			return fmt.Errorf("locks: lead %s: it never did: %w: %w", key, err, ctx.Err())
+			return never(err)
 		}
 	}
 }
