@@ -21,12 +21,7 @@ import (
 // The leader may change while fn still runs in a process that was stopped: hand the token to what fn writes to.
 func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Context, token Token) error) error {
 	ever := false
-	never := func(why error) error {
-		if !errors.Is(why, ctx.Err()) { // the try failed in the moment in which ctx ended
-			why = fmt.Errorf("%w: %w", why, ctx.Err())
-		}
-		return fmt.Errorf("locks: lead %s: it never did: %w", key, why)
-	}
+	var why error // the service could not be reached, as far as is known
 	for {
 		var led bool
 		var failed error
@@ -35,24 +30,31 @@ func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Contex
 			failed = fn(ctx, token)
 			return failed
 		})
+		away := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrRecovering)
+		switch { // a try that ctx has ended at once says nothing of the service
+		case away:
+			why = err
+		case errors.Is(err, ErrBusy):
+			why = nil
+		}
 		switch lost := errors.Is(err, ErrLost) || errors.Is(err, ErrReleased); {
 		case failed != nil && !((lost || ctx.Err() != nil) && isEnd(failed)):
 			return failed
-		case ctx.Err() != nil && !ever && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrRecovering)):
-			return never(err)
+		case ctx.Err() != nil && !ever && why != nil:
+			if !errors.Is(why, ctx.Err()) {
+				why = fmt.Errorf("%w: %w", why, ctx.Err())
+			}
+			return fmt.Errorf("locks: lead %s: it never did: %w", key, why)
 		case ctx.Err() != nil:
 			return nil
 		case led:
 			continue
-		case !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrRecovering) || errors.Is(err, errClosed):
+		case !away || errors.Is(err, errClosed):
 			return err
 		}
 		select { // Acquire waits only for a service that it has reached once
 		case <-ctx.Done():
 		case <-time.After(maxBackoff):
-		}
-		if ctx.Err() != nil && !ever { // also where both came at once: the next try would not find out why
-			return never(err)
 		}
 	}
 }
