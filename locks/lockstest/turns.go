@@ -15,8 +15,9 @@ import (
 type waiter struct {
 	*contender
 	turns *turnHistory
-	falls bool // once it has something
-	stale bool // its session may have ended, and goes on
+	hold  time.Duration // a key is held for less
+	falls bool          // once it has something
+	stale bool          // its session may have ended, and goes on
 }
 
 // turn is one acquisition of a key.
@@ -32,6 +33,8 @@ func (w *waiter) run(span time.Duration) {
 	if !w.begin() {
 		return
 	}
+	// Turns that are spread far apart are held the longer, or nobody would have to wait.
+	w.hold = max(300*time.Microsecond, span/turnOps/4)
 	began := time.Now()
 	fall := turnOps/4 + w.random.IntN(turnOps/4)
 	for n := 0; n < turnOps && !w.t.Failed(); n++ {
@@ -67,7 +70,7 @@ func (w *waiter) act() {
 		if turn.held == 0 && (turn.since == 0 || !w.wait(turn)) {
 			return
 		}
-		time.Sleep(time.Duration(w.random.IntN(300)) * time.Microsecond)
+		time.Sleep(time.Duration(w.random.Int64N(int64(w.hold))))
 		if again <= 0 || !w.turns.waits {
 			w.release(turn)
 			return
