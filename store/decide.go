@@ -129,7 +129,7 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 			func(m *taskFields) {
 				r, _ := findJob(w.rows, m.Job)
 				r.Open = append(r.Open, jobs.Task{
-					ID: m.ID, ScheduledAt: fromMicros(m.TriggerAt), State: taskState(m.State), Pool: m.Pool, Attempt: m.Attempt, Replica: m.Replica,
+					ID: m.ID, ScheduledAt: fromMicros(m.TriggerAt), State: taskState(m.State), Pool: m.Pool, Attempt: m.Attempt, Replica: string(m.Replica),
 					RunAt: fromMicros(m.RunAt), StartedAt: fromMicros(m.StartedAt),
 				})
 			})

@@ -162,8 +162,15 @@ func writtenKeys(c call) (keys [][]string) {
 		columns = strings.Count(c.text[last[2]:last[3]], ",") + 1
 	}
 	rest := c.text[last[0]:]
+	list := rest
+	if columns == 1 { // what is the same in all keys stands behind the list
+		list, _, _ = strings.Cut(rest, ")")
+	} else if end := strings.Index(rest, "))"); end >= 0 {
+		list = rest[:end]
+	}
+	args := c.args[len(c.args)-strings.Count(rest, "?"):]
 	return slices.Collect(func(yield func([]string) bool) {
-		for row := range slices.Chunk(c.args[len(c.args)-strings.Count(rest, "?"):], columns) {
+		for row := range slices.Chunk(args[:strings.Count(list, "?")], columns) {
 			if !yield(tuple(row)) {
 				return
 			}

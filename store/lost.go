@@ -47,7 +47,7 @@ func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostT
 		}
 		err := each(t.rows(strings.Join(looks, " UNION ALL "), args...), func(m *doneModel) {
 			lost[m.Task.Job] = append(lost[m.Task.Job], ledger.LostTask{
-				ID: m.Task.ID, ScheduledAt: fromMicros(m.Task.TriggerAt), Replica: m.Task.Replica, At: fromMicros(m.Task.FinishedAt), Until: fromMicros(m.MayRunUntil),
+				ID: m.Task.ID, ScheduledAt: fromMicros(m.Task.TriggerAt), Replica: string(m.Task.Replica), At: fromMicros(m.Task.FinishedAt), Until: fromMicros(m.MayRunUntil),
 			})
 		})
 		if err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -23,7 +24,8 @@ type taskFields struct {
 	MaxAttempts         int
 	OnLost              jobs.OnLost
 	Token               int64
-	Replica, RetryOf    string
+	Replica             unpadded
+	RetryOf             string
 	Reason              string
 	ReasonCode          reason.Code
 	Error               []byte
@@ -40,9 +42,20 @@ type taskFields struct {
 // taskModel is a row of {tasks}.
 type taskModel struct {
 	Task               taskFields `gorm:"embedded"`
-	SessionID, ClaimID string
+	SessionID, ClaimID unpadded
 	Cancel             string
 	MayRunUntil        int64
+}
+
+// unpadded is a text from a CHAR of MySQL, whose blanks at the end sql_mode PAD_CHAR_TO_FULL_LENGTH leaves in place.
+type unpadded string
+
+// Scan implements sql.Scanner.
+func (u *unpadded) Scan(value any) error {
+	var text sql.NullString
+	err := text.Scan(value)
+	*u = unpadded(strings.TrimRight(text.String, " "))
+	return err
 }
 
 // doneModel is a row of {done}.
@@ -80,7 +93,7 @@ const openColumns = ", session_id, cancel, may_run_until"
 // name.
 func (t *tx) openTasks(columns, where string, args ...any) ([]openTask, error) {
 	return list(t.rows("SELECT "+columns+openColumns+" FROM {tasks}"+where, args...), func(m *taskModel) openTask {
-		return openTask{Task: m.Task.task(), row: rowState(m.Task.State), session: m.SessionID, cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)}
+		return openTask{Task: m.Task.task(), row: rowState(m.Task.State), session: string(m.SessionID), cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)}
 	})
 }
 
@@ -134,7 +147,7 @@ func (m *taskFields) task() jobs.Task {
 	t := jobs.Task{
 		ID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, ScheduledAt: fromMicros(m.TriggerAt), Seq: m.TriggerSeq, State: taskState(m.State),
 		Reason: m.Reason, ReasonCode: m.ReasonCode, Attempt: m.Attempt, MaxAttempts: m.MaxAttempts, Lost: m.Losses, Token: m.Token,
-		Replica: m.Replica, Priority: -m.RankOrder, RunAt: fromMicros(m.RunAt), CreatedAt: fromMicros(m.CreatedAt), StartedAt: fromMicros(m.StartedAt),
+		Replica: string(m.Replica), Priority: -m.RankOrder, RunAt: fromMicros(m.RunAt), CreatedAt: fromMicros(m.CreatedAt), StartedAt: fromMicros(m.StartedAt),
 		FinishedAt: fromMicros(m.FinishedAt), ExitCode: m.ExitCode, Error: string(m.Error), PayloadSize: max(m.PayloadSize, len(m.Payload)),
 		RetryOf: m.RetryOf, Tags: m.Tags.is, By: m.MadeBy, OnLost: m.OnLost,
 	}

@@ -14,7 +14,7 @@ import (
 
 // unread are the columns that no model has, and the tables that have none.
 var unread = map[string]string{
-	"tasks":    "failures idem_key",
+	"tasks":    "failures idem_key wait_at",
 	"done":     "failures idem_key session_id",
 	"sessions": "live",
 	"meta":     "all", "outputs": "all", "stripes": "all", "idempotency": "all", "migrations": "all",
@@ -85,7 +85,7 @@ func (c tableColumn) fits(field reflect.Type) bool {
 		field = field.Elem()
 	}
 	if _, decodes := reflect.New(field).Interface().(sql.Scanner); decodes {
-		return c.kind == "BLOB"
+		return c.kind == "BLOB" || c.kind == "TEXT" && field.Kind() == reflect.String
 	}
 	switch field.Kind() {
 	case reflect.Int64, reflect.Int, reflect.Bool:

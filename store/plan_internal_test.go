@@ -117,7 +117,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 						indexes = []string{"done_list"}
 					}
 					if state == jobs.StateRunning {
-						indexes = append(indexes, "tasks_claim", "tasks_due")
+						indexes = append(indexes, "tasks_claim")
 					}
 					check(fmt.Sprintf("tasks %+v", f), indexes, func(t *tx) error { _, err := t.taskIDs(f, cursor, 51); return err })
 				}

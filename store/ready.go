@@ -47,7 +47,7 @@ func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string,
 func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err error) {
 	var at sql.NullInt64
 	err = t.Query(`
-		SELECT '' AS name, {now} AS now_at, (SELECT run_at FROM {tasks}{index}{tasks}_due{end} WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		SELECT '' AS name, {now} AS now_at, (SELECT wait_at FROM {tasks}{index}{tasks}_due{end} WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
 		UNION ALL
 		SELECT name, NULL, NULL FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND (SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL`, nil, func(scan func(...any) error) error {
@@ -78,7 +78,7 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 //
 // Index: tasks_due.
 func promote(t *tx, now time.Time) error {
-	due, err := column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=1 AND run_at<=? ORDER BY run_at LIMIT ?", micros(now), promoteLimit))
+	due, err := column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE wait_at<=? ORDER BY wait_at LIMIT ?", micros(now), promoteLimit))
 	if err != nil || len(due) == 0 {
 		return err
 	}

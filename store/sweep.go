@@ -82,7 +82,7 @@ func sweeps(r jobs.Retention) []sweep {
 			"output", r.Output, "SELECT task_id, attempt FROM {outputs} WHERE created_at<? ORDER BY created_at LIMIT ?",
 			[]string{"{delete} {outputs} AS t{by_key} WHERE {in name task_id, int attempt}"},
 		},
-		// A dead session is kept as long as tasks run under it: their reaping names it. Index: sessions_dead; tasks_due for the
+		// A dead session is kept as long as tasks run under it: their reaping names it. Index: sessions_dead; tasks_claim for the
 		// running ones.
 		{
 			"sessions", deadSessionsFor,

@@ -142,7 +142,7 @@ func (t *tx) endTasks(now time.Time, g guard, ended []move) error {
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, ?
 		FROM {each}{tasks}{by_key} WHERE `+g.where+`{for_update}`,
 		slices.Concat([]any{rows, micros(now)}, g.args)...)

@@ -62,7 +62,7 @@ func (t *tx) longestRunning(n int) ([]ledger.RunningTask, error) {
 		Where("state = 2").Order("started_at, id").Limit(n)
 	return list(rowsOf(q), func(m *taskFields) ledger.RunningTask {
 		return ledger.RunningTask{
-			TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), Since: fromMicros(m.StartedAt), Attempt: m.Attempt, Replica: m.Replica,
+			TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), Since: fromMicros(m.StartedAt), Attempt: m.Attempt, Replica: string(m.Replica),
 		}
 	})
 }
@@ -76,7 +76,7 @@ const troubleColumns = "id, pool, kind, job, trigger_at, state, attempt, replica
 
 func trouble(m *taskFields) ledger.Trouble {
 	return ledger.Trouble{
-		TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), State: m.State, Attempt: m.Attempt, Replica: m.Replica,
+		TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), State: m.State, Attempt: m.Attempt, Replica: string(m.Replica),
 		ExitCode: m.ExitCode, Reason: m.Reason, ReasonCode: m.ReasonCode, Error: strings.ToValidUTF8(string(m.Error), ""), At: fromMicros(m.FinishedAt),
 	}
 }

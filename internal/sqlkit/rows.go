@@ -17,7 +17,8 @@ import (
 // NULL. A row is what the text names, in the order in which it does so first.
 //
 // There are two forms. Where all rows have the same values, and nearly always they do, each value is a parameter, and the
-// keys are a list. Where they differ, the values are a table, v, that the dialect makes of a parameter or of a list, and
+// keys are a list; columns of the key that are the same in all rows stand beside it if one alone differs, since a list of single
+// values costs the database less than one of tuples. Where they differ, the values are a table, v, that the dialect makes of a parameter or of a list, and
 // whose rows look theirs up by the key; the joined table is read in the order of the list.
 // Lists are padded, see padded, so that there are few texts, which are worth preparing.
 
@@ -82,6 +83,7 @@ type shape struct {
 	parts   []part
 	columns []Column // of a row
 	keys    []string // of the table, as {in} says
+	keyAt   []int    // where each is in a row
 	update  bool
 	each    bool
 }
@@ -118,8 +120,7 @@ func newShape(text string) (*shape, error) {
 			p.kind = 'k'
 			for _, key := range strings.Split(text[m[2]:m[3]], ", ") {
 				kind, name, _ := strings.Cut(key, " ")
-				s.keys = append(s.keys, name)
-				column("key_"+name, kind)
+				s.keys, s.keyAt = append(s.keys, name), append(s.keyAt, column("key_"+name, kind))
 			}
 		default:
 			p.kind, p.column = 'v', column("new_"+text[m[6]:m[7]], text[m[4]:m[5]])
@@ -141,7 +142,10 @@ func (db *DB) forRows(text string, rows Many, args []any) (string, []any, error)
 		return "", nil, err
 	}
 	differ := slices.ContainsFunc(rows, func(row []any) bool { return !s.same(row, rows[0]) })
-	one := form{text, padded(len(rows)), differ}
+	one := form{text, padded(len(rows)), differ, 0}
+	if !differ {
+		one.fixed = s.fixed(rows)
+	}
 	rendered, err := kept(&db.texts.forms, one, func(f form) (string, error) { return db.words.Replace(s.render(db.Dialect, f)), nil })
 	if err != nil {
 		return "", nil, err
@@ -159,11 +163,13 @@ func (db *DB) forRows(text string, rows Many, args []any) (string, []any, error)
 				all = append(all, rows[0][p.column])
 			}
 		case 'k':
-			for i := range one.n {
-				if !differ {
-					all = s.appendKey(all, rows[min(i, len(rows)-1)])
-				}
+			if differ {
+				continue
 			}
+			for i := range one.n {
+				all = s.appendKey(all, rows[min(i, len(rows)-1)], ^one.fixed)
+			}
+			all = s.appendKey(all, rows[0], one.fixed)
 		case 'e', 'w':
 			if differ && (p.kind == 'e') == db.Dialect.ListFirst(s.update) {
 				list, err := db.Dialect.ListArgs(s.columns, rows, one.n)
@@ -182,6 +188,7 @@ type form struct {
 	text   string
 	n      int
 	differ bool
+	fixed  uint // parts of the key, a bit for each, that stand beside the list
 }
 
 // same reports whether two rows have the same values.
@@ -194,9 +201,34 @@ func (s *shape) same(a, b []any) bool {
 	return true
 }
 
-func (s *shape) appendKey(args []any, row []any) []any {
-	for i, c := range s.columns {
-		if strings.HasPrefix(c.Name, "key_") {
+// fixed says which parts of the key stand beside the list: all but one, or none. With two in the list, databases would not look
+// their rows up by an index that has the others between them.
+func (s *shape) fixed(rows Many) (parts uint) {
+	if len(s.keys) == 1 {
+		return 0
+	}
+	list := 0
+	for k, i := range s.keyAt {
+		_, bytes := rows[0][i].([]byte) // as a column was read: they are not compared
+		if bytes || slices.ContainsFunc(rows, func(row []any) bool { return row[i] != rows[0][i] }) {
+			list++
+			continue
+		}
+		parts |= 1 << k
+	}
+	switch list {
+	case 0:
+		return parts &^ 1
+	case 1:
+		return parts
+	}
+	return 0
+}
+
+// appendKey appends those parts of the row's key.
+func (s *shape) appendKey(args []any, row []any, parts uint) []any {
+	for k, i := range s.keyAt {
+		if parts&(1<<k) != 0 {
 			args = append(args, row[i])
 		}
 	}
@@ -220,7 +252,7 @@ func (s *shape) render(d Dialect, f form) string {
 			if f.differ {
 				b.WriteString(s.join())
 			} else {
-				b.WriteString(among(s.keys, f.n))
+				b.WriteString(s.among(f))
 			}
 		case 'e', 'w':
 			if f.differ && (p.kind == 'e') == d.ListFirst(s.update) {
@@ -243,16 +275,27 @@ func (s *shape) join() string {
 	return strings.Join(conditions, " AND ")
 }
 
-// among is the condition that columns are one of n keys. All databases look every
-// key up by the index that begins with columns, and in time that grows with n, which they do not
+// among is the condition that the key is one of those of the form. All databases look every
+// key up by the index that begins with its columns, and in time that grows with their number, which they do not
 // for as many conditions joined with OR. MariaDB does not for a single tuple.
-func among(columns []string, n int) string {
-	switch {
-	case len(columns) == 1:
-		return columns[0] + " IN (" + Marks(n) + ")"
-	case n == 1:
-		return strings.Join(columns, "=? AND ") + "=?"
+func (s *shape) among(f form) string {
+	var list, fixed []string
+	for k, key := range s.keys {
+		if f.n == 1 && len(s.keys) > 1 || f.fixed&(1<<k) != 0 {
+			fixed = append(fixed, key+"=?")
+		} else {
+			list = append(list, key)
+		}
 	}
-	row := "(" + Marks(len(columns)) + ")"
-	return "(" + strings.Join(columns, ", ") + ") IN ({values}" + strings.Repeat(row+",", n-1) + row + ")"
+	var condition string
+	switch len(list) {
+	case 0:
+		return strings.Join(fixed, " AND ")
+	case 1:
+		condition = list[0] + " IN (" + Marks(f.n) + ")"
+	default:
+		row := "(" + Marks(len(list)) + ")"
+		condition = "(" + strings.Join(list, ", ") + ") IN ({values}" + strings.Repeat(row+",", f.n-1) + row + ")"
+	}
+	return strings.Join(append([]string{condition}, fixed...), " AND ")
 }

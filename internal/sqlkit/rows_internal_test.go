@@ -21,6 +21,11 @@ func TestStatementsForManyRows(t *testing.T) {
 	}
 	differ := same(3)
 	differ[2][0], differ[2][1] = nil, "\xff\x00"
+	underOne, ofOne := same(3), same(2)
+	for _, row := range underOne {
+		row[4] = 5
+	}
+	ofOne[1][3] = "id0"
 	for name, c := range map[string]struct {
 		d    Dialect
 		rows [][]any
@@ -32,6 +37,23 @@ func TestStatementsForManyRows(t *testing.T) {
 		"alike, on MySQL": {
 			MySQL{}, same(2), "UPDATE t_a FORCE INDEX (PRIMARY) SET s=?, r=?, b=?, at=? WHERE (id, token) IN ((?,?),(?,?)) AND s<?",
 			[]any{1, "r", "b", 7, "id0", 0, "id1", 1, 1},
+		},
+		"alike, under one token": {
+			MySQL{}, underOne, "UPDATE t_a FORCE INDEX (PRIMARY) SET s=?, r=?, b=?, at=? WHERE id IN (?,?,?,?) AND token=? AND s<?",
+			[]any{1, "r", "b", 7, "id0", "id1", "id2", "id2", 5, 1},
+		},
+		"the same row, twice": {
+			MySQL{}, [][]any{underOne[0], underOne[0]}, "UPDATE t_a FORCE INDEX (PRIMARY) SET s=?, r=?, b=?, at=? WHERE id IN (?,?) AND token=? AND s<?",
+			[]any{1, "r", "b", 7, "id0", "id0", 5, 1},
+		},
+		"keys as they were read": {
+			MySQL{}, [][]any{{1, "r", "b", []byte("id0"), 5}, {1, "r", "b", []byte("id1"), 5}},
+			"UPDATE t_a FORCE INDEX (PRIMARY) SET s=?, r=?, b=?, at=? WHERE id IN (?,?) AND token=? AND s<?",
+			[]any{1, "r", "b", 7, []byte("id0"), []byte("id1"), 5, 1},
+		},
+		"several tokens of one": {
+			SQLite{}, ofOne, "UPDATE t_a SET s=?, r=?, b=?, at=? WHERE token IN (?,?) AND id=? AND s<?",
+			[]any{1, "r", "b", 7, 0, 1, "id0", 1},
 		},
 		"different": {
 			SQLite{}, differ,
@@ -58,8 +80,13 @@ func TestStatementsForManyRows(t *testing.T) {
 			}
 		})
 	}
-	texts := map[string]bool{}
 	db := New(nil, MySQL{}, "t_", []string{"a"})
+	text, args, err := db.forRows("DELETE FROM {a} WHERE {in name job, int at, name task}", [][]any{{"a", 7, "x"}, {"b", 7, "y"}}, nil)
+	if text != "DELETE FROM t_a WHERE (job, at, task) IN ((?,?,?),(?,?,?))" || len(args) != 6 || err != nil {
+		t.Error(text, args, err)
+	}
+	texts := map[string]bool{}
+	db = New(nil, MySQL{}, "t_", []string{"a"})
 	for n := 1; n <= 600; n++ {
 		text, args, err := db.forRows("DELETE FROM {a} WHERE {in name id}", Rows(make([]int, n), func(int) []any { return []any{"x"} }), nil)
 		most := n + n/4

@@ -198,7 +198,7 @@ func (s *scene) task(id string) string {
 			cmp.Or(map[string]string{"0": "ready", "1": "waits", "2": "running"}[state], state),
 			s.DB.Int(s.t, "SELECT attempt FROM "+from+" WHERE id=?", id),
 			s.DB.Int(s.t, "SELECT token FROM "+from+" WHERE id=?", id),
-			cmp.Or(s.DB.Text(s.t, "SELECT replica FROM "+from+" WHERE id=?", id), "-"),
+			cmp.Or(s.DB.Text(s.t, "SELECT RTRIM(replica) FROM "+from+" WHERE id=?", id), "-"),
 			cmp.Or(s.DB.Text(s.t, "SELECT reason FROM "+from+" WHERE id=?", id), "-"))
 	}
 	return "none"

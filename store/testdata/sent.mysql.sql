@@ -18,7 +18,7 @@ SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, 
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY)
 			SET token=token+1, may_run_until=1800000000000000, max_attempts=5, on_lost='retry',
 				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000
-		 WHERE state+0=0 AND (id, token) IN (('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
+		 WHERE state+0=0 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0;
 COMMIT;
 
 -- finish
@@ -30,10 +30,10 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, 1800000000000000
 		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token FOR UPDATE;
-DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
 SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
 COMMIT;
 
@@ -43,7 +43,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT name, hash, max_attempts, on_lost, kinds, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
 INSERT IGNORE INTO lockstep_idempotency (pool, idem_key, task_id, body, created_at) VALUES ('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000),('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000);
-SELECT pool, idem_key, task_id, body FROM lockstep_idempotency WHERE (pool, idem_key) IN (('p','01900000-0000-7000-8000-000000000000'),('p','01900000-0000-7000-8000-000000000000')) LOCK IN SHARE MODE;
+SELECT pool, idem_key, task_id, body FROM lockstep_idempotency WHERE idem_key IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND pool='p' LOCK IN SHARE MODE;
 INSERT INTO lockstep_tasks (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,'');
 COMMIT;
 
@@ -65,16 +65,16 @@ COMMIT;
 -- ready
 
 
-		SELECT '' AS name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		SELECT '' AS name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
 		UNION ALL
 		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 AND run_at<=1800000000000000 ORDER BY run_at LIMIT 1000;
+SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 
-		SELECT '' AS name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		SELECT '' AS name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
 		UNION ALL
 		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
@@ -83,7 +83,7 @@ COMMIT;
 -- poll
 
 
-		SELECT '' AS name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT run_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		SELECT '' AS name, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
 		UNION ALL
 		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
@@ -119,13 +119,13 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, 1800000000000000
 		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token FOR UPDATE;
-DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
-SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE (kind, name) IN (('job','job00000'),('job','job00001')) ORDER BY kind, name FOR UPDATE;
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') AND kind='job' ORDER BY kind, name FOR UPDATE;
 INSERT IGNORE INTO lockstep_standings (kind, name, failing) VALUES ('job','job00000',0),('job','job00001',0);
-SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE (kind, name) IN (('job','job00000'),('job','job00001')) ORDER BY kind, name FOR UPDATE;
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') AND kind='job' ORDER BY kind, name FOR UPDATE;
 INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',0,1800000000000000,1800000000000000),('job','job00001',0,1800000000000000,1800000000000000) ON DUPLICATE KEY UPDATE failing=VALUES(failing), last_success_at=VALUES(last_success_at), last_end_at=VALUES(last_end_at);
 COMMIT;
 
@@ -158,7 +158,7 @@ UPDATE lockstep_triggers FORCE INDEX (PRIMARY) SET started_at=1800000000000000 W
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY)
 			SET token=token+2, may_run_until=1800000000000000, max_attempts=1, on_lost='fail',
 				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000
-		 WHERE state+0=0 AND (id, token) IN (('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
+		 WHERE state+0=0 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0;
 COMMIT;
 
 -- own
@@ -167,8 +167,8 @@ SELECT id, token, claim_id, cancel FROM lockstep_tasks FORCE INDEX (lockstep_tas
 
 -- extend
 
-UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET may_run_until=1800000000000000 WHERE may_run_until<1800000000000000 AND session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
-SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
+UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET may_run_until=1800000000000000 WHERE may_run_until<1800000000000000 AND session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
+SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
 
 -- hand back
 
@@ -202,11 +202,11 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			'lost', failures+0, losses+1, 'the session of replica r expired while it had the task', 'replica_died', '', NULL, 1800000000000000, 1800000000000000
-		FROM lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000)) FOR UPDATE;
-DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000));
-SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE (kind, name) IN (('job','job00000'),('job','job00001')) ORDER BY kind, name FOR UPDATE;
+		FROM lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000 FOR UPDATE;
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') AND kind='job' ORDER BY kind, name FOR UPDATE;
 INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',1,1800000000000000,1800000000000000),('job','job00001',1,1800000000000000,1800000000000000) ON DUPLICATE KEY UPDATE failing=VALUES(failing), last_success_at=VALUES(last_success_at), last_end_at=VALUES(last_end_at);
 INSERT INTO lockstep_events (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at) VALUES ('01900000-0000-7000-8000-000000000000','lost','job00000','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000),('01900000-0000-7000-8000-000000000000','lost','job00001','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000);
 COMMIT;
@@ -254,7 +254,7 @@ COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT task_id, attempt FROM lockstep_outputs WHERE created_at<1800000000000000 ORDER BY created_at LIMIT 2;
-DELETE t FROM lockstep_outputs AS t FORCE INDEX (PRIMARY) WHERE (task_id, attempt) IN (('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
+DELETE t FROM lockstep_outputs AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND attempt=1;
 COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;

@@ -16,7 +16,7 @@ SELECT id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, 
 UPDATE lockstep_tasks
 			SET token=token+1, may_run_until=1800000000000000, max_attempts=5, on_lost='retry',
 				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000
-		 WHERE state+0=0 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
+		 WHERE state+0=0 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0;
 COMMIT;
 
 -- finish
@@ -26,10 +26,10 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
 		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
-DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
+DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
 SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
 COMMIT;
 
@@ -38,7 +38,7 @@ COMMIT;
 BEGIN IMMEDIATE;
 SELECT name, hash, max_attempts, on_lost, kinds, NULL AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
 INSERT OR IGNORE INTO lockstep_idempotency (pool, idem_key, task_id, body, created_at) VALUES ('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000),('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000);
-SELECT pool, idem_key, task_id, body FROM lockstep_idempotency WHERE (pool, idem_key) IN (VALUES ('p','01900000-0000-7000-8000-000000000000'),('p','01900000-0000-7000-8000-000000000000'));
+SELECT pool, idem_key, task_id, body FROM lockstep_idempotency WHERE idem_key IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND pool='p';
 INSERT INTO lockstep_tasks (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,'');
 COMMIT;
 
@@ -58,15 +58,15 @@ COMMIT;
 -- ready
 
 
-		SELECT '' AS name, NULL AS now_at, (SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		SELECT '' AS name, NULL AS now_at, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
 		UNION ALL
 		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
 BEGIN IMMEDIATE;
-SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 AND run_at<=1800000000000000 ORDER BY run_at LIMIT 1000;
+SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
 UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 
-		SELECT '' AS name, NULL AS now_at, (SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		SELECT '' AS name, NULL AS now_at, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
 		UNION ALL
 		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
@@ -75,7 +75,7 @@ COMMIT;
 -- poll
 
 
-		SELECT '' AS name, NULL AS now_at, (SELECT run_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE state=1 ORDER BY run_at LIMIT 1) AS next_at
+		SELECT '' AS name, NULL AS now_at, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
 		UNION ALL
 		SELECT name, NULL, NULL FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL;
@@ -107,13 +107,13 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
 		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
-DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
-SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
+DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE name IN ('job00000','job00001') AND kind='job' ORDER BY kind, name;
 INSERT OR IGNORE INTO lockstep_standings (kind, name, failing) VALUES ('job','job00000',0),('job','job00001',0);
-SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE name IN ('job00000','job00001') AND kind='job' ORDER BY kind, name;
 INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',0,1800000000000000,1800000000000000),('job','job00001',0,1800000000000000,1800000000000000) ON CONFLICT (kind, name) DO UPDATE SET failing=excluded.failing, last_success_at=excluded.last_success_at, last_end_at=excluded.last_end_at;
 COMMIT;
 
@@ -143,7 +143,7 @@ UPDATE lockstep_triggers SET started_at=1800000000000000 WHERE started_at=0 AND 
 UPDATE lockstep_tasks
 			SET token=token+2, may_run_until=1800000000000000, max_attempts=1, on_lost='fail',
 				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000
-		 WHERE state+0=0 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',0),('01900000-0000-7000-8000-000000000000',0));
+		 WHERE state+0=0 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0;
 COMMIT;
 
 -- own
@@ -153,8 +153,8 @@ SELECT id, token, claim_id, cancel FROM lockstep_tasks INDEXED BY lockstep_tasks
 -- extend
 
 BEGIN IMMEDIATE;
-UPDATE lockstep_tasks SET may_run_until=1800000000000000 WHERE may_run_until<1800000000000000 AND session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
-SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND (id, token) IN (VALUES ('01900000-0000-7000-8000-000000000000',2),('01900000-0000-7000-8000-000000000000',2));
+UPDATE lockstep_tasks SET may_run_until=1800000000000000 WHERE may_run_until<1800000000000000 AND session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
+SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
 COMMIT;
 
 -- hand back
@@ -185,11 +185,11 @@ INSERT INTO lockstep_done (id, pool, kind, job, trigger_at, trigger_seq, rank_or
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			'lost', failures+0, losses+1, 'the session of replica r expired while it had the task', 'replica_died', '', NULL, 1800000000000000, 1800000000000000
-		FROM lockstep_tasks WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000));
-DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND (id, token, may_run_until) IN (VALUES ('01900000-0000-7000-8000-000000000000',3,1800000000000000),('01900000-0000-7000-8000-000000000000',3,1800000000000000));
-SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE (kind, name) IN (VALUES ('job','job00000'),('job','job00001')) ORDER BY kind, name;
+		FROM lockstep_tasks WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;
+DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;
+SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE name IN ('job00000','job00001') AND kind='job' ORDER BY kind, name;
 INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',1,1800000000000000,1800000000000000),('job','job00001',1,1800000000000000,1800000000000000) ON CONFLICT (kind, name) DO UPDATE SET failing=excluded.failing, last_success_at=excluded.last_success_at, last_end_at=excluded.last_end_at;
 INSERT INTO lockstep_events (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at) VALUES ('01900000-0000-7000-8000-000000000000','lost','job00000','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000),('01900000-0000-7000-8000-000000000000','lost','job00001','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000);
 COMMIT;
@@ -228,7 +228,7 @@ SELECT id FROM lockstep_done WHERE state='cancelled' AND finished_at<18000000000
 COMMIT;
 BEGIN IMMEDIATE;
 SELECT task_id, attempt FROM lockstep_outputs WHERE created_at<1800000000000000 ORDER BY created_at LIMIT 2;
-DELETE FROM lockstep_outputs AS t WHERE (task_id, attempt) IN (VALUES ('01900000-0000-7000-8000-000000000000',1),('01900000-0000-7000-8000-000000000000',1));
+DELETE FROM lockstep_outputs AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND attempt=1;
 COMMIT;
 BEGIN IMMEDIATE;
 SELECT id FROM lockstep_sessions WHERE dead=1 AND seen_at<1800000000000000 AND id NOT IN (SELECT session_id FROM lockstep_tasks WHERE state=2) LIMIT 2;

@@ -12,6 +12,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// As much memory as PostgreSQL has, and a log that holds a whole round, as there.
+	servers.MySQLArgs = []string{"--innodb-buffer-pool-size=256M", "--innodb-log-file-size=1G"}
 	code := servers.Main(m)
 	if rivalsDir != "" {
 		_ = os.RemoveAll(rivalsDir)

@@ -58,8 +58,11 @@ func MySQL(t testing.TB) string {
 	return ours.FormatDSN()
 }
 
+// MySQLArgs are more arguments of the mariadbd that the tests of this binary share, for a TestMain to set.
+var MySQLArgs []string
+
 var sharedMySQL = sync.OnceValues(func() (*instance, error) {
-	s := mysqlInstance(Secure{}, nil)
+	s := mysqlInstance(Secure{}, MySQLArgs)
 	return s, s.open()
 })
 

@@ -186,7 +186,7 @@ func (f *feeder) forPoll() (wake, work bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	wake, work = !time.Now().Before(f.notBefore), f.fruitless == 0 && !f.seen.nothing
-	f.polled = wake && work
+	f.polled = wake && work && !f.more // what it left behind has come before, and it takes that without being told
 	return wake, work
 }
 

@@ -155,15 +155,17 @@ func TestArrivals(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		polled  bool
+		more    bool // the claim before left some behind
 		tasks   int
 		arrival bool
 	}{
-		{"told of", false, 3, false},
-		{"found, and taken by another replica", true, 0, false},
-		{"told of, after others were found", false, 3, false},
-		{"found", true, 3, true},
+		{"told of", false, false, 3, false},
+		{"found, and taken by another replica", true, false, 0, false},
+		{"told of, after others were found", false, false, 3, false},
+		{"found, and were there before", true, true, 3, false},
+		{"found", true, false, 3, true},
 	} {
-		if c.polled {
+		if f.more = c.more; c.polled {
 			f.forPoll()
 		}
 		f.noteArrival(c.tasks)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	recordBatch   = 256
+	recordBatch   = 500     // what one statement takes (sqlkit.MaxRows)
 	recordBytes   = 4 << 20 // of errors and outputs in a batch
 	recordCall    = 5 * time.Second
 	recordBacklog = 10_000 // with more than that, workers wait before they take more: the store is the bottleneck

@@ -50,7 +50,7 @@ func TestASlowStoreGetsSmallerBatches(t *testing.T) {
 				ended := make(chan struct{})
 				go func() { defer close(ended); s.work.recorder.run(ctx) }()
 				defer func() { stop(); <-ended }()
-				time.Sleep(20 * time.Minute)
+				time.Sleep(n * recordCall)
 				if _, taken := st.Seen(); len(taken) != n || !settledNow(s) {
 					t.Errorf("%d of %d are recorded", len(taken), n)
 				}
