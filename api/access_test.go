@@ -67,6 +67,7 @@ var expected = map[string]Role{
 	"POST /api/v1/pools/{name}/tasks":  Operator,
 	"POST /api/v1/pools/{name}/pause":  Operator,
 	"POST /api/v1/pools/{name}/resume": Operator,
+	"POST /api/v1/pools/{name}/limits": Operator,
 	"GET /api/v1/tasks":                Viewer,
 	"GET /api/v1/tasks/{id}":           Viewer,
 	"GET /api/v1/tasks/{id}/logs":      Viewer,
@@ -111,6 +112,9 @@ func TestRoles(t *testing.T) {
 			body := ""
 			if strings.HasSuffix(route.path, "/tasks") && route.method == "POST" {
 				body = `{"kind":"welcome"}`
+			}
+			if strings.HasSuffix(route.path, "/limits") {
+				body = `{"burst":1}`
 			}
 			target := filled(route.path)
 			if strings.Contains(target, "pools") {

@@ -30,6 +30,17 @@ func TestChanges(t *testing.T) {
 		{target: "/api/v1/pools/mail/pause", status: 200, changes: []string{"pause mail true api:127.0.0.1", "wake []"}},
 		{target: "/api/v1/pools/mail/resume", body: `{"reset":null}`, status: 200, changes: []string{"pause mail false api:127.0.0.1", "wake []"}},
 		{target: "/api/v1/pools/mail/resume?reset=true", status: 200, changes: []string{"pause mail reset api:127.0.0.1", "wake []"}},
+		{
+			target: "/api/v1/pools/mail/limits", body: `{"max_running":5,"rate":"100/s","burst":20}`, status: 200,
+			changes: []string{`limit mail {"max_running":5,"rate":"100/s","burst":20} api:127.0.0.1`, "wake []"},
+		},
+		{target: "/api/v1/pools/mail/limits", body: `{"max_running":0}`, status: 200, changes: []string{`limit mail {"max_running":0} api:127.0.0.1`, "wake []"}},
+		{target: "/api/v1/pools/mail/limits", body: `{"max_running":1000000,"burst":1000000}`, status: 200, changes: []string{`limit mail {"max_running":1000000,"burst":1000000} api:127.0.0.1`, "wake []"}},
+		{target: "/api/v1/pools/mail/limits", body: `{"rate":"0","burst":0}`, status: 200, changes: []string{`limit mail {"rate":"0","burst":0} api:127.0.0.1`, "wake []"}},
+		{target: "/api/v1/pools/mail/limits", body: `{"rate":"1/d","burst":366,"max_running":null}`, status: 200, changes: []string{`limit mail {"rate":"1/d","burst":366} api:127.0.0.1`, "wake []"}},
+		{target: "/api/v1/pools/mail/limits", body: `{"rate":null,"burst":1,"reset":false}`, status: 200, changes: []string{`limit mail {"burst":1} api:127.0.0.1`, "wake []"}},
+		{target: "/api/v1/pools/mail/limits", body: `{"reset":true,"rate":null}`, status: 200, changes: []string{"limit mail null api:127.0.0.1", "wake []"}},
+		{target: "/api/v1/pools/mail/limits?reset=true", status: 200, changes: []string{"limit mail null api:127.0.0.1", "wake []"}},
 		{target: "/api/v1/tasks/task-1/cancel", status: 200, changes: []string{"cancel task-1 api:127.0.0.1", "wake []"}},
 		{target: "/api/v1/tasks/task-2/retry", status: 201, changes: []string{"retry task-2 api:127.0.0.1"}},
 		{target: "/api/v1/pools/mail/tasks", body: `{}`, status: 201, changes: []string{"enqueue mail  0 %!s(<nil>) []", "wake [mail]"}},
@@ -94,6 +105,9 @@ func TestUnavailable(t *testing.T) {
 		}
 		if strings.HasSuffix(route.path, "/locks/release") {
 			body = `{"key":"user/a","token":6}`
+		}
+		if strings.HasSuffix(route.path, "/limits") {
+			body = `{"burst":1}`
 		}
 		target := strings.NewReplacer("{name}", "backup", "{id}", "task-1").Replace(route.path)
 		w := ask(t, b.api(Options{}), route.method, target, body)

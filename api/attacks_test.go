@@ -37,7 +37,7 @@ func hostile() *backend {
 	b.tasks[1].Payload = []byte(`{"a":` + strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(text)) + `}`)
 	b.triggers[0].Reason, b.triggers[0].By = markup, markup
 	b.peers[1].Host, b.peers[1].Labels, b.peers[1].Version = markup, map[string]string{"a": markup}, markup
-	b.pools[0].PausedBy = markup
+	b.pools[0].PausedBy, b.pools[0].LimitsBy = markup, markup
 	b.locks = []driver.Info{{Key: "user/a", Owner: markup, Meta: markup}}
 	b.output["task-1"], b.output["task-2"] = []byte(markup), []byte(markup)
 	b.health = []wire.Condition{{Name: markup, Detail: markup}}
@@ -94,6 +94,9 @@ func writes() (targets, bodies []string) {
 			target := filled(route.path)
 			if strings.HasSuffix(target, "/tasks") {
 				body = "{}"
+			}
+			if strings.HasSuffix(target, "/limits") {
+				body = `{"burst":1}`
 			}
 			targets, bodies = append(targets, strings.Replace(target, "pools/report", "pools/mail", 1)), append(bodies, body)
 		}

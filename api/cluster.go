@@ -46,12 +46,16 @@ func overridePool(paused bool) handler {
 			return err
 		}
 		s.Replica.Wake()
-		row, err := s.poolRow(r.Context(), name)
-		if err != nil {
-			return err
-		}
-		return reply(w, http.StatusOK, viewPool(s.Replica.Set(), row))
+		return s.replyPool(r.Context(), w, name)
 	}
+}
+
+func (s *server) replyPool(ctx context.Context, w http.ResponseWriter, name string) error {
+	row, err := s.poolRow(ctx, name)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, viewPool(s.Replica.Set(), row))
 }
 
 func (s *server) poolRow(ctx context.Context, name string) (ledger.PoolStatus, error) {

@@ -17,7 +17,7 @@
 // Until the replica has loaded its definitions, routes that name a job or a pool answer 503 with the code "starting"
 // and Retry-After. Nothing was done, so any request can be repeated. Package client does that.
 //
-// Without [Backend].Replica the API shows the store, enqueues, suspends, pauses and cancels. What needs a replica
+// Without [Backend].Replica the API shows the store, enqueues, suspends, pauses, limits and cancels. What needs a replica
 // answers 501 with the code "no_replica": runs and due times of jobs, and retries. Definitions are left out of jobs and
 // pools, and /readyz reports that there is no replica.
 //

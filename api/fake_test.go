@@ -63,7 +63,7 @@ func newBackend() *backend {
 			{Job: wire.Job{Name: "gone", Retired: true}},
 			{Job: wire.Job{Name: "report"}, Hash: "h"},
 		},
-		pools: []ledger.PoolStatus{{Name: "default", Hash: "h"}, {Name: "mail", Hash: "h", MaxRunning: 20, Pending: 2}, {Name: "old"}},
+		pools: []ledger.PoolStatus{{Name: "default", Hash: "h"}, {Name: "mail", Hash: "h", Limits: ledger.Limits{MaxRunning: 20}, Pending: 2}, {Name: "old"}},
 		tasks: []jobs.Task{
 			{ID: "task-1", Pool: "mail", Kind: "welcome", State: jobs.StatePending, MaxAttempts: 11, RunAt: start, CreatedAt: start, Payload: []byte(`{"n":1e400,"s":"<"}`), Tags: []string{"a"}},
 			{ID: "task-2", Pool: "default", Job: "backup", ScheduledAt: start, State: jobs.StateFailed, Reason: "exit 3", Attempt: 2, MaxAttempts: 2, Lost: 1, Token: 7, Replica: "r1", RunAt: start, CreatedAt: start, StartedAt: start, FinishedAt: start, ExitCode: &code, Error: "exit status 3", Payload: []byte("not json"), OnLost: jobs.LostFails, IdempotencyKey: "k"},
@@ -222,6 +222,23 @@ func (b *backend) PausePool(_ context.Context, name string, by string, override 
 		if b.pools[i].Name == name && b.err == nil {
 			b.pools[i].Paused = override
 			b.wrote("pause %s %s %s", name, show(override), by)
+			return nil
+		}
+	}
+	return cmp.Or(b.err, fmt.Errorf("pool %q: %w", name, jobs.ErrNotFound))
+}
+
+func (b *backend) LimitPool(_ context.Context, name string, by string, o *wire.PoolLimits) error {
+	for i := range b.pools {
+		if p := &b.pools[i]; p.Name == name && p.Hash != "" && b.err == nil {
+			p.Override, p.LimitsBy = o, by
+			if o == nil {
+				p.LimitsBy = ""
+			} else {
+				p.Limits = p.Limits.Under(*o)
+			}
+			text, _ := json.Marshal(o)
+			b.wrote("limit %s %s %s", name, text, by)
 			return nil
 		}
 	}

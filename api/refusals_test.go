@@ -18,7 +18,7 @@ func list(n int, item string) string {
 
 // TestRefusals: every wrong request has its code and the common format, and changes nothing.
 func TestRefusals(t *testing.T) {
-	const pool = "/api/v1/pools/mail/tasks"
+	const pool, limits = "/api/v1/pools/mail/tasks", "/api/v1/pools/mail/limits"
 	long := strings.Repeat("a", 10<<10)
 	tests := []struct {
 		method, target, body string
@@ -140,6 +140,35 @@ func TestRefusals(t *testing.T) {
 		{method: "POST", target: "/api/v1/jobs/report/run", body: `{"command":["id"]}`, status: 400, code: "malformed", field: "command"},
 		{method: "POST", target: "/api/v1/jobs/report/run", body: `[]`, status: 400, code: "malformed"},
 		{method: "POST", target: "/api/v1/jobs/report/suspend", body: `{"reset":"true"}`, status: 400, code: "malformed", field: "reset"},
+		{method: "POST", target: limits, status: 400, code: "malformed"},
+		{method: "POST", target: limits, body: `{}`, status: 400, code: "malformed"},
+		{method: "POST", target: limits, body: `[]`, status: 400, code: "malformed"},
+		{method: "POST", target: limits, body: `{"reset":false,"rate":null,"burst":null}`, status: 400, code: "malformed"},
+		{method: "POST", target: limits, body: `{"workers":5}`, status: 400, code: "malformed", field: "workers"},
+		{method: "POST", target: limits, body: `{"burst":1,"burst":2}`, status: 400, code: "malformed", field: "burst"},
+		{method: "POST", target: limits + "?burst=5", status: 400, code: "malformed", field: "burst"},
+		{method: "POST", target: limits + "?reset=yes", status: 400, code: "malformed", field: "reset"},
+		{method: "POST", target: limits + "?reset=true", body: `{"burst":1}`, status: 400, code: "malformed", field: "reset"},
+		{method: "POST", target: limits, body: `{"reset":"true"}`, status: 400, code: "malformed", field: "reset"},
+		{method: "POST", target: limits, body: `{"reset":true,"max_running":5}`, status: 400, code: "malformed", field: "reset"},
+		{method: "POST", target: limits, body: `{"reset":true,"rate":"0"}`, status: 400, code: "malformed", field: "reset"},
+		{method: "POST", target: limits, body: `{"reset":true,"burst":0}`, status: 400, code: "malformed", field: "reset"},
+		{method: "POST", target: limits, body: `{"max_running":"5"}`, status: 400, code: "malformed", field: "max_running"},
+		{method: "POST", target: limits, body: `{"max_running":1.5}`, status: 400, code: "malformed", field: "max_running"},
+		{method: "POST", target: limits, body: `{"max_running":-1}`, status: 422, code: "invalid", field: "max_running"},
+		{method: "POST", target: limits, body: `{"max_running":1000001}`, status: 422, code: "invalid", field: "max_running"},
+		{method: "POST", target: limits, body: `{"burst":-1}`, status: 422, code: "invalid", field: "burst"},
+		{method: "POST", target: limits, body: `{"burst":1000001}`, status: 422, code: "invalid", field: "burst"},
+		{method: "POST", target: limits, body: `{"rate":"1/d","burst":367}`, status: 422, code: "invalid", field: "burst"},
+		{method: "POST", target: limits, body: `{"rate":"fast"}`, status: 400, code: "malformed", field: "rate"},
+		{method: "POST", target: limits, body: `{"rate":""}`, status: 400, code: "malformed", field: "rate"},
+		{method: "POST", target: limits, body: `{"rate":"0/s"}`, status: 400, code: "malformed", field: "rate"},
+		{method: "POST", target: limits, body: `{"rate":"1/2d"}`, status: 400, code: "malformed", field: "rate"},
+		{method: "POST", target: limits, body: `{"rate":100}`, status: 400, code: "malformed", field: "rate"},
+		{method: "POST", target: limits, body: `{"rate":["1/s"]}`, status: 400, code: "malformed", field: "rate"},
+		{method: "POST", target: "/api/v1/pools/nope/limits", body: `{"burst":1}`, status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/pools/old/limits", body: `{"burst":1}`, status: 404, code: "not_found"},
+		{method: "GET", target: limits, status: 405, code: "method_not_allowed"},
 		{method: "POST", target: "/api/v1/pools/mail/pause", body: `{"rest":true}`, status: 400, code: "malformed", field: "rest"},
 		{method: "POST", target: "/api/v1/tasks/task-1/cancel", body: `{"uid":0}`, status: 400, code: "malformed", field: "uid"},
 

@@ -47,6 +47,7 @@ var routes = []route{
 	{"POST", "/api/v1/pools/{name}/tasks", Operator, "", (*server).enqueue},
 	{"POST", "/api/v1/pools/{name}/pause", Operator, "reset", overridePool(true)},
 	{"POST", "/api/v1/pools/{name}/resume", Operator, "reset", overridePool(false)},
+	{"POST", "/api/v1/pools/{name}/limits", Operator, "reset", (*server).limitPool},
 
 	{"GET", "/api/v1/tasks", Viewer, "pool job state limit cursor", (*server).listTasks},
 	{"GET", "/api/v1/tasks/{id}", Viewer, "", (*server).getTask},

@@ -76,6 +76,9 @@ func TestWithoutReplica(t *testing.T) {
 			if strings.HasSuffix(route.path, "/locks/release") {
 				body = `{"key":"user/a","token":6}`
 			}
+			if strings.HasSuffix(route.path, "/limits") {
+				body = `{"burst":1}`
+			}
 			target := strings.NewReplacer("pools/report", "pools/mail", "task-1", "task-2").Replace(filled(route.path))
 			if strings.HasSuffix(target, "/cancel") {
 				target = "/api/v1/tasks/task-1/cancel"

@@ -114,6 +114,11 @@ func TestOverSQLite(t *testing.T) {
 		{"POST", "/api/v1/pools/mail/pause", `{}`, 200, `"paused":true,"paused_override":true,"paused_by":"api:127.0.0.1"`},
 		{"GET", "/api/v1/pools", "", 200, `"pending":1000,"scheduled":1,"running":0`},
 		{"POST", "/api/v1/pools/nope/pause", `{}`, 404, "nope"},
+		{"POST", "/api/v1/pools/mail/limits", `{"max_running":5,"rate":"100/s"}`, 200, `"max_running":5,"rate":"100/s","limits_override":{"max_running":5,"rate":"100/s"},"limits_by":"api:127.0.0.1"`},
+		{"POST", "/api/v1/pools/mail/limits", `{"burst":20}`, 200, `"max_running":5,"rate":"100/s","burst":20,"limits_override":{"max_running":5,"rate":"100/s","burst":20}`},
+		{"GET", "/api/v1/pools", "", 200, `"rate":"100/s","burst":20,"limits_override":{`},
+		{"POST", "/api/v1/pools/mail/limits", `{"reset":true}`, 200, `{"name":"mail","kinds":["bye","welcome"],"workers":8,"paused":true,`},
+		{"POST", "/api/v1/pools/nope/limits", `{"burst":1}`, 404, "nope"},
 		{"POST", "/api/v1/tasks/" + first[0].ID + "/cancel", "", 200, `"state":"cancelled","reason":"cancelled by api:127.0.0.1"`},
 		{"POST", "/api/v1/tasks/" + first[0].ID + "/cancel", "", 409, "cancelled"},
 		{"POST", "/api/v1/tasks/nope/cancel", "", 404, "nope"},
@@ -124,7 +129,7 @@ func TestOverSQLite(t *testing.T) {
 			t.Errorf("%s %s: %d %.500s, want %d with %s", test.method, test.target, w.Code, w.Body, test.status, test.contains)
 		}
 	}
-	if told := strings.Join(replica.changes, ", "); told != "wake [mail], wake [mail], wake [], wake [], wake [], wake []" {
+	if told := strings.Join(replica.changes, ", "); told != "wake [mail], wake [mail]"+strings.Repeat(", wake []", 7) {
 		t.Errorf("the replica was told: %s", told)
 	}
 }

@@ -64,6 +64,7 @@ func TestShapes(t *testing.T) {
 		{"POST", "/api/v1/jobs/backup/suspend", strings.Replace(backup, `"suspended":false`, `"suspended":true,"suspended_override":true,"suspended_by":"api:127.0.0.1"`, 1)},
 		{"POST", "/api/v1/jobs/report/resume", strings.Replace(report, `"suspended":true`, `"suspended":false,"suspended_override":false,"suspended_by":"api:127.0.0.1"`, 1)},
 		{"POST", "/api/v1/pools/mail/pause", strings.Replace(mail, `"paused":false`, `"paused":true,"paused_override":true`, 1)},
+		{"POST", "/api/v1/pools/mail/limits?reset=true", mail},
 	}
 	for _, test := range tests {
 		t.Run(test.method+" "+test.target, func(t *testing.T) {

@@ -80,6 +80,15 @@ func TestRequests(t *testing.T) {
 		{func() error { _, err := c.PausePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/pause application/json Bearer secret {}"},
 		{func() error { _, err := c.ResumePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/resume application/json Bearer secret {}"},
 		{func() error { _, err := c.ResetPool(ctx, "mail"); return err }, `POST /below/api/v1/pools/mail/resume application/json Bearer secret {"reset":true}`},
+		{func() error {
+			_, err := c.LimitPool(ctx, "mail", &wire.PoolLimits{MaxRunning: new(0), Rate: &jobs.Rate{Count: 100, Per: time.Second}, Burst: new(20)})
+			return err
+		}, `POST /below/api/v1/pools/mail/limits application/json Bearer secret {"max_running":0,"rate":"100/s","burst":20}`},
+		{func() error {
+			_, err := c.LimitPool(ctx, "mail", &wire.PoolLimits{Rate: new(jobs.Rate)})
+			return err
+		}, `POST /below/api/v1/pools/mail/limits application/json Bearer secret {"rate":"0"}`},
+		{func() error { _, err := c.LimitPool(ctx, "mail", nil); return err }, `POST /below/api/v1/pools/mail/limits application/json Bearer secret {"reset":true}`},
 		{func() error { _, err := c.Replicas(ctx, wire.Page{}); return err }, "GET /below/api/v1/replicas  Bearer secret"},
 		{func() error { _, err := c.Locks(ctx, "sys/", wire.Page{}); return err }, "GET /below/api/v1/locks?prefix=sys%2F  Bearer secret"},
 		{func() error { _, err := c.ReleaseLock(ctx, "user/a", 7); return err }, `POST /below/api/v1/locks/release application/json Bearer secret {"key":"user/a","token":7}`},

@@ -27,6 +27,15 @@ func (c *Client) ResetPool(ctx context.Context, name string) (wire.Pool, error) 
 	return post[wire.Pool](ctx, c, override{Reset: true}, "pools", name, "resume")
 }
 
+// LimitPool sets the limits that o has, in place of those of the configuration and of earlier calls, on all replicas from their next
+// claim on. Nil removes all that were set: the configuration applies again.
+func (c *Client) LimitPool(ctx context.Context, name string, o *wire.PoolLimits) (wire.Pool, error) {
+	if o == nil {
+		return post[wire.Pool](ctx, c, override{Reset: true}, "pools", name, "limits")
+	}
+	return post[wire.Pool](ctx, c, o, "pools", name, "limits")
+}
+
 // Replicas returns the replicas by id.
 func (c *Client) Replicas(ctx context.Context, p wire.Page) (wire.List[wire.Replica], error) {
 	return get[wire.List[wire.Replica]](ctx, c, pageQuery(p), "replicas")

@@ -48,7 +48,7 @@ func forcing(force string) any {
 	return map[string]string{"force": force}
 }
 
-// override is the body of suspend, resume and pause.
+// override is the body of suspend, resume and pause, and that of limits to remove them.
 type override struct {
 	Reset bool `json:"reset,omitempty"` // removes the override
 }

@@ -40,6 +40,7 @@ const (
 	number    kind = "whole number"
 	truth     kind = "true or false"
 	duration  kind = "duration"
+	rate      kind = "rate"
 	choice    kind = "choice"
 	name      kind = "name"
 	address   kind = "host:port"
@@ -148,6 +149,8 @@ func probeScalar(errorsOf []string, said func(string) []string) *shape {
 				}
 			}
 			return d
+		case strings.Contains(s, "is not a rate;"):
+			return &shape{kind: rate}
 		case strings.Contains(s, "unknown time zone"):
 			return &shape{kind: zone}
 		case strings.Contains(s, "is not an address; write host:port"):
@@ -209,6 +212,8 @@ func TestAsk(t *testing.T) {
 		{"replica.session_ttl", top.keys["replica"].keys["session_ttl"], shape{kind: duration, least: "3s"}},
 		{"replica.id", top.keys["replica"].keys["id"], shape{kind: name}},
 		{"store.dsn", top.keys["store"].keys["dsn"], shape{kind: text}},
+		{"pool.rate", top.keys["pools"].value.keys["rate"], shape{kind: rate}},
+		{"pool.burst", top.keys["pools"].value.keys["burst"], shape{kind: number, high: 1_000_000}},
 		{"job.suspend", job.keys["suspend"], shape{kind: truth}},
 		{"job.payload", job.keys["payload"], shape{kind: anything}},
 		{"job.schedule", job.keys["schedule"], shape{kind: expressed}},

@@ -137,6 +137,32 @@ defaults:
 	}
 }
 
+// A pool has the rate and the burst that its file names, as text, from a variable, or 0 as a number.
+func TestRatesOfPools(t *testing.T) {
+	c := load(t, `
+pools:
+  a: {rate: 50/s, burst: 200}
+  b: {rate: "20/10s"}
+  c: {rate: "${N}/m", burst: "${N}"}
+  d: {rate: 0, burst: 0}
+  e: {rate: "0"}
+  f: {rate: 1/d, burst: 366}
+  g: {}
+`)
+	want := map[string]jobs.Pool{
+		"a": {Rate: jobs.Rate{Count: 50, Per: time.Second}, Burst: 200},
+		"b": {Rate: jobs.Rate{Count: 20, Per: 10 * time.Second}},
+		"c": {Rate: jobs.Rate{Count: 8, Per: time.Minute}, Burst: 8},
+		"d": {},
+		"e": {},
+		"f": {Rate: jobs.Rate{Count: 1, Per: 24 * time.Hour}, Burst: 366},
+		"g": {},
+	}
+	if diff := cmp.Diff(want, c.Set.Pools); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestAnchorsAndMergeKeys(t *testing.T) {
 	c := load(t, `
 x-slow: &slow {timeout: 9h, labels: {speed: slow}}

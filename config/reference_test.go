@@ -143,6 +143,8 @@ func takes(s *shape) string {
 		if s.least != "" {
 			return "duration, at least " + s.least
 		}
+	case rate:
+		return "rate, as in `50/s`, or `0`"
 	case choice:
 		return strings.TrimSuffix("`"+strings.Join(s.choices, "`, `")+"`", ", ``") // empty is the default then
 	case list:

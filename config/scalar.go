@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // raw returns a scalar as it is written, without interpolation.
@@ -138,6 +139,23 @@ func negative(text string) bool {
 	return signed && err == nil
 }
 
+// rate reads a rate; 0 may be a number.
+func (r *reader) rate(n *yaml.Node) (jobs.Rate, bool) {
+	value, ok := r.text(n)
+	if !ok {
+		return jobs.Rate{}, false
+	}
+	rate, err := jobs.ParseRate(value)
+	if err != nil { // it quotes the value, which may be a secret
+		const no = " is not a rate"
+		why := err.Error()
+		problem, hint, _ := strings.Cut(why[strings.LastIndex(why, no):], "; ")
+		r.fail(deref(n), quote(n)+problem, hint)
+		return jobs.Rate{}, false
+	}
+	return rate, true
+}
+
 // field reads a value with get, and puts it into its place if it is right.
 func field[T, V any](get func(*reader, *yaml.Node) (V, bool), place func(*T) *V) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
@@ -163,6 +181,8 @@ const positive = time.Nanosecond
 func durationField[T any](least time.Duration, place func(*T) *time.Duration) read[T] {
 	return field(func(r *reader, n *yaml.Node) (time.Duration, bool) { return r.duration(n, least) }, place)
 }
+
+func rateField[T any](place func(*T) *jobs.Rate) read[T] { return field((*reader).rate, place) }
 
 // choiceField reads one of values.
 func choiceField[T any, S ~string](values []S, place func(*T) *S) read[T] {

@@ -60,6 +60,10 @@ var definitions = rules{
 		"pattern": `^([0-9]{1,3}d)?([0-9]{1,14}(\.[0-9]+)?(h|m|s|ms|us|µs|ns))*$`,
 		"allOf":   []any{rules{"pattern": "[1-9]"}}, // zero is none
 	}),
+	"rate": orVariable(rules{"anyOf": []any{
+		rules{"const": 0},
+		rules{"type": "string", "pattern": `^(0|0*([1-9][0-9]{0,5}|1000000)/([smhd]|[0-9]{1,6}d|([0-9]{1,6}d)?([0-9]+(\.[0-9]+)?(h|m|s|ms|us|µs|ns))+))$`},
+	}}),
 	"expression": orVariable(rules{
 		"type":      "string",
 		"maxLength": 256,
@@ -93,6 +97,8 @@ func valueRules(path []string, s *shape, entries map[string]entry) rules {
 			r["$comment"] = "at least " + s.least
 		}
 		return r
+	case rate:
+		return ref("rate")
 	case choice:
 		return orVariable(rules{"enum": s.choices})
 	case name:

@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/config"
 )
 
 // compiled is the schema as editors get it.
@@ -127,10 +129,26 @@ func TestSchemaTakesWhatRuns(t *testing.T) {
 	}
 }
 
+// The schema takes the rates that the program takes, and no others but for times that are out of range.
+func TestSchemaOfRates(t *testing.T) {
+	s := compiled(t)
+	for _, value := range []string{
+		"0", `"0"`, "50/s", "100/m", "5/h", "1/d", "20/10s", "5/1h30m", "10/1.5s", "7/1d", "2/0d5h", "010/s", "1000000/s", "${R}", "${N}/s",
+		"1", "00", "0.5", "50", "true", "[]", `""`, "0/s", "000/s", "1000001/s", "50/", "50/5", "5/x", "5/min", "50 /s", "-1/s", "1.5/s", "/s", "50/s/s",
+	} {
+		text := "version: 1\npools:\n  p:\n    rate: " + value + "\n"
+		_, err := config.LoadBytes("lockstep.yaml", []byte(text), config.Options{Environ: []string{"R=50/s", "N=8"}})
+		doc, sound := asJSON([]byte(text))
+		if refused := s.Validate(doc); !sound || (err == nil) != (refused == nil) {
+			t.Errorf("rate: %s\nthe program: %v\nthe schema: %v", value, err, refused)
+		}
+	}
+}
+
 // byShape are complaints about what a schema can see: keys, kinds of values, ranges, choices. What
 // variables bring, and how things go together, is beyond it.
 var byShape = regexp.MustCompile(`unknown key|must be (a|one|true|more than 0)|is out of range; allowed|is unknown; (allowed|did)|is not a whole number|has no unit|` +
-	`is not a duration|is neither true nor false|is not a name( for|;)|is not an address; write|stands beside (command|shell)|not yet: |has no value|` +
+	`is not a duration|is not a rate|is neither true nor false|is not a name( for|;)|is not an address; write|stands beside (command|shell)|not yet: |has no value|` +
 	`5 fields are needed|a lone \$|version: `)
 
 // What is malformed by its shape is refused by the schema as well. What is not: YAML that an editor

@@ -64,7 +64,8 @@ func (p Pool) Hash() string {
 // Timeout, OnLost, Retries, Locks and LockWait. As with Hash, do not show them.
 //
 // A replica leaves those tasks of a pool alone whose kind a newer configuration has with another fingerprint, or
-// does not have. MaxRunning is not among them: it is the one of the newest configuration, wherever the task runs.
+// does not have. The limits of all replicas together are not among them: they are those of the newest configuration, wherever the
+// task runs.
 func (p Pool) HandlerHashes() map[string]string {
 	p = p.WithDefaults()
 	p.Retries.Limit = max(p.Retries.Limit, 0)

@@ -51,6 +51,11 @@ func TestLimitsOfDefinitions(t *testing.T) {
 	}{
 		{limits.Workers, pool(func(p *Pool, n int) { p.Workers = n }), "pools.p.workers: 10001 is out of range 0–10000"},
 		{limits.MaxRunning, pool(func(p *Pool, n int) { p.MaxRunning = n }), "pools.p.max_running: 1000001 is out of range 0–1000000"},
+		{limits.Rate, pool(func(p *Pool, n int) { p.Rate = Rate{n, time.Second} }), "pools.p.rate: the number is out of range; allowed: 1 to 1000000"},
+		{int(limits.RatePerMost), pool(func(p *Pool, n int) { p.Rate = Rate{1, time.Duration(n)} }), "pools.p.rate: the time is out of range; allowed: 1s to 24h"},
+		{limits.Burst, pool(func(p *Pool, n int) { p.Burst = n }), "pools.p.burst: 1000001 is out of range 0–1000000"},
+		{limits.Burst, pool(func(p *Pool, n int) { p.Rate, p.Burst = Rate{50, time.Second}, n }), "pools.p.burst: 1000001 is out of range 0–1000000"},
+		{366, pool(func(p *Pool, n int) { p.Rate, p.Burst = Rate{1, 24 * time.Hour}, n }), "pools.p.burst: 367 takes longer than a year to fill at 1/d; use at most 366"},
 		{limits.Retries, pool(func(p *Pool, n int) { p.Retries = Retries{Limit: n} }), "pools.p.retries.limit: 1001 is out of range 0–1000"},
 		{limits.Description, pool(func(p *Pool, n int) { p.Description = strings.Repeat("d", n) }), "pools.p.description: must be at most 4096 bytes of text"},
 		{int(duration.Max), pool(func(p *Pool, n int) { p.Timeout = time.Duration(n) }), "pools.p.timeout: " + year},
@@ -79,6 +84,30 @@ func TestLimitsOfDefinitions(t *testing.T) {
 		}
 		if got := text(c.with(c.limit + 1).Validate()); got != c.says {
 			t.Errorf("beyond its limit: got %s\nwant %s", got, c.says)
+		}
+	}
+}
+
+// What is as small as it may be is taken, and one less is refused. A burst is not measured by a rate that is wrong.
+func TestLeastRates(t *testing.T) {
+	const number, per = "pools.p.rate: the number is out of range; allowed: 1 to 1000000", "pools.p.rate: the time is out of range; allowed: 1s to 24h"
+	for _, c := range []struct {
+		pool Pool
+		says string
+	}{
+		{Pool{Rate: Rate{1, time.Second}}, ""},
+		{Pool{Rate: Rate{0, time.Second}}, number},
+		{Pool{Rate: Rate{-1, time.Second}}, number},
+		{Pool{Rate: Rate{1, time.Second - 1}}, per},
+		{Pool{Rate: Rate{Count: 1}}, per},
+		{Pool{Rate: Rate{1, -time.Second}}, per},
+		{Pool{Rate: Rate{Count: 1}, Burst: -1}, per},
+		{Pool{Burst: -1}, "pools.p.burst: -1 is out of range 0–1000000"},
+		{Pool{Rate: Rate{1, 24 * time.Hour}, Burst: -1}, "pools.p.burst: -1 is out of range 0–1000000"},
+		{Pool{Rate: Rate{1, 24 * time.Hour}, Burst: 1_000_001}, "pools.p.burst: 1000001 takes longer than a year to fill at 1/d; use at most 366"},
+	} {
+		if got := text(Set{Pools: map[string]Pool{"p": c.pool}}.Validate()); got != c.says {
+			t.Errorf("%s, burst %d: got %s\nwant %s", c.pool.Rate, c.pool.Burst, got, c.says)
 		}
 	}
 }

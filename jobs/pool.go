@@ -8,6 +8,8 @@ type Pool struct {
 	Description string
 	Workers     int                // attempts at once in one replica; default 10
 	MaxRunning  int                // attempts at once in all replicas, exact; 0 = no limit
+	Rate        Rate               `json:",omitzero"`  // starts in all replicas, exact; zero = no limit
+	Burst       int                `json:",omitempty"` // starts at once after a pause, with a Rate; default: those of one second
 	Timeout     time.Duration      // of one attempt; default 30m
 	OnLost      OnLost             // default retry
 	Retries     Retries            // default: limit 10, backoff 1s, max backoff 15m

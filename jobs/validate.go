@@ -67,6 +67,7 @@ func (p *problems) pool(path, name string, pool Pool) {
 	p.description(path, pool.Description)
 	p.within(path+".workers", pool.Workers, 0, limits.Workers)
 	p.within(path+".max_running", pool.MaxRunning, 0, limits.MaxRunning)
+	p.rate(path, pool.Rate, pool.Burst)
 	p.duration(path+".timeout", pool.Timeout)
 	p.oneOf(path+".on_lost", string(pool.OnLost), string(LostFails), string(LostRetries))
 	p.retries(path+".retries", pool.Retries)
@@ -80,6 +81,18 @@ func (p *problems) pool(path, name string, pool Pool) {
 	}
 	p.notify(path+".notify", pool.Notify)
 	p.locks(path, pool.Locks, pool.LockWait)
+}
+
+func (p *problems) rate(path string, r Rate, burst int) {
+	if problem := r.problem(); problem != "" {
+		p.add(path+".rate", "%s", problem)
+		return
+	}
+	if most := r.MostBurst(); burst > most && most < limits.Burst {
+		p.add(path+".burst", "%d takes longer than a year to fill at %s; use at most %d", burst, r, most)
+		return
+	}
+	p.within(path+".burst", burst, 0, limits.Burst)
 }
 
 // notifications checks the pool of that name: what its tasks do is not for the set to say.

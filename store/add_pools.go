@@ -33,7 +33,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 	for _, name := range names {
 		p := all[name].WithDefaults()
 		all[name] = p
-		rows = append(rows, []any{name, p.Hash(), 0, p.MaxRunning, p.Retries.Attempts(), string(p.OnLost)})
+		rows = append(rows, []any{name, p.Hash(), 0, p.MaxRunning, rateText(p.Rate), p.Burst, p.Retries.Attempts(), string(p.OnLost)})
 	}
 	return s.sure(ctx, "add pools", func(t *tx) error {
 		known, err := column[string](t.rows(`SELECT name FROM {pools} WHERE hash <> ''`))
@@ -41,7 +41,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			return err
 		}
 		// A replica may be loading the same pools: its rows must win, so that nothing is replaced here.
-		if _, err := t.InsertNew(`{pools} (name, hash, config, max_running, max_attempts, on_lost)`, rows); err != nil {
+		if _, err := t.InsertNew(`{pools} (name, hash, config, max_running, rate, burst, max_attempts, on_lost)`, rows); err != nil {
 			return err
 		}
 		if err := t.sameButForCapitals(names, known); err != nil {
@@ -59,8 +59,8 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			has := row.declare(ledger.DeclaredKinds(p))
 			if row.Hash == "" {
 				// Index: primary key.
-				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
-					p.Hash(), p.MaxRunning, p.Retries.Attempts(), string(p.OnLost), has.declared(), name)
+				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
+					p.Hash(), p.MaxRunning, rateText(p.Rate), p.Burst, p.Retries.Attempts(), string(p.OnLost), has.declared(), name)
 			} else {
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET kinds = ? WHERE name = ? AND config = 0`, has.declared(), name)

@@ -1,6 +1,10 @@
 package store
 
 import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -21,11 +25,17 @@ type admission struct {
 type poolRow struct {
 	hash        string
 	paused      bool
-	full        bool // max_running tasks are running
-	maxRunning  int
-	maxAttempts int // this and onLost are those of its tasks from their next claim on
+	limits      ledger.Limits
+	unlocked    bool // it has limits, and was read without a lock: none of its tasks becomes running
+	full        bool // as many tasks as may run do, or the rate lets none start
+	bucket      ledger.Bucket
+	now         time.Time // when the bucket was read, by the database
+	admitted    int
+	corrected   bool // the bucket is not as the row has it
+	maxAttempts int  // this and onLost are those of its tasks from their next claim on
 	onLost      jobs.OnLost
 	room        int   // tasks that may still become running
+	left        int   // the same by the limits alone
 	ahead       []int // ranks of its pending tasks, in the order of claims, as many as there is room for; nil: not read
 }
 
@@ -59,36 +69,102 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	var limited []string
-	err := each(t.rows("SELECT name, hash, paused, max_running, max_attempts, on_lost FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock, sqlkit.Keys(names)),
+	var counted, rated []string
+	err := each(t.rows("SELECT "+poolColumns+" FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock, sqlkit.Keys(names)),
 		func(m *poolModel) {
 			share := a.Pools[m.Name]
 			p := &poolRow{
-				hash: m.Hash, paused: m.Paused != nil && *m.Paused,
-				maxRunning: m.MaxRunning, maxAttempts: m.MaxAttempts, onLost: jobs.OnLost(m.OnLost),
-			}
-			switch {
-			case p.hash == "" || p.hash != share.Hash || p.paused:
-			case p.maxRunning == 0:
-				p.room = share.Room
-			case lock != "":
-				limited = append(limited, m.Name)
+				hash: m.Hash, paused: m.Paused != nil && *m.Paused, limits: m.limits(), bucket: m.BucketFullAt,
+				maxAttempts: m.MaxAttempts, onLost: jobs.OnLost(m.OnLost),
 			}
 			a.pools[m.Name] = p
+			switch {
+			case p.hash == "" || p.hash != share.Hash || p.paused:
+				return
+			case !p.limits.None() && lock == "":
+				p.unlocked = true
+				return
+			}
+			if p.room = share.Room; !p.limits.None() {
+				p.left = math.MaxInt
+			}
+			if p.limits.MaxRunning > 0 {
+				counted = append(counted, m.Name)
+			}
+			if p.limits.Rate != (jobs.Rate{}) {
+				rated = append(rated, m.Name)
+			}
 		})
-	if err != nil || len(limited) == 0 {
+	if err != nil {
 		return err
 	}
+	if err := a.count(t, counted); err != nil {
+		return err
+	}
+	return a.readBuckets(t, rated)
+}
+
+const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost"
+
+// count makes the room of pools that which their max_running leaves.
+//
+// Index: tasks_claim.
+func (a *admission) count(t *tx, pools []string) error {
+	if len(pools) == 0 {
+		return nil
+	}
 	running := map[string]int{}
-	err = each(t.rows("SELECT pool, COUNT(*) AS n FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND {in name pool} GROUP BY pool", sqlkit.Keys(limited)),
+	err := each(t.rows("SELECT pool, COUNT(*) AS n FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND {in name pool} GROUP BY pool", sqlkit.Keys(pools)),
 		func(c *tally) { running[c.Pool] = c.N })
-	for _, name := range limited {
-		p := a.pools[name]
-		free := p.maxRunning - running[name]
-		p.full = free <= 0
-		p.room = max(0, min(free, a.Pools[name].Room))
+	for _, name := range pools {
+		a.pools[name].leave(a.pools[name].limits.MaxRunning - running[name])
 	}
 	return err
+}
+
+// readBuckets makes the room of pools that which their rates leave. The time is read now, under the locks: that of a statement that
+// waited for them is from before, and what another transaction took meanwhile would come back in it.
+func (a *admission) readBuckets(t *tx, pools []string) error {
+	if len(pools) == 0 {
+		return nil
+	}
+	now, err := t.Now()
+	for _, name := range pools {
+		p := a.pools[name]
+		kept := p.limits.Kept(p.bucket, now)
+		p.now, p.bucket, p.corrected = now, kept, kept != p.bucket
+		p.leave(p.limits.Starts(p.bucket, now))
+	}
+	return err
+}
+
+// leave bounds the room of a pool by what one of its limits leaves.
+func (p *poolRow) leave(room int) {
+	room = max(0, room)
+	p.full = p.full || room == 0
+	p.room, p.left = min(p.room, room), min(p.left, room)
+}
+
+// spend writes the buckets from which the admitted tasks have taken, and those that could not be as they were. It is called once, before
+// the end of the transaction.
+//
+// Index: primary key of pools.
+func (a *admission) spend(t *tx) error {
+	for _, name := range slices.Sorted(maps.Keys(a.pools)) {
+		p := a.pools[name]
+		if p.limits.Rate == (jobs.Rate{}) || p.admitted == 0 && !p.corrected {
+			continue
+		}
+		p.bucket = p.limits.Started(p.bucket, p.now, p.admitted)
+		n, err := t.Exec("UPDATE {pools} SET bucket_full_at=? WHERE name=?", int64(p.bucket), name)
+		if err == nil && n != 1 {
+			err = fmt.Errorf("the bucket of pool %s was not written", name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outdated reports whether a pool has another definition than the one that the replica has loaded, or none.
@@ -121,6 +197,8 @@ func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool
 		}
 	}
 	p.room--
+	p.left--
+	p.admitted++
 	r.Token++
 	if job != nil { // the job's fence orders all its runs
 		job.Fence++
@@ -142,7 +220,7 @@ func (a *admission) admitNew(t *tx, r openTask, job *jobRow) (_ openTask, ok boo
 	if p == nil || p.room < 1 || r.row != rowReady {
 		return r, false, nil
 	}
-	if p.maxRunning > 0 {
+	if !p.limits.None() {
 		if p.ahead == nil {
 			ranks, err := column[int](t.rows("SELECT rank_order FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?", r.Pool, p.room))
 			if err != nil {

@@ -17,8 +17,8 @@ import (
 // makes of the database's. A task that was made to run at once does not wait for that.
 //
 // No task is claimed twice, whether or not the claiming replicas hold a lock: a row is taken only if it is
-// still pending under the token that was read. With MaxRunning, the pool's row is locked and its
-// running tasks are counted by index, so the limit is exact over all replicas.
+// still pending under the token that was read. In a pool with limits its row is locked: its running tasks are counted by index, and its
+// bucket is read and written, so the limits are exact over all replicas.
 //
 // When Admit refuses a whole batch, the next one is read, once.
 //
@@ -83,17 +83,36 @@ func (w *claim) write(t *tx) error {
 	w.out.Now = w.now
 	room, err := w.room(t)
 	if err == nil && w.out.Full && len(w.Waiting) > 0 {
-		return t.waitNoMore(w.Waiting)
+		err = t.waitNoMore(w.Waiting)
 	}
-	if err != nil || room < 1 {
+	if err != nil {
 		return err
 	}
-	if err := w.choose(t, room); err != nil {
+	if room > 0 {
+		if err := w.choose(t, room); err != nil {
+			return err
+		}
+	}
+	if len(w.taken) > 0 {
+		if err := w.start(t); err != nil {
+			return err
+		}
+	}
+	if err := w.admission.spend(t); err != nil {
 		return err
 	}
-	if len(w.taken) == 0 {
-		return w.wait(t)
+	p := w.admission.pools[w.Pool]
+	if w.out.Left = max(0, p.left); !p.now.IsZero() { // its bucket was read
+		w.out.OpensIn = p.limits.OpensIn(p.bucket, p.now)
 	}
+	if room < 1 {
+		return nil
+	}
+	return w.wait(t)
+}
+
+// start makes the chosen tasks running.
+func (w *claim) start(t *tx) error {
 	w.rows = inLockOrder(w.taken)
 	if err := t.saveJobs(w.jobs); err != nil {
 		return err
@@ -101,10 +120,7 @@ func (w *claim) write(t *tx) error {
 	if err := w.startTriggers(t); err != nil {
 		return err
 	}
-	if err := w.take(t); err != nil {
-		return err
-	}
-	return w.wait(t)
+	return w.take(t)
 }
 
 // room reads the pool's row and returns how many tasks may be claimed.
@@ -117,11 +133,16 @@ func (w *claim) room(t *tx) (int, error) {
 	if err := w.admission.read(t, []string{w.Pool}, lock); err != nil {
 		return 0, err
 	}
+	if p := w.admission.pools[w.Pool]; p != nil && p.unlocked { // an override set limits that the replica does not know of
+		if err := w.admission.read(t, []string{w.Pool}, "{for_update}"); err != nil {
+			return 0, err
+		}
+	}
 	if w.admission.outdated(w.Pool) {
 		return 0, ledger.ErrOutdated
 	}
 	p := w.admission.pools[w.Pool]
-	w.out.Paused, w.out.Full = p.paused, p.full
+	w.out.Paused, w.out.Full, w.out.Limited = p.paused, p.full, !p.limits.None()
 	return p.room, nil
 }
 

@@ -89,6 +89,9 @@ func (w *decision) write(t *tx) error {
 	if err := t.insertOpened(w.tasks); err != nil {
 		return err
 	}
+	if err := w.admission.spend(t); err != nil {
+		return err
+	}
 	if err := t.giveUp(w.ended); err != nil {
 		return err
 	}

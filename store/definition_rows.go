@@ -87,7 +87,7 @@ func (m poolModel) differs(d *ledger.PoolDef) bool {
 	if d == nil {
 		return m.Hash != ""
 	}
-	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || m.MaxAttempts != d.MaxAttempts || m.OnLost != string(onLost(d.Retry)) ||
+	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || jobs.Rate(m.Rate) != d.Rate || m.Burst != d.Burst || m.MaxAttempts != d.MaxAttempts || m.OnLost != string(onLost(d.Retry)) ||
 		!reflect.DeepEqual(m.Kinds.is, handled{d.Hash, d.Kinds})
 }
 
@@ -97,7 +97,8 @@ func (m poolModel) other(name string) ledger.OtherPool {
 	if m.Hash == "" {
 		return o
 	}
-	if o.MaxRunning = m.MaxRunning; m.Kinds.is.Hash == m.Hash { // else a program that writes no kinds wrote the row
+	o.MaxRunning, o.Rate = m.MaxRunning, jobs.Rate(m.Rate)
+	if m.Kinds.is.Hash == m.Hash { // else a program that writes no kinds wrote the row
 		o.Kinds = m.Kinds.is.Kinds
 	}
 	return o
@@ -116,17 +117,23 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 	if err != nil {
 		return err
 	}
+	now, err := t.Now()
+	if err != nil {
+		return err
+	}
 	var changed []poolModel
 	for _, name := range names {
 		row, d := rows[name], defs[name]
 		if !row.differs(d) {
 			continue
 		}
+		before := row.limits()
 		if d == nil {
 			row.Hash = ""
 		} else {
 			row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
-			row.Kinds.is = handled{d.Hash, d.Kinds}
+			row.Rate, row.Burst, row.Kinds.is = storedRate(d.Rate), d.Burst, handled{d.Hash, d.Kinds}
+			row.BucketFullAt = before.Converted(row.BucketFullAt, now, row.limits())
 		}
 		row.Config = config
 		changed = append(changed, row)
@@ -153,8 +160,14 @@ func upsert[M any](t *tx, table string, all []M) error {
 		row := make([]any, len(model.DBNames))
 		for i, name := range model.DBNames {
 			row[i] = model.FieldsByDBName[name].ReflectValueOf(t.Ctx, reflect.ValueOf(m)).Interface()
-			if of, is := row[i].(driver.Valuer); is {
-				row[i], _ = of.Value() // strings always encode
+			of, is := row[i].(driver.Valuer)
+			switch v := reflect.ValueOf(row[i]); {
+			case v.Kind() == reflect.Pointer && v.IsNil():
+				row[i] = nil
+			case is:
+				row[i], _ = of.Value() // strings and rates always encode
+			case v.Kind() == reflect.Int64:
+				row[i] = v.Int()
 			}
 		}
 		return row

@@ -1,10 +1,16 @@
 package store
 
 import (
+	"cmp"
+	"database/sql"
+	"database/sql/driver"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // jobModel is a row of {jobs}.
@@ -44,18 +50,86 @@ type poolModel struct {
 	Hash                    string
 	Config                  int64
 	MaxRunning, MaxAttempts int
+	Rate                    storedRate
+	Burst                   int
+	SetMaxRunning, SetBurst *int // an override; nil: none
+	SetRate                 *storedRate
+	LimitsBy                string
+	BucketFullAt            ledger.Bucket
 	OnLost                  string
 	Paused                  *bool
 	PausedBy                string
 	Kinds                   encoded[handled]
 }
 
+// storedRate is a rate as {pools} keeps it: its text, which is empty without one.
+type storedRate jobs.Rate
+
+// Scan implements sql.Scanner.
+func (r *storedRate) Scan(value any) error {
+	var text sql.NullString
+	if err := text.Scan(value); err != nil {
+		return err
+	}
+	rate, err := jobs.ParseRate(cmp.Or(text.String, "0"))
+	*r = storedRate(rate)
+	return err
+}
+
+// Value implements driver.Valuer.
+func (r storedRate) Value() (driver.Value, error) { return rateText(jobs.Rate(r)), nil }
+
+// text is the parameter for a column that may be NULL.
+func (r *storedRate) text() any {
+	if r == nil {
+		return nil
+	}
+	return rateText(jobs.Rate(*r))
+}
+
+func rateText(r jobs.Rate) string {
+	if r == (jobs.Rate{}) {
+		return ""
+	}
+	return r.String()
+}
+
 func (m poolModel) id() string { return m.Name }
 
 func (m *poolModel) status() ledger.PoolStatus {
 	return ledger.PoolStatus{
-		Name: m.Name, Hash: m.Hash, MaxRunning: m.MaxRunning, Paused: m.Paused, PausedBy: m.PausedBy, Kinds: m.Kinds.is.governs(m.Hash),
+		Name: m.Name, Hash: m.Hash, Limits: m.limits(), Override: m.override(), LimitsBy: m.LimitsBy,
+		Paused: m.Paused, PausedBy: m.PausedBy, Kinds: m.Kinds.is.governs(m.Hash),
 	}
+}
+
+// limits are those that hold.
+func (m *poolModel) limits() ledger.Limits {
+	own := ledger.Limits{MaxRunning: m.MaxRunning, Rate: jobs.Rate(m.Rate), Burst: m.Burst}
+	if o := m.override(); o != nil {
+		return own.Under(*o)
+	}
+	return own
+}
+
+// override is what the API has set of the limits; nil if nothing.
+func (m *poolModel) override() *wire.PoolLimits {
+	o := wire.PoolLimits{MaxRunning: m.SetMaxRunning, Rate: (*jobs.Rate)(m.SetRate), Burst: m.SetBurst}
+	if o == (wire.PoolLimits{}) {
+		return nil
+	}
+	return &o
+}
+
+// set is LimitPool in the row.
+func (m *poolModel) set(o *wire.PoolLimits, by string) {
+	if o == nil {
+		m.SetMaxRunning, m.SetRate, m.SetBurst, m.LimitsBy = nil, nil, nil, ""
+		return
+	}
+	m.SetMaxRunning, m.SetBurst = cmp.Or(o.MaxRunning, m.SetMaxRunning), cmp.Or(o.Burst, m.SetBurst)
+	m.SetRate = cmp.Or((*storedRate)(o.Rate), m.SetRate)
+	m.LimitsBy = clip.Text(by, limits.By)
 }
 
 // kindsModel is a row of {kinds}.

@@ -85,7 +85,7 @@ func (c tableColumn) fits(field reflect.Type) bool {
 		field = field.Elem()
 	}
 	if _, decodes := reflect.New(field).Interface().(sql.Scanner); decodes {
-		return c.kind == "BLOB" || c.kind == "TEXT" && field.Kind() == reflect.String
+		return c.kind == "BLOB" || c.kind == "TEXT" && (field.Kind() == reflect.String || field == reflect.TypeFor[storedRate]())
 	}
 	switch field.Kind() {
 	case reflect.Int64, reflect.Int, reflect.Bool:

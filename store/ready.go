@@ -39,39 +39,56 @@ func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string,
 	return pools, next, err
 }
 
-// ready returns the pools with work, and when the next task will be ready. In a retired or paused pool no task may be claimed. This is
-// not the admission: it says which pools are worth a claim, and the claim decides again, in its own transaction. It is one
-// statement, since the poll waits for it: one of its rows is of no pool.
+// ready returns the pools with work, and when the next task will be ready. In a retired or paused pool no task may be claimed, nor in one
+// that is full. This is not the admission: it says which pools are worth a claim, and the claim decides again, in its own transaction. It
+// is one statement, since the poll waits for it: one of its rows is of no pool.
 //
-// Index: one probe of tasks_claim for each pool, however many tasks are ready; the first entry of tasks_due.
+// Index: one probe of tasks_claim for each pool, however many tasks are ready, and the count of those that run in one with work and a
+// max_running; the first entry of tasks_due.
 func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err error) {
-	var at sql.NullInt64
+	var at, waiting sql.NullInt64
+	var all []poolModel
 	err = t.Query(`
-		SELECT '' AS name, {now} AS now_at, (SELECT wait_at FROM {tasks}{index}{tasks}_due{end} WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
+		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
+			{now} AS now_at, (SELECT wait_at FROM {tasks}{index}{tasks}_due{end} WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
 		UNION ALL
-		SELECT name, NULL, NULL FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0
+		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
+			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
+			ELSE (SELECT COUNT(*) FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL
+		FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND (SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL`, nil, func(scan func(...any) error) error {
-		var name string
-		var read, waiting sql.NullInt64
-		if err := scan(&name, &read, &waiting); err != nil {
+		var m poolModel
+		var running int
+		var read, waits sql.NullInt64
+		err := scan(&m.Name, &m.MaxRunning, &m.Rate, &m.Burst, &m.SetMaxRunning, &m.SetRate, &m.SetBurst, &m.BucketFullAt, &running, &read, &waits)
+		switch l := m.limits(); {
+		case err != nil:
 			return err
+		case m.Name == "":
+			at, waiting = read, waits
+		case l.MaxRunning == 0 || running < l.MaxRunning:
+			all = append(all, m)
 		}
-		if name != "" {
-			pools = append(pools, name)
-			return nil
-		}
-		at, next = read, fromMicros(waiting.Int64)
 		return nil
 	})
-	switch {
-	case err != nil:
-	case at.Valid:
-		now, err = judged(judge, fromMicros(at.Int64))
-	default:
-		now, err = t.judged(judge)
+	if err != nil {
+		return nil, next, now, err
+	}
+	read := fromMicros(at.Int64)
+	if !at.Valid {
+		if read, err = t.Now(); err != nil {
+			return nil, next, now, err
+		}
+	}
+	for _, m := range all {
+		l := m.limits()
+		if l.Starts(m.BucketFullAt, read) > 0 || l.Kept(m.BucketFullAt, read) != m.BucketFullAt { // a claim corrects it
+			pools = append(pools, m.Name)
+		}
 	}
 	slices.Sort(pools)
-	return pools, next, now, err
+	now, err = judged(judge, read)
+	return pools, fromMicros(waiting.Int64), now, err
 }
 
 // promote makes waiting tasks ready.

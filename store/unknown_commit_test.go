@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -191,6 +192,9 @@ func TestLostAnswersAreSettled(t *testing.T) {
 		})
 		settles("load", func(ctx context.Context) error { _, err := s.Sides().Replica.Load(ctx, session, d); return err })
 		settles("suspend", func(ctx context.Context) error { yes := true; return s.Sides().API.SuspendJob(ctx, "j", "me", &yes) })
+		settles("limit", func(ctx context.Context) error {
+			return s.Sides().API.LimitPool(ctx, "p", "me", &wire.PoolLimits{MaxRunning: new(5)})
+		})
 		settles("enqueue", func(ctx context.Context) error {
 			all, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p", IdempotencyKey: name})
 			if err == nil && (all[0].Existed || all[1].Existed) {

@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // Pools returns all pools that were ever configured with their counts, sorted by name. Fields that only the configuration of a
@@ -66,4 +68,30 @@ func (s views) PausePool(ctx context.Context, name string, by string, override *
 	return s.override(ctx, "pool", name, override, by,
 		`SELECT 1 FROM {pools} WHERE name = ? AND hash <> ''{for_update}`,
 		`UPDATE {pools} SET paused = ?, paused_by = ? WHERE name = ?`)
+}
+
+// LimitPool sets the limits that o has, in place of those of the pool's definition and of an earlier override; nil clears all
+// overrides of limits. by names the origin of the request. The limits are checked by the caller. jobs.ErrNotFound for a pool that no
+// configuration has.
+func (s views) LimitPool(ctx context.Context, name string, by string, o *wire.PoolLimits) error {
+	return s.sure(ctx, "override pool", func(t *tx) error {
+		rows, err := defined[poolModel](t, []string{name}, "{for_update}")
+		if err != nil {
+			return err
+		}
+		row := rows[name]
+		if row.Hash == "" {
+			return fmt.Errorf("pool %.64q: %w", name, jobs.ErrNotFound)
+		}
+		now, err := t.Now()
+		if err != nil {
+			return err
+		}
+		before := row.limits()
+		row.set(o, by)
+		row.BucketFullAt = before.Converted(row.BucketFullAt, now, row.limits())
+		_, err = t.Exec(`UPDATE {pools} SET set_max_running=?, set_rate=?, set_burst=?, limits_by=?, bucket_full_at=? WHERE name=?`,
+			row.SetMaxRunning, row.SetRate.text(), row.SetBurst, row.LimitsBy, int64(row.BucketFullAt), name)
+		return err
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
@@ -46,6 +47,9 @@ func TestHostileText(t *testing.T) {
 	if err := s.store.Sides().API.PausePool(t.Context(), "default", "<b class=evil>pauser</b>", new(true)); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.store.Sides().API.LimitPool(t.Context(), "default", "<b class=evil>limiter</b>", &wire.PoolLimits{Burst: new(1)}); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.store.Sides().API.SuspendJob(t.Context(), "backup", "<b class=evil>suspender</b>", new(true)); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +65,7 @@ func TestHostileText(t *testing.T) {
 	b := newTab(t, 1280)
 	b.navigate(s.url)
 	b.click(`#trouble button[data-task="` + mail[0].Task.ID + `"]`)
-	shown(b, evil("error"), evil("output"), `alert('payload')`, "<b class=evil>tag</b>", "<b class=evil>id</b>", "1<b class=evil>version</b>", "<b class=evil>pauser</b>", evil("asker")[:150])
+	shown(b, evil("error"), evil("output"), `alert('payload')`, "<b class=evil>tag</b>", "<b class=evil>id</b>", "1<b class=evil>version</b>", "<b class=evil>pauser</b>", "<b class=evil>limiter</b>", evil("asker")[:150])
 
 	b.navigate(s.url + "jobs/backup#" + task.ID)
 	shown(b, evil("description"), evil("label"), evil("error"), evil("output"), `alert('job-payload')`, "<b class=evil>suspender</b>")

@@ -112,6 +112,16 @@ func TestPools(t *testing.T) {
 	b.says("#running", "mail / slow")
 	b.says("#findings", "still is paused, 2 tasks pending")
 	b.says("#pools", "by ann")
+	if strings.Contains(b.text("#pools"), "limits overridden") {
+		t.Error(b.text("#pools"))
+	}
+	set := &wire.PoolLimits{MaxRunning: new(5), Rate: &jobs.Rate{Count: 100, Per: time.Second}, Burst: new(20)}
+	if err := s.store.Sides().API.LimitPool(t.Context(), "mail", "bob", set); err != nil {
+		t.Fatal(err)
+	}
+	b.says("#pools", "limits overridden by bob")
+	b.says("#pools", "1 of 5")
+	b.says("#pools", "100/s burst 20")
 	b.says("#headline", "One warning")
 	close(release)
 	b.says("#running", "No task is running")

@@ -7,10 +7,12 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -46,6 +48,10 @@ func TestWidths(t *testing.T) {
 	task := s.run(long)
 	s.run("short")
 	if err := s.store.Sides().API.PausePool(t.Context(), strings.Repeat("p", 64), strings.Repeat("w", 64), new(true)); err != nil {
+		t.Fatal(err)
+	}
+	all := &wire.PoolLimits{MaxRunning: new(1_000_000), Rate: &jobs.Rate{Count: 1_000_000, Per: 90 * time.Minute}, Burst: new(1_000_000)}
+	if err := s.store.Sides().API.LimitPool(t.Context(), strings.Repeat("p", 64), strings.Repeat("w", 64), all); err != nil {
 		t.Fatal(err)
 	}
 	for _, width := range []int64{320, 360, 640, 1280} {

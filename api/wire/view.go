@@ -34,20 +34,31 @@ type Job struct {
 
 // Pool is a pool: its definition in the configuration of the answering replica, and its numbers of tasks.
 type Pool struct {
-	Name          string    `json:"name"`
-	Description   string    `json:"description,omitempty"`
-	Kinds         []string  `json:"kinds,omitempty"`   // that the answering replica can run
-	Workers       int       `json:"workers,omitempty"` // in one replica
-	MaxRunning    int       `json:"max_running,omitempty"`
-	Paused        bool      `json:"paused"`
-	Override      *bool     `json:"paused_override,omitempty"` // set by the API, until it is reset
-	PausedBy      string    `json:"paused_by,omitempty"`
-	Retired       bool      `json:"retired,omitempty"` // no live configuration has it
-	Pending       int       `json:"pending"`           // due now
-	Scheduled     int       `json:"scheduled"`         // waits for its time
-	Running       int       `json:"running"`
-	OldestPending time.Time `json:"oldest_pending,omitzero"`
-	Unrunnable    int       `json:"unrunnable,omitempty"` // of those that are due, which no live replica can run
+	Name          string      `json:"name"`
+	Description   string      `json:"description,omitempty"`
+	Kinds         []string    `json:"kinds,omitempty"`       // that the answering replica can run
+	Workers       int         `json:"workers,omitempty"`     // in one replica
+	MaxRunning    int         `json:"max_running,omitempty"` // this, rate and burst are the limits that hold: those of the override, if it has them
+	Rate          jobs.Rate   `json:"rate,omitzero"`
+	Burst         int         `json:"burst,omitempty"`
+	Limits        *PoolLimits `json:"limits_override,omitempty"` // set by the API, until it is reset
+	LimitsBy      string      `json:"limits_by,omitempty"`
+	Paused        bool        `json:"paused"`
+	Override      *bool       `json:"paused_override,omitempty"` // set by the API, until it is reset
+	PausedBy      string      `json:"paused_by,omitempty"`
+	Retired       bool        `json:"retired,omitempty"` // no live configuration has it
+	Pending       int         `json:"pending"`           // due now
+	Scheduled     int         `json:"scheduled"`         // waits for its time
+	Running       int         `json:"running"`
+	OldestPending time.Time   `json:"oldest_pending,omitzero"`
+	Unrunnable    int         `json:"unrunnable,omitempty"` // of those that are due, which no live replica can run
+}
+
+// PoolLimits are limits of a pool that the API sets in place of those of its definition. Nil fields leave those as they are.
+type PoolLimits struct {
+	MaxRunning *int       `json:"max_running,omitempty"` // attempts at once in all replicas, 0 to 1,000,000; 0: no limit
+	Rate       *jobs.Rate `json:"rate,omitempty"`        // starts in all replicas, as in "50/s"; "0": no limit
+	Burst      *int       `json:"burst,omitempty"`       // starts at once after a pause, 0 to 1,000,000; 0: those of one second
 }
 
 // Replica is a replica.

@@ -1,31 +1,71 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 func newPoolsCommand(a *app) *cobra.Command {
-	return group("pools", "Show pools, pause and resume them",
+	return group("pools", "Show pools, pause and resume them, set their limits",
 		newPoolsListCommand(a),
 		newPoolsOverrideCommand(a, "pause", "Start no task of a pool until it is resumed", (*client.Client).PausePool),
 		newPoolsOverrideCommand(a, "resume", "Start tasks of a pool again", (*client.Client).ResumePool),
+		newPoolsSetCommand(a),
 	)
 }
 
 func newPoolsListCommand(a *app) *cobra.Command {
 	return newListCommand(a, listing[wire.Pool]{
 		short:   "List the pools and their numbers of tasks",
-		heading: "POOL STATE WORKERS MAX RUNNING PENDING SCHEDULED OLDEST",
+		more:    ".\n\nMAX is the limit of running tasks, and RATE that of starts, of all replicas. With a * it is set\nby 'scheduler pools set', and -o json has by whom.",
+		heading: "POOL STATE WORKERS MAX RATE RUNNING PENDING SCHEDULED OLDEST",
 		fetch:   (*client.Client).Pools,
 		row: func(p wire.Pool) []string {
-			return []string{p.Name, poolState(p), number(p.Workers), number(p.MaxRunning), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
+			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
+		},
+		note: func(pools []wire.Pool) string {
+			if slices.ContainsFunc(pools, func(p wire.Pool) bool { return p.Limits != nil }) {
+				return "* set by 'scheduler pools set' in place of the configuration, until --reset\n"
+			}
+			return ""
 		},
 	})
+}
+
+// maxOf is the limit of running tasks, marked if it is an override; "" without one.
+func maxOf(p wire.Pool) string {
+	if p.Limits != nil && p.Limits.MaxRunning != nil {
+		return fmt.Sprint(p.MaxRunning, "*")
+	}
+	return number(p.MaxRunning)
+}
+
+// rateOf is the limit of starts and its burst, marked if either is an override; "" without one.
+func rateOf(p wire.Pool) string {
+	text := rateText(p)
+	if o := p.Limits; o != nil && (o.Rate != nil || o.Burst != nil) {
+		return cmp.Or(text, "0") + "*"
+	}
+	return text
+}
+
+func rateText(p wire.Pool) string {
+	var words []string
+	if p.Rate != (jobs.Rate{}) {
+		words = append(words, p.Rate.String())
+	}
+	if p.Burst > 0 {
+		words = append(words, "burst "+number(p.Burst))
+	}
+	return strings.Join(words, " ")
 }
 
 func newPoolsOverrideCommand(a *app, verb, short string, set request[wire.Pool]) *cobra.Command {

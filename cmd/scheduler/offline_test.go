@@ -43,7 +43,9 @@ func call(t testing.TB, environ []string, args ...string) result {
 const example = `version: 1
 lock: {driver: redis, redis: {addrs: ["127.0.0.1:6379"]}}
 pools:
-  mail: {workers: 3, max_running: 20, command: [cat, a&b], kinds: {receipt: {command: [cat]}}}
+  mail: {workers: 3, max_running: 20, rate: 50/s, burst: 200, command: [cat, a&b], kinds: {receipt: {command: [cat]}}}
+  post: {rate: 100/m, command: [cat]}
+  slow: {command: [cat]}
 jobs:
   nightly: {schedule: "30 1 * * *", timezone: Europe/London, command: [echo, hello]}
   twice: {schedules: ["0 8 * * *", "0 20 * * *"], command: [echo], suspend: true}

@@ -145,7 +145,8 @@ type listing[T any] struct {
 	heading string // one word per column
 	fetch   func(*client.Client, context.Context, wire.Page) (wire.List[T], error)
 	row     func(T) []string
-	latest  bool // long: cut at --limit
+	note    func([]T) string // after the table, on stderr; "": nothing
+	latest  bool             // long: cut at --limit
 }
 
 func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
@@ -165,7 +166,13 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 			if more {
 				fmt.Fprintf(a.stderr, "Only the latest %d are shown; see --limit.\n", limit)
 			}
-			return a.print(rows, func(w io.Writer) error { return table(w, l.heading, rows, l.row) })
+			return a.print(rows, func(w io.Writer) error {
+				err := table(w, l.heading, rows, l.row)
+				if err == nil && l.note != nil {
+					fmt.Fprint(a.stderr, l.note(rows))
+				}
+				return err
+			})
 		}),
 	}
 	if l.latest {

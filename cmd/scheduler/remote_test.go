@@ -70,6 +70,7 @@ func TestNamesAreCompleted(t *testing.T) {
 		"jobs suspend w":    "waits\n:4\n",
 		"jobs run hello ":   ":4\n",
 		"pools pause def":   "default\n:4\n",
+		"pools set m":       "mail\n:4\n",
 		"tasks enqueue def": "default\n:4\n",
 	} {
 		args := strings.Split("__complete "+line, " ")
@@ -292,9 +293,9 @@ func TestForcedTasks(t *testing.T) {
 func TestPoolsReplicasLocksCommands(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t)
-	like(t, "POOL      STATE    WORKERS   MAX   RUNNING   PENDING   SCHEDULED   OLDEST\n"+
-		"default   active   10        -     -         -         -           -\n"+
-		"mail      active   4         20    -         -         -           -\n", r.fine(t, "pools", "list"))
+	like(t, "POOL      STATE    WORKERS   MAX   RATE   RUNNING   PENDING   SCHEDULED   OLDEST\n"+
+		"default   active   10        -     -      -         -         -           -\n"+
+		"mail      active   4         20    -      -         -         -           -\n", r.fine(t, "pools", "list"))
 	like(t, "mail is paused\n", r.fine(t, "pools", "pause", "mail"))
 	id := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail"))
 	if pools := decodeJSON[[]wire.Pool](t, r.fine(t, "pools", "list", "-o", "json")); !pools[1].Paused || pools[1].PausedBy != "api:127.0.0.1" || pools[1].Pending != 1 {
@@ -308,6 +309,73 @@ func TestPoolsReplicasLocksCommands(t *testing.T) {
 	}
 	if code, _, stderr := r.scheduler(t, "", "locks", "list"); code != exitFailed || !strings.Contains(stderr, "no lock service") {
 		t.Errorf("%d %q", code, stderr)
+	}
+}
+
+// TestPoolsSet: limits are set one by one and cleared together, and the list marks them. Wrong usage sends nothing.
+func TestPoolsSet(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t)
+	const note = "* set by 'scheduler pools set' in place of the configuration, until --reset\n"
+	list := func(mail, note string) {
+		t.Helper()
+		code, stdout, stderr := r.scheduler(t, "", "pools", "list")
+		if got := strings.Join(strings.Fields(stdout[strings.Index(stdout, "\nmail")+1:]), " "); code != exitFine || got != mail || stderr != note {
+			t.Errorf("%d %q, want %q; %q, want %q", code, got, mail, stderr, note)
+		}
+	}
+	for _, step := range []struct{ args, says, list string }{
+		{"--max-running 5 --rate 100/s --burst 20", "max running 5, rate 100/s burst 20, by api:127.0.0.1", "5* 100/s burst 20*"},
+		{"--rate 10/s", "max running 5, rate 10/s burst 20, by api:127.0.0.1", "5* 10/s burst 20*"},
+		{"--reset", "max running 20, as configured", "20 -"},
+		{"--max-running 5", "max running 5, by api:127.0.0.1", "5* -"},
+		{"--max-running 0 --rate 1/h", "rate 1/h, by api:127.0.0.1", "0* 1/h*"},
+		{"--rate 0 --burst 0", "none, by api:127.0.0.1", "0* 0*"},
+		{"--rate 20/10s --reset=false", "rate 20/10s, by api:127.0.0.1", "0* 20/10s*"},
+		{"--reset", "max running 20, as configured", "20 -"},
+		{"--burst 7", "max running 20, burst 7, by api:127.0.0.1", "20 burst 7*"},
+	} {
+		want := note
+		if step.args == "--reset" {
+			want = ""
+		}
+		like(t, "mail is active; limits: "+step.says+"\n", r.fine(t, append([]string{"pools", "set", "mail"}, strings.Fields(step.args)...)...))
+		list("mail active 4 "+step.list+" - - - -", want)
+	}
+	pool := decodeJSON[wire.Pool](t, r.fine(t, "pools", "set", "mail", "--rate", "1/s", "-o", "json"))
+	if pool.Limits == nil || pool.Limits.MaxRunning != nil || pool.Limits.Rate.String() != "1/s" || *pool.Limits.Burst != 7 || pool.LimitsBy != "api:127.0.0.1" {
+		t.Errorf("%+v", pool)
+	}
+	if code, stdout, stderr := r.scheduler(t, "", "pools", "list", "-o", "json"); code != exitFine || stderr != "" || !strings.Contains(stdout, `"limits_override": {`) {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+	r.fine(t, "pools", "set", "mail", "--reset")
+	id := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail"))
+	r.fine(t, "tasks", "logs", id, "--follow")
+
+	if code, _, stderr := r.scheduler(t, "", "pools", "set", "nope", "--burst", "1"); code != exitFailed || !strings.Contains(stderr, `"nope"`) {
+		t.Errorf("%d %q", code, stderr)
+	}
+	away := &running{url: "http://127.0.0.1:1"}
+	for args, says := range map[string]string{
+		"mail":                          "nothing to set: give --max-running, --rate or --burst, or --reset",
+		"mail --reset=false":            "nothing to set",
+		"mail --reset --burst 0":        "--reset removes all limits that were set: give it alone",
+		"mail --reset --rate 1/s":       "--reset removes all limits that were set: give it alone",
+		"mail --rate fast":              `--rate: "fast" is not a rate; write it as in 50/s`,
+		"mail --rate 0/s":               "the number is out of range; allowed: 1 to 1000000",
+		"mail --max-running many":       `--max-running "many": must be a whole number`,
+		"mail --max-running -1":         "--max-running: -1 is out of range 0–1000000",
+		"mail --burst 1000001":          "--burst: 1000001 is out of range 0–1000000",
+		"mail --burst 367 --rate 1/d":   "--burst: 367 takes longer than a year to fill at 1/d; use at most 366",
+		"--burst 1":                     "POOL is missing",
+		"mail --rate 1/s --burst":       "--burst has no value",
+		"mail --max-runing 5 --rate= 1": "did you mean --max-running?",
+	} {
+		code, stdout, stderr := away.scheduler(t, "", append([]string{"pools", "set"}, strings.Fields(args)...)...)
+		if code != exitUsage || stdout != "" || !strings.Contains(stderr, says) {
+			t.Errorf("%s: %d %q %q, want %q", args, code, stdout, stderr, says)
+		}
 	}
 }
 

@@ -32,11 +32,13 @@ type summary struct {
 }
 
 type poolSummary struct {
-	Name       string   `json:"name"`
-	Workers    int      `json:"workers"`
-	MaxRunning int      `json:"max_running"`
-	Handler    string   `json:"handler,omitempty"`
-	Kinds      []string `json:"kinds,omitempty"`
+	Name       string    `json:"name"`
+	Workers    int       `json:"workers"`
+	MaxRunning int       `json:"max_running"`
+	Rate       jobs.Rate `json:"rate,omitzero"`
+	Burst      int       `json:"burst,omitempty"`
+	Handler    string    `json:"handler,omitempty"`
+	Kinds      []string  `json:"kinds,omitempty"`
 }
 
 type jobSummary struct {
@@ -111,7 +113,7 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Pools)) {
 		p, _ := c.Set.Pool(name)
-		pool := poolSummary{Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Kinds: slices.Sorted(maps.Keys(p.Kinds))}
+		pool := poolSummary{Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Rate: p.Rate, Burst: p.Burst, Kinds: slices.Sorted(maps.Keys(p.Kinds))}
 		if d, ok := unwrap.As[jobs.Described](p.Handler); ok {
 			pool.Handler = d.Describe()
 		}
@@ -150,12 +152,18 @@ func (s summary) write(w io.Writer) error {
 	fmt.Fprintf(w, "store    %s\nlock     %s\nlisten   %s\n", cellText(s.Store), cellText(s.Lock), cellText(s.Listen))
 	if len(s.Pools) > 0 {
 		fmt.Fprintln(w)
-		err := table(w, "POOL WORKERS MAX-RUNNING KINDS HANDLER", s.Pools, func(p poolSummary) []string {
-			limit := "no limit"
+		err := table(w, "POOL WORKERS MAX-RUNNING RATE KINDS HANDLER", s.Pools, func(p poolSummary) []string {
+			limit, rate := "no limit", "no limit"
 			if p.MaxRunning > 0 {
 				limit = fmt.Sprint(p.MaxRunning)
 			}
-			return []string{p.Name, fmt.Sprint(p.Workers), limit, strings.Join(p.Kinds, ","), shorten(p.Handler)}
+			if p.Rate != (jobs.Rate{}) {
+				rate = p.Rate.String()
+				if p.Burst > 0 {
+					rate += fmt.Sprint(", burst ", p.Burst)
+				}
+			}
+			return []string{p.Name, fmt.Sprint(p.Workers), limit, rate, strings.Join(p.Kinds, ","), shorten(p.Handler)}
 		})
 		if err != nil {
 			return err

@@ -72,6 +72,7 @@ func TestNothingCommandsATerminal(t *testing.T) {
 		"/api/v1/locks":    `{"items":[{"key":` + h + `,"owner":` + h + `,"meta":` + h + `}]}`,
 		"/api/v1/audit":    `{"items":[{"by":` + h + `,"action":` + h + `,"object":` + h + `,"target":` + h + `,"detail":` + h + `}]}`,
 	}
+	answers["/api/v1/pools/a/limits"] = `{"name":"a","max_running":1,"limits_override":{"max_running":1},"limits_by":` + h + `}`
 	answers["/api/v1/jobs/a"] = strings.TrimSuffix(strings.TrimPrefix(answers["/api/v1/jobs"], `{"items":[`), `]}`)
 	answers["/api/v1/tasks/1"] = `{"task":` + strings.TrimSuffix(strings.TrimPrefix(answers["/api/v1/tasks"], `{"items":[`), `]}`) +
 		`,"attempts":[{"attempt":1,"error":` + h + `,"replica":` + h + `}]}`
@@ -95,7 +96,7 @@ func TestNothingCommandsATerminal(t *testing.T) {
 	environ := []string{"LOCKSTEP_SERVER=" + server.URL}
 	for _, args := range [][]string{
 		{"jobs", "list"}, {"jobs", "get", "a"}, {"triggers", "list"}, {"tasks", "list"}, {"tasks", "get", "1"},
-		{"replicas", "list"}, {"locks", "list"}, {"audit", "list"}, {"jobs", "suspend", "a"}, {"jobs", "run", "a"}, {"pools", "pause", "a"},
+		{"replicas", "list"}, {"locks", "list"}, {"audit", "list"}, {"jobs", "suspend", "a"}, {"jobs", "run", "a"}, {"pools", "pause", "a"}, {"pools", "set", "a", "--burst", "1"},
 		{"tasks", "cancel", "1"}, {"healthcheck", "--ready", "--server", server.URL}, {"jobs", "get", "b"},
 		{hostile}, {"jobs", hostile}, {"--" + hostile}, {"jobs", "list", "-o", hostile}, {"jobs", "get", hostile}, {"validate", hostile},
 		{"next", "@yearly" + hostile},

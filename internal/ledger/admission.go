@@ -11,6 +11,7 @@ import (
 //
 //   - its pool's row has the definition that the replica goes by, and is not paused
 //   - the pool has room under its max_running, counted under the lock of its row
+//   - its rate lets one more start, by its bucket, under the same lock; a start counts from here on, also if the task is handed back
 //   - the replica has room for it in that pool
 //   - the replica may run it, and can: Admit says so
 //   - if it has locks, the replica presents their leases: Locks says so
@@ -30,7 +31,7 @@ type Admission struct {
 // Share is what a replica has of a pool.
 type Share struct {
 	Hash    string // of the pool's definition that the replica goes by
-	Limited bool   // that definition has a max_running: the pool's row is locked
+	Limited bool   // it has limits, as far as the replica knows: the pool's row is locked
 	Room    int    // how many tasks the replica takes at most
 }
 

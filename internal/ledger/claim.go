@@ -64,7 +64,11 @@ type Claimed struct {
 	Failed  []jobs.Task // those that ended, as the keys of their locks cannot be made
 	More    bool        // there may be further pending tasks that are due
 	Paused  bool
-	Full    bool // max_running reached
+	Full    bool // before the claim: as many tasks as may run did, or the rate let none start
+	Limited bool // the pool has limits, by its definition or by an override
+	Left    int  // in a pool with limits, how many more tasks they let start; 0 where it is paused
+	// OpensIn is the time until the rate lets one more task start, with a Claimed of a pool with a rate; 0: it does now.
+	OpensIn time.Duration
 }
 
 // Extension moves may_run_until of a running attempt ahead.

@@ -1,6 +1,10 @@
 package ledger
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
 
 // Definitions is the part of a replica's configuration that the store keeps.
 type Definitions struct {
@@ -24,6 +28,7 @@ type OtherPool struct {
 	Name       string
 	Hash       string // "": no live configuration has it
 	MaxRunning int
+	Rate       jobs.Rate
 	Kinds      map[string]string // as in PoolDef; nil: any, or the program that governs does not say
 }
 
@@ -42,6 +47,8 @@ type PoolDef struct {
 	Name        string
 	Hash        string
 	MaxRunning  int
+	Rate        jobs.Rate
+	Burst       int
 	MaxAttempts int
 	Retry       bool // on_lost: retry
 	// Kinds are those of the tasks that it has a handler for, and what tells the handler from others, see

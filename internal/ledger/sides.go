@@ -49,6 +49,8 @@ type API interface {
 	// SuspendJob and PausePool set the override, or clear it with nil.
 	SuspendJob(ctx context.Context, name string, by string, override *bool) error
 	PausePool(ctx context.Context, name string, by string, override *bool) error
+	// LimitPool sets the limits that o has, in place of those of the pool's definition, until it is called with nil: that clears all.
+	LimitPool(ctx context.Context, name string, by string, o *wire.PoolLimits) error
 }
 
 // Audit keeps writes with their callers.

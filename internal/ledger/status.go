@@ -19,7 +19,9 @@ type JobStatus struct {
 type PoolStatus struct {
 	Name          string
 	Hash          string
-	MaxRunning    int
+	Limits                         // those that hold
+	Override      *wire.PoolLimits // of limits; nil = none
+	LimitsBy      string
 	Paused        *bool // override; nil = none
 	PausedBy      string
 	Pending       int // due now
@@ -37,6 +39,10 @@ func (p PoolStatus) View() wire.Pool {
 	v := wire.Pool{
 		Name:          p.Name,
 		MaxRunning:    p.MaxRunning,
+		Rate:          p.Rate,
+		Burst:         p.Burst,
+		Limits:        p.Override,
+		LimitsBy:      p.LimitsBy,
 		Paused:        p.Paused != nil && *p.Paused,
 		Override:      p.Paused,
 		PausedBy:      p.PausedBy,

@@ -2,6 +2,8 @@
 // program needs is in jobs: MaxPayload.
 package limits
 
+import "time"
+
 const (
 	PayloadDepth   = 100 // nested lists and objects
 	Priority       = 100 // and down to −100
@@ -11,6 +13,8 @@ const (
 	By             = 255 // bytes
 	Workers        = 10_000
 	MaxRunning     = 1_000_000
+	Rate           = 1_000_000 // starts in RatePerLeast to RatePerMost
+	Burst          = 1_000_000
 	Retries        = 1000
 	CatchUp        = 10_000
 	Labels         = 64
@@ -18,6 +22,13 @@ const (
 	Locks          = 16   // of a task
 	Holders        = 10_000
 	LockService    = 220 // bytes; the store keeps 255, with the number of the lock protocol
+)
+
+// Limits of a pool's rate.
+const (
+	RatePerLeast = time.Second
+	RatePerMost  = 24 * time.Hour
+	RateFill     = 366 * 24 * time.Hour // in which the burst has to be full again
 )
 
 // Losses is how many attempts of one task may be lost before it ends as lost.

@@ -167,9 +167,9 @@ func claimNothing(t *testing.T, b *Bench) {
 	}
 	limited := func(c *ledger.Claim) { share(c, func(s *ledger.Share) { s.Limited = true }) }
 	s.limit("work", 3)
-	want("as many as may run", claim(limited), ledger.Claimed{Full: true})
+	want("as many as may run", claim(limited), ledger.Claimed{Full: true, Limited: true})
 	s.limit("work", 2)
-	want("more than may run now", claim(limited), ledger.Claimed{Full: true})
+	want("more than may run now", claim(limited), ledger.Claimed{Full: true, Limited: true})
 	s.limit("work", 0)
 	s.DB.Exec(t, "UPDATE {pools} SET paused=1 WHERE name='work'")
 	want("a paused pool", claim(func(*ledger.Claim) {}), ledger.Claimed{Paused: true})

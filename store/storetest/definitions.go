@@ -76,7 +76,7 @@ func newerGoverns(t *testing.T, b *Bench) {
 	}
 	edited := ledger.Definitions{
 		Jobs:  []ledger.JobDef{JobDef("kept", "2", "s"), JobDef("more", "2", "s")},
-		Pools: []ledger.PoolDef{{Name: "kept", Hash: "1", MaxAttempts: 5, MaxRunning: 7, Retry: true}},
+		Pools: []ledger.PoolDef{{Name: "kept", Hash: "1", MaxAttempts: 5, MaxRunning: 7, Rate: jobs.Rate{Count: 8, Per: time.Second}, Burst: 9, Retry: true}},
 	}
 	a, z := Join(t, b, "a"), Join(t, b, "z")
 	if n := load(t, b, a, old); n != 1 {
@@ -99,7 +99,7 @@ func newerGoverns(t *testing.T, b *Bench) {
 		t.Fatalf("a retired job is due at %d", next)
 	}
 	pool := b.DB.Text(t, `SELECT hash FROM {pools} WHERE name = 'gone'`)
-	policy := b.DB.Int(t, `SELECT max_attempts * 100 + max_running FROM {pools} WHERE name = 'kept' AND on_lost = 'retry'`)
+	policy := b.DB.Int(t, `SELECT max_attempts * 100 + max_running FROM {pools} WHERE name = 'kept' AND on_lost = 'retry' AND rate = '8/s' AND burst = 9`)
 	if pool != "" || policy != 507 {
 		t.Fatalf("the retired pool has hash %q, the edited one %d", pool, policy)
 	}
@@ -124,8 +124,9 @@ func toldWhatDiffers(t *testing.T, b *Bench) {
 		job, pool := fmt.Sprintf("j%02d", i), fmt.Sprintf("p%02d", i)
 		old.Jobs, edited.Jobs = append(old.Jobs, JobDef(job, "1", "s")), append(edited.Jobs, JobDef(job, "2", "s"))
 		old.Pools = append(old.Pools, ledger.PoolDef{Name: pool, Hash: "1"})
-		edited.Pools = append(edited.Pools, ledger.PoolDef{Name: pool, Hash: "2", MaxRunning: i})
-		want.Jobs, want.Pools = append(want.Jobs, job), append(want.Pools, ledger.OtherPool{Name: pool, Hash: "2", MaxRunning: i})
+		rate := jobs.Rate{Count: 20 - i, Per: time.Minute}
+		edited.Pools = append(edited.Pools, ledger.PoolDef{Name: pool, Hash: "2", MaxRunning: i, Rate: rate, Burst: 3})
+		want.Jobs, want.Pools = append(want.Jobs, job), append(want.Pools, ledger.OtherPool{Name: pool, Hash: "2", MaxRunning: i, Rate: rate})
 	}
 	a, z := Join(t, b, "a"), Join(t, b, "z")
 	load(t, b, a, old)
@@ -219,12 +220,12 @@ func eachField(t *testing.T, b *Bench) {
 	a := Join(t, b, "a")
 	d := ledger.Definitions{
 		Jobs:  []ledger.JobDef{JobDef("j", "1", "s")},
-		Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 5, MaxRunning: 7, Retry: true, Kinds: map[string]string{"fax": "1"}}},
+		Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 5, MaxRunning: 7, Rate: jobs.Rate{Count: 8, Per: time.Second}, Burst: 9, Retry: true, Kinds: map[string]string{"fax": "1"}}},
 	}
 	load(t, b, a, d)
 	for table, columns := range map[string][]string{
 		"jobs":  {"hash='x'", "schedule='x'", "stripe=63"},
-		"pools": {"hash='x'", "max_running=1", "max_attempts=1", "on_lost='fail'", "kinds=''", "hash=''"},
+		"pools": {"hash='x'", "max_running=1", "rate='8/m'", "rate=''", "burst=1", "max_attempts=1", "on_lost='fail'", "kinds=''", "hash=''"},
 	} {
 		for _, column := range columns {
 			b.DB.Exec(t, `UPDATE {`+table+`} SET `+column)
@@ -232,7 +233,7 @@ func eachField(t *testing.T, b *Bench) {
 			if n := b.DB.Int(t, `SELECT COUNT(*) FROM {jobs} WHERE hash='1' AND schedule='s' AND stripe=?`, d.Jobs[0].Stripe); n != 1 {
 				t.Errorf("%s with %s stayed as it was", table, column)
 			}
-			if n := b.DB.Int(t, `SELECT COUNT(*) FROM {pools} WHERE hash='1' AND max_running=7 AND max_attempts=5 AND on_lost='retry'`); n != 1 {
+			if n := b.DB.Int(t, `SELECT COUNT(*) FROM {pools} WHERE hash='1' AND max_running=7 AND rate='8/s' AND burst=9 AND max_attempts=5 AND on_lost='retry'`); n != 1 {
 				t.Errorf("%s with %s stayed as it was", table, column)
 			}
 			if _, err := b.Store.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Kind: "mail"}); !errors.Is(err, jobs.ErrNoHandler) {

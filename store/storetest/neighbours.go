@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -216,9 +217,9 @@ func poolNeighbours(t *testing.T, b *Bench) {
 	load(t, b, s.session, d)
 	s.want("hash of the pool that was retired", s.DB.Text(t, "SELECT hash FROM {pools} WHERE name='work'"), "")
 	retry := jobs.LostRetries
-	must(t, b.Store.AddPools(t.Context(), map[string]jobs.Pool{"work": {MaxRunning: 7, Retries: jobs.Retries{Limit: 4}, OnLost: retry}}))
-	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE name='work' AND hash<>'' AND config=0 AND max_running=7 AND max_attempts=5 AND on_lost=?", string(retry))
-	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE name='again' AND hash=? AND config>0 AND max_running=0 AND max_attempts=11", hash)
+	must(t, b.Store.AddPools(t.Context(), map[string]jobs.Pool{"work": {MaxRunning: 7, Rate: jobs.Rate{Count: 8, Per: time.Hour}, Burst: 9, Retries: jobs.Retries{Limit: 4}, OnLost: retry}}))
+	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE name='work' AND hash<>'' AND config=0 AND max_running=7 AND rate='8/h' AND burst=9 AND max_attempts=5 AND on_lost=?", string(retry))
+	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE name='again' AND hash=? AND config>0 AND max_running=0 AND rate='' AND burst=0 AND max_attempts=11", hash)
 }
 
 // A change of a session changes no other, and no dead one.
@@ -268,7 +269,7 @@ func ownNeighbours(t *testing.T, b *Bench) {
 	}
 }
 
-// A job is suspended and a pool paused alone, and not once it is retired.
+// A job is suspended and a pool paused or limited alone, and not once it is retired.
 func overrideNeighbours(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	yes := true
@@ -278,12 +279,16 @@ func overrideNeighbours(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE suspended=1 AND name='b'")
 	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE paused=1 OR paused_by<>''")
 	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE paused=1 AND name='default'")
+	must(t, b.Store.LimitPool(s.ctx(), "default", "me", &wire.PoolLimits{Burst: new(7)}))
+	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE set_burst=7 OR limits_by<>''")
+	s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE set_burst=7 AND limits_by='me' AND name='default'")
 	d := definitions()
 	d.Jobs, d.Pools = d.Jobs[:2], d.Pools[:2]
 	load(t, b, s.session, d)
 	for what, err := range map[string]error{
 		"retired job": b.Store.SuspendJob(s.ctx(), "c", "me", &yes), "no job": b.Store.SuspendJob(s.ctx(), "zz", "me", &yes),
 		"retired pool": b.Store.PausePool(s.ctx(), "work", "me", &yes), "no pool": b.Store.PausePool(s.ctx(), "zz", "me", &yes),
+		"limits of a retired pool": b.Store.LimitPool(s.ctx(), "work", "me", &wire.PoolLimits{Burst: new(7)}), "limits of no pool": b.Store.LimitPool(s.ctx(), "zz", "me", nil),
 	} {
 		if !errors.Is(err, jobs.ErrNotFound) {
 			t.Errorf("%s: %v", what, err)

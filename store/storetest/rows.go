@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -339,10 +340,12 @@ func definedRows(t *testing.T, b *Bench) {
 	d := definitions()
 	d.Jobs[1].Stripe, d.Jobs[1].Hash, d.Jobs[1].Schedule = 17, "hash of b", "schedule of b"
 	d.Jobs[1].Next = func(time.Time) time.Time { return due(1_000_000) }
-	d.Pools[2] = ledger.PoolDef{Name: "work", Hash: "hash of work", MaxRunning: 18, MaxAttempts: 19, Retry: true, Kinds: map[string]string{"k": "h"}}
+	d.Pools[2] = ledger.PoolDef{Name: "work", Hash: "hash of work", MaxRunning: 18, MaxAttempts: 19, Rate: jobs.Rate{Count: 23, Per: time.Minute}, Burst: 24, Retry: true, Kinds: map[string]string{"k": "h"}}
 	yes := true
 	must(t, s.Store.SuspendJob(s.ctx(), "b", "alice", &yes))
 	must(t, s.Store.PausePool(s.ctx(), "work", "bob", &yes))
+	must(t, s.Store.LimitPool(s.ctx(), "work", "carol", &wire.PoolLimits{MaxRunning: new(25), Rate: &jobs.Rate{Count: 26, Per: time.Hour}, Burst: new(27)}))
+	s.DB.Exec(t, "UPDATE {pools} SET bucket_full_at=28 WHERE name='work'")
 	s.DB.Exec(t, "UPDATE {jobs} SET fence=20, busy_until=21, waiting_at=22, cursor_at=? WHERE name='b'", due(900_000).UnixMicro())
 	config, err := s.Store.Load(s.ctx(), s.session, d)
 	must(t, err)
@@ -354,7 +357,8 @@ func definedRows(t *testing.T, b *Bench) {
 	kinds := `{"hash":"hash of work","kinds":{"k":"h"}}`
 	pool := row{
 		"name": "work", "hash": "hash of work", "config": config, "max_running": 18, "max_attempts": 19, "on_lost": "retry", "paused": 1,
-		"paused_by": "bob", "kinds": kinds,
+		"paused_by": "bob", "kinds": kinds, "rate": "23/m", "burst": 24, "set_max_running": 25, "set_rate": "26/h", "set_burst": 27, "limits_by": "carol",
+		"bucket_full_at": 28,
 	}
 	if _, is := sqlOf(b.Store); !is { // it keeps them in another way
 		pool["kinds"] = nil

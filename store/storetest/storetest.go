@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -26,6 +27,7 @@ type Store interface {
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
 	SuspendJob(ctx context.Context, name string, by string, override *bool) error
 	PausePool(ctx context.Context, name string, by string, override *bool) error
+	LimitPool(ctx context.Context, name string, by string, o *wire.PoolLimits) error
 }
 
 // sqlStore is one of package store.
@@ -93,6 +95,8 @@ var Contract = slices.Concat(
 	rowCases,
 	triggerCases,
 	claimCases,
+	rateCases,
+	overrideCases,
 	waitCases,
 	endCases,
 	neighbourCases,

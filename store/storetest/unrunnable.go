@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -167,7 +168,7 @@ func claimBeside(t *testing.T, b *Bench) {
 	s.load(own)
 	newer := s.second("two")
 	edited := withKinds("fax", "mail", "sms")
-	edited.Pools[2].Kinds["fax"], edited.Pools[2].MaxRunning = "2", 7
+	edited.Pools[2].Kinds["fax"], edited.Pools[2].MaxRunning, edited.Pools[2].Rate = "2", 7, jobs.Rate{Count: 1000, Per: time.Second}
 	newer.load(edited)
 	others := func(want ...ledger.OtherPool) {
 		t.Helper()
@@ -178,7 +179,7 @@ func claimBeside(t *testing.T, b *Bench) {
 		}
 	}
 	governing := ledger.OtherPool{
-		Name: "work", Hash: edited.Pools[2].Hash, MaxRunning: 7, Kinds: map[string]string{"fax": "2", "mail": "1", "sms": "1"},
+		Name: "work", Hash: edited.Pools[2].Hash, MaxRunning: 7, Rate: edited.Pools[2].Rate, Kinds: map[string]string{"fax": "2", "mail": "1", "sms": "1"},
 	}
 	others(governing)
 

@@ -50,7 +50,7 @@ func TestBranches(t *testing.T) {
 			"scheduler/internal/membership/clock.go Clock.Observe GO bound: c.seen >= consistentRenewals",
 		},
 		"store": {
-			"store/claim.go claim.write GO never: len(w.taken) == 0",
+			"store/claim.go claim.write GO always: len(w.taken) > 0",
 			"store/task_state.go tx.endTasks GO other field after: m.until",
 			"store/enqueue.go tx.takeKeys GO turned: cmp.Compare(a.task.Pool, b.task.Pool)",
 		},

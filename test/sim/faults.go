@@ -45,6 +45,7 @@ const (
 	cancels    = "cancel"  // an open task
 	suspends   = "suspend" // a job, for For
 	pausesPool = "pause-pool"
+	limitsPool = "limit-pool"
 )
 
 func (p *plan) drawFaults(d draw) {

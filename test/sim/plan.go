@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
@@ -46,6 +47,7 @@ type step struct {
 	P       float64
 	Name    string
 	N       int
+	Limits  *wire.PoolLimits
 }
 
 func newPlan(seed uint64) *plan {
@@ -67,6 +69,7 @@ func newPlan(seed uint64) *plan {
 	p.drawFaults(d)
 	p.drawWork(d)
 	p.drawKeys(newDraw(seed, "keys"))
+	p.drawRates(newDraw(seed, "rates"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }
@@ -170,7 +173,7 @@ func (p *plan) edit(d draw) {
 // slow reports whether a task takes seconds: one of a job that must not be lost, if there is room beside it.
 func (p *plan) slow(t jobs.Task) bool {
 	j, pool := p.Jobs[t.Job], p.Pools[t.Pool]
-	return p.Slow && j.Concurrency == jobs.Forbid && j.OnLost == jobs.LostFails && pool.MaxRunning == 0 && pool.Workers > 2
+	return p.Slow && j.Concurrency == jobs.Forbid && j.OnLost == jobs.LostFails && pool.MaxRunning == 0 && pool.Rate == jobs.Rate{} && pool.Workers > 2
 }
 
 // configuration is the set of a version, 0 or 1, whose handlers are h.
@@ -208,7 +211,7 @@ func (p *plan) String() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
 		pool := p.Pools[name]
-		fmt.Fprintf(&b, "  pool %s: workers %d, max running %d, on lost %s, retries %+v\n", name, pool.Workers, pool.MaxRunning, pool.OnLost, pool.Retries)
+		fmt.Fprintf(&b, "  pool %s: workers %d, max running %d, rate %v, burst %d, on lost %s, retries %+v\n", name, pool.Workers, pool.MaxRunning, pool.Rate, pool.Burst, pool.OnLost, pool.Retries)
 	}
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "  %v %s replica %d for %v by %v p %.2f %s %d\n", s.At, s.Kind, s.Replica, s.For, s.By, s.P, s.Name, s.N)

@@ -23,6 +23,7 @@ type seen struct {
 	busy      map[string]map[string]int64       // by job and task: until when attempts may run whose replicas are gone, without a result
 	suspended map[string]bool                   // jobs, by override
 	paused    map[string]bool                   // pools, by override
+	rated     map[string]*rated                 // by pool
 	sessions  map[string]*replica               // by session
 	beats     map[string]time.Time              // the last ones that the store took, by session
 	expired   map[string]bool                   // sessions that other replicas expired
@@ -59,7 +60,7 @@ func newSeen() *seen {
 	return &seen{
 		token: map[string]int64{}, claims: map[claimKey]claim{}, open: map[string][]string{}, inPool: map[string]int{},
 		owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
-		busy: map[string]map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{},
+		busy: map[string]map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{}, rated: map[string]*rated{},
 		sessions: map[string]*replica{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
 		waits: map[waitKey]memstore.LockWait{}, abandoned: map[string]time.Time{},
 

@@ -205,6 +205,12 @@ func (w *world) ask(s step, r *replica) {
 			time.Sleep(s.For)
 			_ = w.admin.PausePool(ctx, s.Name, "", nil)
 		}
+	case limitsPool:
+		if w.admin.LimitPool(ctx, s.Name, "a user", s.Limits) == nil {
+			w.count("limits")
+			time.Sleep(s.For)
+			_ = w.admin.LimitPool(ctx, s.Name, "", nil)
+		}
 	}
 }
 

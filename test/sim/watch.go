@@ -36,7 +36,7 @@ func (w *world) watch(c memstore.Change) {
 		w.watchJob(before, existed, r)
 	case memstore.Pool:
 		note()
-		w.paused[r.Name] = r.Paused != nil && *r.Paused
+		w.watchPool(r)
 	case memstore.LockWait:
 		note()
 		w.watchWait(r)
@@ -92,9 +92,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		if owner := w.replicas[r.Replica]; owner != nil && owner.node.index%2 != 0 && r.Job != "" && w.onlyInZone(r.Job) {
 			w.violate(r.ID, "task %s was claimed by %s, where %s does not run", r.ID, r.Replica, r.Job)
 		}
-		if limit := w.plan.Pools[r.Pool].MaxRunning; limit > 0 && w.inPool[r.Pool] > limit {
-			w.violate(r.ID, "%d tasks run in pool %s, %d are allowed", w.inPool[r.Pool], r.Pool, limit)
-		}
+		w.watchStart(r)
 		if existed && before.State != memstore.Ready && before.State != memstore.Locked {
 			w.violate(r.ID, "task %s was claimed while it waited", r.ID)
 		}

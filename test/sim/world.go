@@ -193,6 +193,7 @@ func (w *world) heal() {
 	}
 	for name := range w.plan.Pools {
 		_ = w.admin.PausePool(ctx, name, "", nil)
+		_ = w.admin.LimitPool(ctx, name, "", nil)
 	}
 	for _, n := range w.nodes {
 		n.start(ctx)

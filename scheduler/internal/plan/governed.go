@@ -14,14 +14,14 @@ import (
 // Governing is the definition of a pool that holds, as far as this replica has learned: its own, or that of a newer
 // configuration. A claim names its hash, so a definition that holds no longer claims nothing. Immutable.
 type Governing struct {
-	Hash       string // of the pool's row; "": no live configuration has the pool
-	MaxRunning int
-	own        bool     // it is this replica's own
-	Shared     []string // otherwise: the kinds whose handlers are the same in this replica
+	Hash    string   // of the pool's row; "": no live configuration has the pool
+	Limited bool     // it has limits
+	own     bool     // it is this replica's own
+	Shared  []string // otherwise: the kinds whose handlers are the same in this replica
 }
 
 func (p *Pool) Governs() Governing {
-	return Governing{Hash: p.Hash, MaxRunning: p.MaxRunning, own: true}
+	return Governing{Hash: p.Hash, Limited: p.MaxRunning > 0 || p.Rate != jobs.Rate{}, own: true}
 }
 
 // Under is how the pool is governed if its row says row.
@@ -29,7 +29,7 @@ func (p *Pool) Under(row ledger.OtherPool) Governing {
 	if row.Hash == p.Hash {
 		return p.Governs()
 	}
-	return Governing{Hash: row.Hash, MaxRunning: row.MaxRunning, Shared: ledger.SharedKinds(p.KindHashes, row.Kinds)}
+	return Governing{Hash: row.Hash, Limited: row.MaxRunning > 0 || row.Rate != jobs.Rate{}, Shared: ledger.SharedKinds(p.KindHashes, row.Kinds)}
 }
 
 // Equal reports whether two of one pool are the same. The hash covers all but Shared, which an older program does not write.

@@ -19,13 +19,13 @@ func officePools() jobs.Pool {
 
 // rowFor is the row of such a pool in a newer configuration.
 func rowFor(name string, p jobs.Pool) ledger.OtherPool {
-	return ledger.OtherPool{Name: name, Hash: p.Hash(), MaxRunning: p.MaxRunning, Kinds: p.HandlerHashes()}
+	return ledger.OtherPool{Name: name, Hash: p.Hash(), MaxRunning: p.MaxRunning, Rate: p.Rate, Kinds: p.HandlerHashes()}
 }
 
 // Of a pool that differs in a newer configuration, a replica may run the kinds that are the same in both, and says which
 // kinds it leaves.
 func TestWhatOfAPoolIsLeftToANewerConfiguration(t *testing.T) {
-	p, err := New(jobs.Set{Pools: map[string]jobs.Pool{"p": officePools(), "limited": {Handler: replicatest.Named("bare"), MaxRunning: 3}}}, nil)
+	p, err := New(jobs.Set{Pools: map[string]jobs.Pool{"p": officePools(), "limited": {Handler: replicatest.Named("bare"), MaxRunning: 3}, "rated": {Handler: replicatest.Named("bare"), Rate: jobs.Rate{Count: 1, Per: time.Hour}}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +50,7 @@ func TestWhatOfAPoolIsLeftToANewerConfiguration(t *testing.T) {
 	}{
 		"the same":      {row("p", func(*jobs.Pool) {}), "", []string{"", "fax", "mail"}},
 		"another limit": {row("p", func(p *jobs.Pool) { p.MaxRunning = 7 }), "", []string{"", "fax", "mail"}},
+		"a rate":        {row("p", func(p *jobs.Pool) { p.Rate = jobs.Rate{Count: 1, Per: time.Second} }), "", []string{"", "fax", "mail"}},
 		"a kind more":   {row("p", func(p *jobs.Pool) { p.Kinds["sms"] = replicatest.Named("sms") }), "p (sms)", []string{"", "fax", "mail"}},
 		"a kind less":   {row("p", func(p *jobs.Pool) { delete(p.Kinds, "fax") }), "p (fax)", []string{"", "mail"}},
 		"two kinds otherwise": {row("p", func(p *jobs.Pool) {
@@ -77,7 +78,7 @@ func TestWhatOfAPoolIsLeftToANewerConfiguration(t *testing.T) {
 		if kinds := g.KindsOf(own); !slices.Equal(kinds, c.kinds) || kinds == nil {
 			t.Errorf("%s: it may run %q, want %q", what, kinds, c.kinds)
 		}
-		if same := c.row.Hash == own.Hash; g.Hash != c.row.Hash || g.MaxRunning != c.row.MaxRunning || g.own != same {
+		if same := c.row.Hash == own.Hash; g.Hash != c.row.Hash || g.Limited != (c.row.MaxRunning > 0 || c.row.Rate.Count > 0) || g.own != same {
 			t.Errorf("%s: governed by %+v", what, g)
 		}
 		for _, kind := range append([]string{"unknown"}, own.KindNames...) {
@@ -86,7 +87,10 @@ func TestWhatOfAPoolIsLeftToANewerConfiguration(t *testing.T) {
 			}
 		}
 	}
-	if g := p.Pools["limited"].Governs(); g.MaxRunning != 3 || !g.own || g.Hash != p.Pools["limited"].Hash {
+	if g := p.Pools["rated"].Governs(); !g.Limited {
+		t.Errorf("it governs %+v", g)
+	}
+	if g := p.Pools["limited"].Governs(); !g.Limited || !g.own || g.Hash != p.Pools["limited"].Hash {
 		t.Errorf("it governs %+v", g)
 	}
 }

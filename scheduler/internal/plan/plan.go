@@ -150,7 +150,7 @@ func (p *Plan) Definitions() ledger.Definitions {
 	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
 		pool := p.Pools[name]
 		def := ledger.PoolDef{
-			Name: name, Hash: pool.Hash, MaxRunning: pool.MaxRunning,
+			Name: name, Hash: pool.Hash, MaxRunning: pool.MaxRunning, Rate: pool.Rate, Burst: pool.Burst,
 			MaxAttempts: pool.Retries.Attempts(), Retry: pool.OnLost == jobs.LostRetries,
 		}
 		if name != naming.NotificationsPool { // events of a newer configuration's notifiers are forwarded

@@ -15,7 +15,7 @@ import (
 func (e *Executor) admission(ses *membership.Session, pools map[string]plan.Governing, room map[string]int, tried tried) ledger.Admission {
 	shares := map[string]ledger.Share{}
 	for name, g := range pools {
-		shares[name] = ledger.Share{Hash: g.Hash, Limited: g.MaxRunning > 0, Room: room[name]}
+		shares[name] = ledger.Share{Hash: g.Hash, Limited: g.Limited, Room: room[name]}
 	}
 	return ledger.Admission{
 		Session: ses.ID, Replica: e.opt.ID, Pools: shares,

@@ -36,7 +36,7 @@ func TestClaimsTakeTurnsWhileTurnsAreShort(t *testing.T) {
 			s := replicaOn(t, st, replicatest.Blocked{})
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 			f := s.work.feeders["p"]
-			f.governs.MaxRunning = limit
+			f.governs.Limited = limit > 0
 			for range want {
 				f.claim(t.Context())
 			}

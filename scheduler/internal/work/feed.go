@@ -42,8 +42,14 @@ type feeder struct {
 	wake     chan struct{}
 	last     time.Duration // how long the last claim took
 
+	// Of run alone, in a pool with a rate:
+	opens <-chan time.Time // one more task may start, after a claim of this feeder; nil: it waits for none
+	full  time.Time        // until then it claims nothing
+
 	mu        sync.Mutex
 	governs   plan.Governing // as it was learned last
+	limited   bool           // the last claim said so: an override may have set limits
+	left      int            // how many more tasks the limits let start, by the last claim
 	took      time.Duration  // an attempt, as a moving average; 0 = none has ended yet
 	more      bool           // the last claim left work behind
 	skipJobs  []string       // what this replica cannot run, as candidates showed
@@ -59,13 +65,15 @@ func newFeeder(e *Executor, pool *plan.Pool) *feeder {
 	return &feeder{executor: e, pool: pool, wake: make(chan struct{}, 1), governs: pool.Governs()}
 }
 
-// run claims when it is woken, until ctx is done.
+// run claims when it is woken, and when the pool's rate lets it go on, until ctx is done.
 func (f *feeder) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.wake:
+		case <-f.opens:
+			f.opens = nil
 		}
 		for ctx.Err() == nil && f.claim(ctx) {
 		}
@@ -80,7 +88,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	ses := e.member.Session()
 	want := f.wanted()
-	if want == 0 || !e.MayBegin() || e.locks.Blocks() || f.governed().Hash == "" {
+	if want == 0 || !e.MayBegin() || e.locks.Blocks() || f.governed().Hash == "" || time.Now().Before(f.full) {
 		return false
 	}
 	scope, under, asked, ok := f.look(ctx)
@@ -117,7 +125,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	cancel()
 	f.last = time.Since(began)
 	note(claimResult(got, err), len(got.Tasks))
-	f.noteArrival(len(got.Tasks))
+	f.noteArrival(got)
 	if err != nil {
 		unlock()
 		outdated := errors.Is(err, ledger.ErrOutdated)
@@ -128,6 +136,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		e.member.StoreFailed(err)
 		return false
 	}
+	f.noteLimits(got)
 	learned := f.skip(asked, got.Foreign)
 	f.backOff(asked, !learned && len(got.Tasks) == 0 && len(got.Foreign) > 0)
 	f.push(ctx, ses, got, held) // before the lock is released: its service may hang
@@ -136,12 +145,30 @@ func (f *feeder) claim(ctx context.Context) bool {
 		wake.Send(e.waits.wake)
 	}
 	f.sayFailed(got.Failed)
+	if got.OpensIn > 0 {
+		return false
+	}
 	moved := len(got.Tasks)+len(got.Waiting)+len(got.Failed) > 0
 	if again := got.More && (learned || moved); again || scope.Within == nil {
 		return again
 	}
 	f.lookOn()
 	return moved
+}
+
+// noteLimits notes what a claim said of the pool's limits. Of several replicas, the one that took tasks last goes on at the moment at which
+// the rate lets one more start: if all did, they would all ask for each task. The poll finds what it leaves, and limits that were changed.
+func (f *feeder) noteLimits(got ledger.Claimed) {
+	f.mu.Lock()
+	f.limited, f.left = got.Limited, got.Left
+	f.mu.Unlock()
+	if got.OpensIn == 0 {
+		return
+	}
+	f.full = time.Now().Add(min(got.OpensIn, pollSlow))
+	if len(got.Tasks) > 0 {
+		f.opens = time.After(got.OpensIn)
+	}
 }
 
 // wanted is how many tasks to claim: one for each free worker, and some ahead. It is 0 while the pool's work
@@ -202,7 +229,7 @@ func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
 func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.Claimed, held map[string][]heldLock) {
 	f.mu.Lock()
 	before := f.more
-	f.more = got.More && len(got.Tasks) > 0
+	f.more = got.More && len(got.Tasks) > 0 && got.OpensIn == 0
 	if f.more && !before { // more has come than this replica takes at once
 		f.executor.notices.Add(f.pool.Name)
 	}
@@ -231,13 +258,17 @@ func (f *feeder) startQueued(ctx context.Context) {
 	}
 }
 
-// ahead is how many tasks to claim beyond the free workers. In limited pools it is 0: a claimed task takes a place from
-// other replicas. The caller holds f.mu.
+// ahead is how many tasks to claim beyond the free workers. In a pool with limits a claimed task takes a place from other replicas, so there
+// it is a quarter of what the limits leave at most. The caller holds f.mu.
 func (f *feeder) ahead() int {
-	if f.governs.MaxRunning > 0 || f.took == 0 {
+	if f.took == 0 {
 		return 0
 	}
-	return min(f.pool.Workers*int(aheadFor/f.took), claimBatch)
+	ahead := min(f.pool.Workers*int(aheadFor/f.took), claimBatch)
+	if f.known().Limited {
+		return min(ahead, f.left/4)
+	}
+	return ahead
 }
 
 // crowded reports whether more tasks are queued than the feeder claims ahead, and one for each worker.
@@ -297,7 +328,14 @@ func (f *feeder) goBy(g plan.Governing) {
 func (f *feeder) governed() plan.Governing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.governs
+	return f.known()
+}
+
+// known is the definition that the feeder follows, with what claims have said of limits. The caller holds f.mu.
+func (f *feeder) known() plan.Governing {
+	g := f.governs
+	g.Limited = g.Limited || f.limited
+	return g
 }
 
 // Results of a jobs.ClaimTry, which describes them.

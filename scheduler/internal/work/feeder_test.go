@@ -354,7 +354,8 @@ func TestAFeederLooksBeforeItClaims(t *testing.T) {
 	})
 }
 
-// As much is claimed ahead as the workers do within aheadFor, no more than a batch, and nothing in a pool with a limit.
+// As much is claimed ahead as the workers do within aheadFor, no more than a batch, and in a pool with limits a quarter of what they leave at
+// most.
 func TestHowMuchIsClaimed(t *testing.T) {
 	f, _ := fed(t)
 	check := func(what string, want int) {
@@ -376,8 +377,13 @@ func TestHowMuchIsClaimed(t *testing.T) {
 	refill(f, 20)
 	check("many wait", 0)
 	refill(f, 0)
-	f.governs.MaxRunning = 1
+	f.governs.Limited = true
 	check("there is a limit", 4)
+	f.left = 12
+	check("the limit leaves some", 4+3)
+	f.left = 1000
+	check("the limit is far away", 4+8)
+	f.left = 0
 	f.executor.slots.take("p", 3)
 	check("three are busy", 1)
 

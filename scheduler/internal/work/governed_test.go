@@ -101,7 +101,7 @@ func TestWhatAFeederLearnsOfItsPool(t *testing.T) {
 		if _, now := f.scope(); (now != asked) != step.forget || f.seen.nothing == step.forget || (f.fruitless == 0) != step.forget || step.forget && len(f.skipJobs) > 0 {
 			t.Errorf("%s: forgotten: %t", step.what, now != asked)
 		}
-		if got := f.governed(); got.Hash != step.g.Hash || got.MaxRunning != step.g.MaxRunning || !slices.Equal(got.Shared, step.g.Shared) {
+		if got := f.governed(); got.Hash != step.g.Hash || got.Limited != step.g.Limited || !slices.Equal(got.Shared, step.g.Shared) {
 			t.Errorf("%s: it goes by %+v, want %+v", step.what, got, step.g)
 		}
 		if woken := len(f.wake) > 0; woken != step.woken {

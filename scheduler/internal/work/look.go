@@ -76,7 +76,7 @@ func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under plan.Gover
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	scope, asked = f.scope()
-	under = f.governs
+	under = f.known()
 	if len(scope.SkipJobs) == 0 && scope.Kinds == nil {
 		return scope, under, asked, true
 	}
@@ -190,10 +190,11 @@ func (f *feeder) forPoll() (wake, work bool) {
 	return wake, work
 }
 
-// noteArrival notes that tasks were taken that the poll had found, and nobody had told of.
-func (f *feeder) noteArrival(tasks int) {
+// noteArrival notes that tasks were taken that the poll had found, and nobody had told of; but not the last ones that the rate lets
+// start: they may have waited for that.
+func (f *feeder) noteArrival(got ledger.Claimed) {
 	f.mu.Lock()
-	arrived := f.polled && tasks > 0
+	arrived := f.polled && len(got.Tasks) > 0 && got.OpensIn == 0
 	f.polled = false
 	f.mu.Unlock()
 	if arrived {

@@ -110,7 +110,7 @@ func (w *waits) claim(ctx context.Context, ses *membership.Session, t jobs.Task,
 func (w *waits) claimNow(ctx context.Context, ses *membership.Session, t jobs.Task, held []heldLock) (ledger.Claimed, error) {
 	e, f := w.executor, w.executor.feeders[t.Pool]
 	f.mu.Lock()
-	under, asked := f.governs, f.forgets
+	under, asked := f.known(), f.forgets
 	f.mu.Unlock()
 	var mine tried
 	if held != nil {

@@ -67,6 +67,7 @@ func poolsOfRun() []pool {
 		{history.Pool{Name: "web", OnLost: "retry", Retries: 3, Lane: "http"}, 8},
 		{history.Pool{Name: "command", OnLost: "retry", Retries: 2, Lane: "exec"}, 3},
 		{history.Pool{Name: "narrow", OnLost: "retry", Retries: 2, MaxRunning: 2, Lane: "exec"}, 2},
+		{history.Pool{Name: "rated", OnLost: "retry", Retries: 2, Rate: 20, Burst: 3, Lane: "http"}, 8},
 		{history.Pool{Name: "once", OnLost: "fail", Lane: "http"}, 4},
 		{history.Pool{Name: "turn", OnLost: "retry", Retries: 2, Lane: "exec", Lock: lockOfRun}, 2},
 	}
@@ -100,6 +101,9 @@ pools:
 	for _, p := range poolsOfRun() {
 		fmt.Fprintf(&b, "  %s: {workers: %d, on_lost: %s, max_running: %d, timeout: 20s, retries: {limit: %d, backoff: 300ms, max_backoff: 1s}, ",
 			p.Name, p.workers, p.OnLost, p.MaxRunning, p.Retries)
+		if p.Rate > 0 {
+			fmt.Fprintf(&b, "rate: %d/s, burst: %d, ", p.Rate, p.Burst)
+		}
 		b.WriteString(locks(p.Lock))
 		if p.Lane == "http" {
 			fmt.Fprintf(&b, "http: {url: %q}}\n", a.ledger.url+"/open")

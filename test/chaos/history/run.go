@@ -76,6 +76,8 @@ type Pool struct {
 	OnLost     string // fail | retry
 	Retries    int
 	MaxRunning int // over all replicas; 0 = no limit
+	Rate       int // starts a second, over all replicas; 0 = no limit, as in old runs
+	Burst      int // of them at once
 	Lane       string
 	Lock       string // as a job's
 }

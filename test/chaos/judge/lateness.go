@@ -123,7 +123,7 @@ func (t *trial) punctuals() []punctual {
 		p.late = p.decided.Sub(dbTime(cmp.Or(r.Until, r.At)))
 		if e, ran := started[r.TaskID]; ran && r.TaskID != "" && job.Lock == "" {
 			p.late = e.At.Sub(p.due)
-			if e.Attempt == 1 && t.pools[e.Pool].MaxRunning == 0 {
+			if e.Attempt == 1 && t.pools[e.Pool].MaxRunning == 0 && t.pools[e.Pool].Rate == 0 {
 				p.started, p.claimant = e.At, e.Replica
 			}
 		}

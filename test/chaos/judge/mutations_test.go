@@ -97,6 +97,11 @@ func TestBrokenPromises(t *testing.T) {
 				h.Run.Pools[i].MaxRunning = 1
 			}
 		}},
+		{"more starts than the rate lets", Slots, nil, func(h *history.History) {
+			for i := range h.Run.Pools {
+				h.Run.Pools[i].Rate, h.Run.Pools[i].Burst = 1, 1
+			}
+		}},
 		{"an older token after a newer one", Slots, nil, func(h *history.History) {
 			a, b := -1, -1
 			for i, e := range h.Effects {

@@ -52,6 +52,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			}
 			p = p.WithDefaults()
 			row.Name, row.Hash, row.Config, row.MaxRunning = name, p.Hash(), 0, p.MaxRunning
+			row.Rate, row.Burst = rateText(p.Rate), p.Burst
 			row.MaxAttempts, row.OnLost = p.Retries.Attempts(), string(p.OnLost)
 			put(t, &t.pools, row)
 		}

@@ -13,27 +13,49 @@ type admission struct {
 	t     *tx
 	now   time.Time
 	taken map[string]int // by pool
+	locks bool           // rows of pools with limits that the replica does not know of are locked, too
 
 	locking ledger.Locking // what was said of the last candidate's locks
 }
 
-// room is how many tasks of a pool may still become running; full: as many as may run do.
+// room is how many tasks of a pool may still become running; full: as many as may run do, or its rate lets none start.
 func (a *admission) room(pool string) (room int, full bool) {
 	row, share := a.t.pools.rows[pool], a.Pools[pool]
-	if row.Hash == "" || row.Hash != share.Hash || row.Paused != nil && *row.Paused || row.MaxRunning > 0 != share.Limited {
+	l := row.Limits()
+	if row.Hash == "" || row.Hash != share.Hash || row.Paused != nil && *row.Paused || !l.None() && !share.Limited && !a.locks {
 		return 0, false
 	}
-	room = share.Room - a.taken[pool]
-	if row.MaxRunning > 0 {
-		left := row.MaxRunning
+	left := a.left(pool)
+	return max(0, min(left, share.Room-a.taken[pool])), left == 0
+}
+
+// left is how many tasks the limits of a pool let start.
+func (a *admission) left(pool string) int {
+	l := a.t.pools.rows[pool].Limits()
+	left := l.Starts(a.t.pools.rows[pool].Bucket, a.t.now())
+	if l.MaxRunning > 0 {
+		running := 0
 		for _, r := range a.t.tasks.rows {
 			if r.Pool == pool && r.State == Running {
-				left--
+				running++
 			}
 		}
-		full, room = left <= 0, min(room, left)
+		left = min(left, l.MaxRunning-running)
 	}
-	return max(0, room), full
+	return max(0, left)
+}
+
+// keep writes the bucket of a pool that cannot be as its row has it.
+func (a *admission) keep(pool string) {
+	row, share := a.t.pools.rows[pool], a.Pools[pool]
+	l := row.Limits()
+	if l.Rate == (jobs.Rate{}) || row.Hash != share.Hash || row.Paused != nil && *row.Paused || !share.Limited && !a.locks || share.Room < 1 {
+		return
+	}
+	if kept := l.Kept(row.Bucket, a.t.now()); kept != row.Bucket {
+		row.Bucket = kept
+		put(a.t, &a.t.pools, row)
+	}
 }
 
 // admit makes a task running if it may be. job is the row of its job; nil if it has none. Neither row is written.
@@ -60,6 +82,10 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 		}
 	}
 	a.taken[r.Pool]++
+	if l := pool.Limits(); l.Rate != (jobs.Rate{}) {
+		pool.Bucket = l.Started(pool.Bucket, a.t.now(), 1)
+		put(a.t, &a.t.pools, pool)
+	}
 	r.Token++
 	if job != nil {
 		job.Fence++
@@ -73,7 +99,7 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 
 // behind reports whether the pending tasks of a limited pool that go before a new one take all the room.
 func (a *admission) behind(r Task) bool {
-	if a.t.pools.rows[r.Pool].MaxRunning == 0 {
+	if a.t.pools.rows[r.Pool].Limits().None() {
 		return false
 	}
 	room, _ := a.room(r.Pool)

@@ -30,10 +30,20 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		if pool.Hash == "" || pool.Hash != c.Pools[c.Pool].Hash {
 			return ledger.ErrOutdated
 		}
-		a := &admission{Admission: c.Admission, t: t, now: now, taken: map[string]int{}}
+		a := &admission{Admission: c.Admission, t: t, now: now, taken: map[string]int{}, locks: true}
 		out.Paused = pool.Paused != nil && *pool.Paused
 		var room int
 		room, out.Full = a.room(c.Pool)
+		out.Limited = !pool.Limits().None()
+		defer func() {
+			if a.keep(c.Pool); !out.Paused {
+				after := t.pools.rows[c.Pool]
+				out.OpensIn = after.Limits().OpensIn(after.Bucket, t.now())
+				if out.Limited && !out.Paused {
+					out.Left = a.left(c.Pool)
+				}
+			}
+		}()
 		if out.Full {
 			t.waitNoMore(c)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // promoteLimit is how many waiting tasks become ready in one call.
@@ -42,6 +43,14 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, 
 		for _, r := range t.tasks.rows {
 			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
 				found[r.Pool] = true
+			}
+		}
+		for name := range found { // all is claimed by a replica that has the room, and knows of the limits
+			a := &admission{t: t, locks: true, Admission: ledger.Admission{Pools: map[string]ledger.Share{name: {Hash: t.pools.rows[name].Hash, Room: 1}}}}
+			row := t.pools.rows[name]
+			l := row.Limits()
+			if room, _ := a.room(name); room < 1 && (l.Rate == (jobs.Rate{}) || l.Kept(row.Bucket, t.now()) == row.Bucket) {
+				delete(found, name)
 			}
 		}
 		pools = slices.Sorted(maps.Keys(found))

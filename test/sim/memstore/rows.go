@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -36,14 +37,21 @@ type Session struct {
 
 // Pool is a row of pools.
 type Pool struct {
-	Name        string `col:"name"`
-	Hash        string `col:"hash"`
-	Config      int64  `col:"config"`
-	MaxRunning  int    `col:"max_running"`
-	MaxAttempts int    `col:"max_attempts"`
-	OnLost      string `col:"on_lost"`
-	Paused      *bool  `col:"paused"`
-	PausedBy    string `col:"paused_by"`
+	Name          string        `col:"name"`
+	Hash          string        `col:"hash"`
+	Config        int64         `col:"config"`
+	MaxRunning    int           `col:"max_running"`
+	Rate          string        `col:"rate"`
+	Burst         int           `col:"burst"`
+	SetMaxRunning *int          `col:"set_max_running"`
+	SetRate       *string       `col:"set_rate"`
+	SetBurst      *int          `col:"set_burst"`
+	LimitsBy      string        `col:"limits_by"`
+	Bucket        ledger.Bucket `col:"bucket_full_at"`
+	MaxAttempts   int           `col:"max_attempts"`
+	OnLost        string        `col:"on_lost"`
+	Paused        *bool         `col:"paused"`
+	PausedBy      string        `col:"paused_by"`
 }
 
 // Job is a row of jobs.

@@ -1,0 +1,167 @@
+package scheduler
+
+import (
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// clocked notes when its runs began, since it was made.
+type clocked struct {
+	since time.Time
+	takes time.Duration
+
+	mu sync.Mutex
+	at []time.Duration
+}
+
+func (c *clocked) Run(context.Context, jobs.Task, io.Writer) error {
+	c.mu.Lock()
+	c.at = append(c.at, time.Since(c.since))
+	c.mu.Unlock()
+	time.Sleep(c.takes)
+	return nil
+}
+
+// Identity is the same for all of them.
+func (*clocked) Identity() string { return "clocked" }
+
+func (c *clocked) began() []time.Duration {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.at)
+}
+
+// counting counts the claims and the questions for work.
+type counting struct {
+	*memstore.Store
+	mu            sync.Mutex
+	claims, polls int
+}
+
+func (c *counting) Claim(ctx context.Context, of ledger.Claim) (ledger.Claimed, error) {
+	c.mu.Lock()
+	c.claims++
+	c.mu.Unlock()
+	return c.Store.Claim(ctx, of)
+}
+
+func (c *counting) Ready(ctx context.Context, judge ledger.Judge) ([]string, time.Time, error) {
+	c.mu.Lock()
+	c.polls++
+	c.mu.Unlock()
+	return c.Store.Ready(ctx, judge)
+}
+
+// rated runs replicas of a pool with these limits, and enqueues tasks a minute after they have started.
+func rated(t *testing.T, limits jobs.Pool, replicas, tasks int, takes time.Duration) (*clocked, *counting) {
+	t.Helper()
+	db := memstore.New()
+	h := &clocked{takes: takes}
+	limits.Handler = h
+	st := &counting{Store: &memstore.Store{Database: db}}
+	for _, id := range []string{"a", "b", "c"}[:replicas] {
+		runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"p": limits}}, Options{ID: id})
+	}
+	time.Sleep(time.Minute)
+	all := make([]jobs.NewTask, tasks)
+	for i := range all {
+		all[i].Pool = "p"
+	}
+	h.since = time.Now()
+	if _, err := st.Store.Enqueue(t.Context(), all...); err != nil {
+		t.Fatal(err)
+	}
+	return h, st
+}
+
+// The burst starts at once, and then one task at each interval, at the moment at which the rate lets it: however many replicas
+// there are, and though nobody tells them. That costs about one claim for each.
+func TestAPoolWithARate(t *testing.T) {
+	for replicas := 1; replicas <= 3; replicas++ {
+		synctest.Test(t, func(t *testing.T) {
+			h, st := rated(t, jobs.Pool{Rate: jobs.Rate{Count: 2, Per: time.Second}, Burst: 3}, replicas, 23, 0)
+			time.Sleep(3 * time.Second) // the poll has found the first ones, and expects no more
+			st.mu.Lock()
+			st.claims, st.polls = 0, 0
+			st.mu.Unlock()
+			time.Sleep(10 * time.Second)
+			got := h.began()
+			if len(got) != 23 || got[2] > pollSlow+time.Millisecond {
+				t.Fatalf("%d replicas: began after %v", replicas, got)
+			}
+			for i, at := range got[3:] {
+				if want := got[0] + time.Duration(i+1)*500*time.Millisecond; at < want || at > want+time.Millisecond {
+					t.Errorf("%d replicas: task %d began after %v, want %v", replicas, i+3, at, want)
+				}
+			}
+			st.mu.Lock()
+			defer st.mu.Unlock()
+			if st.claims > 20+5*replicas || st.polls > 30*replicas {
+				t.Errorf("%d replicas: %d claims, %d polls", replicas, st.claims, st.polls)
+			}
+		})
+	}
+}
+
+// pollSlow is how long the poll of an idle replica waits.
+const pollSlow = 500 * time.Millisecond
+
+// Ending attempts do not ask for the next task before the rate lets it start.
+func TestAttemptsOfAPoolWithARateAskForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, st := rated(t, jobs.Pool{Rate: jobs.Rate{Count: 1, Per: time.Hour}, Burst: 10}, 1, 30, 20*time.Millisecond)
+		time.Sleep(time.Minute)
+		if got := h.began(); len(got) != 10 {
+			t.Fatalf("began after %v", got)
+		}
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if st.claims > 4 {
+			t.Errorf("%d claims", st.claims)
+		}
+	})
+}
+
+// Limits that are changed while the pool runs hold at once on all replicas, whether its definition has limits or not, and until
+// they are cleared.
+func TestLimitsAreChangedWhileThePoolRuns(t *testing.T) {
+	for name, own := range map[string]jobs.Pool{"no limits": {}, "a rate": {Rate: jobs.Rate{Count: 1000, Per: time.Second}}, "max_running": {MaxRunning: 30}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				own.Workers = 10
+				h, st := rated(t, own, 3, 1000, 100*time.Millisecond)
+				time.Sleep(time.Second)
+				set := func(o *wire.PoolLimits) int {
+					t.Helper()
+					if err := st.Store.LimitPool(t.Context(), "p", "a test", o); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Second) // what was claimed before ends
+					before := len(h.began())
+					time.Sleep(4 * time.Second)
+					return len(h.began()) - before
+				}
+				if n := set(&wire.PoolLimits{Rate: new(jobs.Rate{Count: 5, Per: time.Second}), Burst: new(1)}); n < 19 || n > 21 {
+					t.Errorf("%d began in 4 s at 5/s", n)
+				}
+				if n := set(&wire.PoolLimits{Rate: new(jobs.Rate{}), MaxRunning: new(2)}); n < 60 || n > 84 {
+					t.Errorf("%d began in 4 s with 2 at once, each of 100 ms", n)
+				}
+				if n := set(nil); n < 300 {
+					t.Errorf("%d began in 4 s after the reset", n)
+				}
+			})
+		})
+	}
+}
