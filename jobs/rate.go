@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
-// Rate is how many attempts of a pool may start, all replicas together: Count in each Per, evenly spread. The zero Rate is no
-// limit. As text it is "50/s", "100/m", "5/h", "1/d", "20/10s", or "0".
+// Rate is how many attempts of a pool may start, all replicas together: Count in each Per on average, and as many at once as the pool's
+// burst. The zero Rate is no limit. As text it is "50/s", "100/m", "5/h", "1/d", "20/10s", or "0".
 type Rate struct {
 	Count int           // 1 to 1,000,000
 	Per   time.Duration // 1 s to 24 h

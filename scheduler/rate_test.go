@@ -79,6 +79,9 @@ func rated(t *testing.T, limits jobs.Pool, replicas, tasks int, takes time.Durat
 		all[i].Pool = "p"
 	}
 	h.since = time.Now()
+	if tasks == 0 {
+		return h, st
+	}
 	if _, err := st.Store.Enqueue(t.Context(), all...); err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +131,49 @@ func TestAttemptsOfAPoolWithARateAskForNothing(t *testing.T) {
 		st.mu.Lock()
 		defer st.mu.Unlock()
 		if st.claims > 4 {
+			t.Errorf("%d claims", st.claims)
+		}
+	})
+}
+
+// A pool with a max_running is kept full: the next task starts when one ends, and between ends nobody asks.
+func TestAPoolWithAMaximumIsKeptFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, st := rated(t, jobs.Pool{Workers: 10, MaxRunning: 2}, 1, 40, 5*time.Second)
+		time.Sleep(2 * time.Minute)
+		got := h.began()
+		if len(got) != 40 || got[39] > 96*time.Second {
+			t.Errorf("%d began, the last after %v", len(got), got[len(got)-1])
+		}
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if st.claims > 60 || st.polls > 500 {
+			t.Errorf("%d claims, %d polls", st.claims, st.polls)
+		}
+	})
+}
+
+// A pool whose limits an override has removed is claimed from as one that has none: ahead of its workers.
+func TestAPoolWithoutItsLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, st := rated(t, jobs.Pool{Workers: 10, MaxRunning: 1}, 1, 0, time.Millisecond)
+		if err := st.Store.LimitPool(t.Context(), "p", "a test", &wire.PoolLimits{MaxRunning: new(0)}); err != nil {
+			t.Fatal(err)
+		}
+		all := make([]jobs.NewTask, 5000)
+		for i := range all {
+			all[i].Pool = "p"
+		}
+		if _, err := st.Store.Enqueue(t.Context(), all...); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(h.began()); n != 5000 {
+			t.Errorf("%d began", n)
+		}
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if st.claims > 100 {
 			t.Errorf("%d claims", st.claims)
 		}
 	})

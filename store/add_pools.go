@@ -47,7 +47,11 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		if err := t.sameButForCapitals(names, known); err != nil {
 			return err
 		}
-		there, err := defined[poolModel](t, names, "")
+		there, err := defined[poolModel](t, names, "{for_update}")
+		if err != nil {
+			return err
+		}
+		now, err := t.Now()
 		if err != nil {
 			return err
 		}
@@ -58,9 +62,12 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			}
 			has := row.declare(ledger.DeclaredKinds(p))
 			if row.Hash == "" {
+				before := row.limits()
+				row.MaxRunning, row.Rate, row.Burst = p.MaxRunning, storedRate(p.Rate), p.Burst
 				// Index: primary key.
-				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
-					p.Hash(), p.MaxRunning, rateText(p.Rate), p.Burst, p.Retries.Attempts(), string(p.OnLost), has.declared(), name)
+				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, bucket_full_at = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
+					p.Hash(), p.MaxRunning, rateText(p.Rate), p.Burst, int64(before.Converted(row.BucketFullAt, now, row.limits())),
+					p.Retries.Attempts(), string(p.OnLost), has.declared(), name)
 			} else {
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET kinds = ? WHERE name = ? AND config = 0`, has.declared(), name)

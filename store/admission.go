@@ -98,44 +98,47 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.count(t, counted); err != nil {
-		return err
-	}
-	return a.readBuckets(t, rated)
+	return a.limit(t, counted, rated)
 }
 
 const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost"
 
-// count makes the room of pools that which their max_running leaves.
+// limit makes the room of pools that which their max_running and their rates leave. The time is read now, under the locks: that of a
+// statement that waited for them is from before, and what another transaction took meanwhile would come back in the bucket.
 //
 // Index: tasks_claim.
-func (a *admission) count(t *tx, pools []string) error {
-	if len(pools) == 0 {
-		return nil
+func (a *admission) limit(t *tx, counted, rated []string) error {
+	running, now := map[string]int{}, time.Time{}
+	if len(counted) > 0 {
+		err := each(t.rows(`SELECT '' AS pool, 0 AS n, COALESCE({now}, 0) AS since UNION ALL
+			SELECT pool, COUNT(*), 0 FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND {in name pool} GROUP BY pool`, sqlkit.Keys(counted)),
+			func(c *tally) {
+				if c.Pool == "" {
+					now = fromMicros(c.Since)
+				}
+				running[c.Pool] = c.N
+			})
+		if err != nil {
+			return err
+		}
 	}
-	running := map[string]int{}
-	err := each(t.rows("SELECT pool, COUNT(*) AS n FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND {in name pool} GROUP BY pool", sqlkit.Keys(pools)),
-		func(c *tally) { running[c.Pool] = c.N })
-	for _, name := range pools {
-		a.pools[name].leave(a.pools[name].limits.MaxRunning - running[name])
+	if len(rated) > 0 && now.IsZero() {
+		var err error
+		if now, err = t.Now(); err != nil {
+			return err
+		}
 	}
-	return err
-}
-
-// readBuckets makes the room of pools that which their rates leave. The time is read now, under the locks: that of a statement that
-// waited for them is from before, and what another transaction took meanwhile would come back in it.
-func (a *admission) readBuckets(t *tx, pools []string) error {
-	if len(pools) == 0 {
-		return nil
-	}
-	now, err := t.Now()
-	for _, name := range pools {
+	for _, name := range counted {
 		p := a.pools[name]
-		kept := p.limits.Kept(p.bucket, now)
-		p.now, p.bucket, p.corrected = now, kept, kept != p.bucket
+		p.leave(p.limits.MaxRunning - running[name])
+	}
+	for _, name := range rated {
+		p := a.pools[name]
+		possible := p.limits.Possible(p.bucket, now)
+		p.now, p.bucket, p.corrected = now, possible, possible != p.bucket
 		p.leave(p.limits.Starts(p.bucket, now))
 	}
-	return err
+	return nil
 }
 
 // leave bounds the room of a pool by what one of its limits leaves.

@@ -101,7 +101,7 @@ func statementsOfLimits(t *testing.T, d store.Dialect) {
 	}
 	now := map[store.Dialect]int{store.SQLite: 0, store.MySQL: 1}[d] // SQLite's time is that of the process
 	claims, decisions := claim("plain"), decide("plain")
-	for pool, more := range map[string]int{"plain": 0, "counted": 1, "rated": 1 + now, "both": 2 + now, "overridden": 2 + now} {
+	for pool, more := range map[string]int{"plain": 0, "counted": 1, "rated": 1 + now, "both": 2, "overridden": 2 + now} {
 		if n := claim(pool); n != claims+more {
 			t.Errorf("%s: a claim sends %d statements, want %d and %d more", pool, n, claims, more)
 		}

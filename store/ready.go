@@ -82,7 +82,7 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 	}
 	for _, m := range all {
 		l := m.limits()
-		if l.Starts(m.BucketFullAt, read) > 0 || l.Kept(m.BucketFullAt, read) != m.BucketFullAt { // a claim corrects it
+		if l.Starts(m.BucketFullAt, read) > 0 || l.Possible(m.BucketFullAt, read) != m.BucketFullAt { // a claim corrects it
 			pools = append(pools, m.Name)
 		}
 	}

@@ -67,7 +67,7 @@ type Claimed struct {
 	Full    bool // before the claim: as many tasks as may run did, or the rate let none start
 	Limited bool // the pool has limits, by its definition or by an override
 	Left    int  // in a pool with limits, how many more tasks they let start; 0 where it is paused
-	// OpensIn is the time until the rate lets one more task start, with a Claimed of a pool with a rate; 0: it does now.
+	// OpensIn is, in a pool with a rate, the time until it lets one more task start; 0: it does now.
 	OpensIn time.Duration
 }
 

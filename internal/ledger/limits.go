@@ -2,14 +2,15 @@ package ledger
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Limits are those of a pool over all replicas. They are exact: a transaction that makes tasks running has the pool's row locked
-// while there are any.
+// Limits are those of a pool over all replicas. They are exact: a transaction that makes tasks running has the pool's row locked while
+// there are any. Where there were none, one that is under way when they are set has read the row without a lock, and goes by none.
 type Limits struct {
 	MaxRunning int       // attempts at once; 0: no limit
 	Rate       jobs.Rate // starts; zero: no limit
@@ -42,7 +43,7 @@ type Bucket int64
 func (l Limits) Starts(b Bucket, now time.Time) int {
 	interval := l.interval()
 	if interval == 0 {
-		return int(^uint(0) >> 1)
+		return math.MaxInt
 	}
 	return int((l.capacity() - l.lacks(b, now)) / interval)
 }
@@ -57,9 +58,9 @@ func (l Limits) OpensIn(b Bucket, now time.Time) time.Duration {
 	return time.Duration(max(0, l.lacks(b, now)+l.interval()-l.capacity()))
 }
 
-// Kept is the bucket as it can be now. One that would be full later than an empty one was written under other limits, or by a clock that
+// Possible is the bucket as it can be now. One that would be full later than an empty one was written under other limits, or by a clock that
 // was set back since: it is empty, and has to be written so, or it would be empty until that time.
-func (l Limits) Kept(b Bucket, now time.Time) Bucket {
+func (l Limits) Possible(b Bucket, now time.Time) Bucket {
 	return min(b, Bucket(now.UnixNano()+l.capacity()))
 }
 
@@ -67,7 +68,7 @@ func (l Limits) Kept(b Bucket, now time.Time) Bucket {
 // once, and a faster one would take what was left.
 func (l Limits) Converted(b Bucket, now time.Time, to Limits) Bucket {
 	if l.Rate == to.Rate {
-		return to.Kept(b, now)
+		return to.Possible(b, now)
 	}
 	lacks := l.lacks(b, now)
 	if lacks == 0 { // it is full, or there was no rate

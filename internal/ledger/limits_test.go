@@ -71,11 +71,11 @@ func TestBucketOfAnotherTime(t *testing.T) {
 	if opens := l.OpensIn(b, now); opens != 100*time.Millisecond {
 		t.Errorf("it opens in %v", opens)
 	}
-	kept := l.Kept(b, now)
+	kept := l.Possible(b, now)
 	if n := l.Starts(kept, now.Add(time.Second)); n != 5 || l.Starts(kept, now) != 0 {
 		t.Errorf("after a second %d may start", n)
 	}
-	if again := l.Kept(kept, now.Add(time.Millisecond)); again != kept {
+	if again := l.Possible(kept, now.Add(time.Millisecond)); again != kept {
 		t.Errorf("one that can be is changed by %d", again-kept)
 	}
 	slow := Limits{Rate: jobs.Rate{Count: 1, Per: 24 * time.Hour}, Burst: 1_000_000} // its burst is that of a year

@@ -3,6 +3,7 @@ package work
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -89,6 +90,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	ses := e.member.Session()
 	want := f.wanted()
 	if want == 0 || !e.MayBegin() || e.locks.Blocks() || f.governed().Hash == "" || time.Now().Before(f.full) {
+		f.noteArrival(ledger.Claimed{}) // it was woken in vain
 		return false
 	}
 	scope, under, asked, ok := f.look(ctx)
@@ -145,7 +147,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		wake.Send(e.waits.wake)
 	}
 	f.sayFailed(got.Failed)
-	if got.OpensIn > 0 {
+	if limitReached(got) {
 		return false
 	}
 	moved := len(got.Tasks)+len(got.Waiting)+len(got.Failed) > 0
@@ -160,7 +162,9 @@ func (f *feeder) claim(ctx context.Context) bool {
 // the rate lets one more start: if all did, they would all ask for each task. The poll finds what it leaves, and limits that were changed.
 func (f *feeder) noteLimits(got ledger.Claimed) {
 	f.mu.Lock()
-	f.limited, f.left = got.Limited, got.Left
+	if f.limited, f.left = got.Limited, got.Left; !got.Limited {
+		f.left = math.MaxInt // an override has removed those of the definition
+	}
 	f.mu.Unlock()
 	if got.OpensIn == 0 {
 		return
@@ -168,6 +172,19 @@ func (f *feeder) noteLimits(got ledger.Claimed) {
 	f.full = time.Now().Add(min(got.OpensIn, pollSlow))
 	if len(got.Tasks) > 0 {
 		f.opens = time.After(got.OpensIn)
+	}
+}
+
+// limitReached reports whether the limits let no further task start after a claim.
+func limitReached(got ledger.Claimed) bool { return got.Limited && got.Left == 0 }
+
+// placeFreed wakes the feeder if the limits let no task start at its last claim: an attempt of this replica has ended.
+func (f *feeder) placeFreed() {
+	f.mu.Lock()
+	reached := f.limited && f.left == 0
+	f.mu.Unlock()
+	if reached {
+		wake.Send(f.wake)
 	}
 }
 
@@ -229,7 +246,7 @@ func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
 func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.Claimed, held map[string][]heldLock) {
 	f.mu.Lock()
 	before := f.more
-	f.more = got.More && len(got.Tasks) > 0 && got.OpensIn == 0
+	f.more = got.More && len(got.Tasks) > 0 && !limitReached(got)
 	if f.more && !before { // more has come than this replica takes at once
 		f.executor.notices.Add(f.pool.Name)
 	}

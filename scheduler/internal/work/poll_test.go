@@ -156,21 +156,21 @@ func TestArrivals(t *testing.T) {
 		what    string
 		polled  bool
 		more    bool // the claim before left some behind
-		opens   time.Duration
+		full    bool // the limits let no more start
 		tasks   int
 		arrival bool
 	}{
-		{"told of", false, false, 0, 3, false},
-		{"found, and taken by another replica", true, false, 0, 0, false},
-		{"told of, after others were found", false, false, 0, 3, false},
-		{"found, and were there before", true, true, 0, 3, false},
-		{"found, and waited for the rate", true, false, time.Second, 3, false},
-		{"found", true, false, 0, 3, true},
+		{"told of", false, false, false, 3, false},
+		{"found, and taken by another replica", true, false, false, 0, false},
+		{"told of, after others were found", false, false, false, 3, false},
+		{"found, and were there before", true, true, false, 3, false},
+		{"found, and waited for the limits", true, false, true, 3, false},
+		{"found", true, false, false, 3, true},
 	} {
 		if f.more = c.more; c.polled {
 			f.forPoll()
 		}
-		f.noteArrival(ledger.Claimed{Tasks: make([]ledger.Started, c.tasks), OpensIn: c.opens})
+		f.noteArrival(ledger.Claimed{Tasks: make([]ledger.Started, c.tasks), Limited: c.full})
 		if got := s.work.arrival.Load() != nil; got != c.arrival {
 			t.Errorf("%s: an arrival: %t", c.what, got)
 		}

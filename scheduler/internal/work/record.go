@@ -134,6 +134,9 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 			for i, f := range finished {
 				r.executor.releases.recorded(*batch[i].result.Task) // first: with the last result the replica may end
 				r.executor.register.recorded(*batch[i].result.Task)
+				if f, ours := r.executor.feeders[batch[i].result.Task.Pool]; ours {
+					f.placeFreed()
+				}
 				r.executor.recorded(batch[i], f)
 			}
 			return nil

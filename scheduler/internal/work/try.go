@@ -228,6 +228,7 @@ func (f *feeder) claimLocked(ctx context.Context, got *ledger.Claimed, room int,
 	}
 	got.Tasks, got.Waiting, got.Failed = append(got.Tasks, more.Tasks...), append(got.Waiting, more.Waiting...), append(got.Failed, more.Failed...)
 	got.Foreign, got.More = append(got.Foreign, more.Foreign...), got.More || more.More
+	got.Limited, got.Left, got.OpensIn = more.Limited, more.Left, more.OpensIn
 	e.giveBack(tried.held, more.Tasks)
 	return tried.held
 }

@@ -52,7 +52,7 @@ func (a *admission) keep(pool string) {
 	if l.Rate == (jobs.Rate{}) || row.Hash != share.Hash || row.Paused != nil && *row.Paused || !share.Limited && !a.locks || share.Room < 1 {
 		return
 	}
-	if kept := l.Kept(row.Bucket, a.t.now()); kept != row.Bucket {
+	if kept := l.Possible(row.Bucket, a.t.now()); kept != row.Bucket {
 		row.Bucket = kept
 		put(a.t, &a.t.pools, row)
 	}

@@ -49,7 +49,7 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, 
 			a := &admission{t: t, locks: true, Admission: ledger.Admission{Pools: map[string]ledger.Share{name: {Hash: t.pools.rows[name].Hash, Room: 1}}}}
 			row := t.pools.rows[name]
 			l := row.Limits()
-			if room, _ := a.room(name); room < 1 && (l.Rate == (jobs.Rate{}) || l.Kept(row.Bucket, t.now()) == row.Bucket) {
+			if room, _ := a.room(name); room < 1 && (l.Rate == (jobs.Rate{}) || l.Possible(row.Bucket, t.now()) == row.Bucket) {
 				delete(found, name)
 			}
 		}
