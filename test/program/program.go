@@ -59,9 +59,9 @@ func Build(t testing.TB, source string, env ...string) string {
 
 // Race are the flags that build a program with the race detector. SQLite itself is left out, C that was
 // translated to Go: it works on memory of the kernel, which the detector does not know, and the detector would
-// make the program five times as slow. The Makefile has the same flags.
+// make the program five times as slow. So is go-zookeeper, which has a race of its own (docs/dependencies.md). The Makefile has the same flags.
 var Race = []string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false",
-	"-gcflags=modernc.org/libc=-race=false", "-gcflags=modernc.org/memory=-race=false"}
+	"-gcflags=modernc.org/libc=-race=false", "-gcflags=modernc.org/memory=-race=false", "-gcflags=github.com/go-zookeeper/zk=-race=false"}
 
 // BuildWith is Build with flags of go build, as -race or -overlay: once for each list of flags.
 func BuildWith(t testing.TB, source string, flags []string, env ...string) string {
