@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"database/sql"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -203,4 +204,33 @@ func TestRowModeKeyThatWasGivenUp(t *testing.T) {
 	blind = true
 	mu.Unlock()
 	check("its row cannot be read")
+}
+
+// A release whose ROLLBACK does not get through is no release yet: the server keeps the lock until it sees that the connection is
+// closed. It is an unknown one, and is done once it is repeated.
+func TestRowModeReleaseThatDoesNotGetThrough(t *testing.T) {
+	t.Parallel()
+	dsn := servers.MySQL(t)
+	p, through := edge(t, dsn)
+	far := session(t, sqllock.New(opened(t, through), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	near := session(t, sqllock.New(opened(t, dsn), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	held := take(t, far, "k")
+	var once sync.Once
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	p.Judge(func(c proxy.Command) proxy.Verdict {
+		if c.Query == "ROLLBACK" {
+			once.Do(func() { <-ended })
+		}
+		return proxy.Pass
+	})
+	ctx, cancel := contextFor(t, time.Second)
+	defer cancel()
+	if err := far.Release(ctx, held); err == nil || errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("%v: want an error, since the outcome is unknown", err)
+	}
+	if err := far.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	take(t, near, "k")
 }

@@ -137,10 +137,16 @@ func (s *rowSession) isOver() bool {
 // Notifier implements driver.Session: this backend sends no notices.
 func (s *rowSession) Notifier() driver.Notifier { return nil }
 
-// Release ends the transactions that hold these keys. If one cannot be ended its connection is closed, which frees the key as
-// well.
+// Release ends the transactions that hold these keys. Where one could not be ended, or its connection was closed before, the server may
+// not have seen that yet: it is told to end that connection, and the keys are released once it has.
 func (s *rowSession) Release(ctx context.Context, held []driver.Held) error {
-	s.release(ctx, s.takeOut(func(c *claim) bool { return slices.Contains(held, driver.Held{Key: c.Key, Token: c.token}) }))
+	claims := s.takeOut(func(c *claim) bool { return slices.Contains(held, driver.Held{Key: c.Key, Token: c.token}) })
+	if s.release(ctx, claims) && len(claims) == len(held) {
+		return nil
+	}
+	if err := s.killOwn(ctx, held); err != nil {
+		return s.unknown("release", err)
+	}
 	return nil
 }
 

@@ -87,19 +87,10 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 	if len(held) == 0 {
 		return nil, nil
 	}
-	keys := make([]string, len(held))
-	for i, h := range held {
-		keys[i] = h.Key
-	}
-	var rows map[string]driver.Info
-	err := s.view(ctx, func(t *sqlkit.Tx) (err error) {
-		rows, err = s.holders(t, keys)
-		return err
-	})
+	there, err := s.atServer(ctx, held)
 	still := make([]bool, len(held))
 	for i, h := range held {
-		row := rows[h.Key]
-		still[i] = s.has(h) && (err != nil || row.Token == h.Token && row.Session == s.id)
+		still[i] = s.has(h) && (err != nil || there[i])
 	}
 	if err == nil && slices.Contains(still, false) { // perhaps since all is over
 		if ended := s.ping(ctx); ended != nil {
@@ -115,7 +106,44 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 // Evict kills the connection that holds key under token. It ends this hold alone, unless the holder releases it in the same moment and
 // takes another key on that connection: then that one is lost, which its next renewal says.
 func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
-	killed := false
+	killed, err := s.kill(ctx, key, token)
+	if err != nil {
+		return killed, s.failed("evict", err)
+	}
+	if killed {
+		s.use(key)
+	}
+	return killed, nil
+}
+
+// killOwn ends the connections on which the server still has one of these holds for this session.
+func (s *rowSession) killOwn(ctx context.Context, held []driver.Held) error {
+	there, err := s.atServer(ctx, held)
+	for i, h := range held {
+		if err == nil && there[i] {
+			_, err = s.kill(ctx, h.Key, h.Token)
+		}
+	}
+	return err
+}
+
+// atServer tells which of these holds the server has for this session.
+func (s *rowSession) atServer(ctx context.Context, held []driver.Held) ([]bool, error) {
+	var rows map[string]driver.Info
+	err := s.view(ctx, func(t *sqlkit.Tx) (err error) {
+		rows, err = s.holders(t, keysHeld(held))
+		return err
+	})
+	there := make([]bool, len(held))
+	for i, h := range held {
+		row := rows[h.Key]
+		there[i] = row.Session == s.id && row.Token == h.Token
+	}
+	return there, err
+}
+
+// kill ends the connection that holds key under token, if one does, and returns once the key is free of it.
+func (s *rowSession) kill(ctx context.Context, key string, token driver.Token) (killed bool, err error) {
 	for round := 0; ; round++ { // KILL returns before the transaction has ended
 		var connections map[string]bool // one, or none
 		err := s.view(ctx, func(t *sqlkit.Tx) (err error) {
@@ -123,25 +151,18 @@ func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) 
 				int64(token), s.namespace, key)
 			return err
 		})
-		if err != nil {
-			return killed, s.failed("evict", err)
-		}
-		if len(connections) == 0 {
-			break
+		if err != nil || len(connections) == 0 {
+			return killed, err
 		}
 		for id := range connections {
 			if _, err := s.Pool.ExecContext(ctx, "KILL CONNECTION "+id); err == nil {
 				killed = true
 			} else if sqlkit.MySQLNumber(err) != 1094 { // there is no such connection
-				return killed, s.failed("evict", err)
+				return killed, err
 			}
 		}
 		if sqlkit.Pause(ctx, round, nap) != nil {
-			return killed, s.failed("evict", ctx.Err())
+			return killed, ctx.Err()
 		}
 	}
-	if killed {
-		s.use(key)
-	}
-	return killed, nil
 }
