@@ -50,20 +50,20 @@ func maxOf(p wire.Pool) string {
 
 // rateOf is the limit of starts and its burst, marked if either is an override; "" without one.
 func rateOf(p wire.Pool) string {
-	text := rateText(p)
+	text := rateText(p.Rate, p.Burst)
 	if o := p.Limits; o != nil && (o.Rate != nil || o.Burst != nil) {
 		return cmp.Or(text, "0") + "*"
 	}
 	return text
 }
 
-func rateText(p wire.Pool) string {
+func rateText(rate jobs.Rate, burst int) string {
 	var words []string
-	if p.Rate != (jobs.Rate{}) {
-		words = append(words, p.Rate.String())
+	if rate != (jobs.Rate{}) {
+		words = append(words, rate.String())
 	}
-	if p.Burst > 0 {
-		words = append(words, "burst "+number(p.Burst))
+	if burst > 0 {
+		words = append(words, "burst "+number(burst))
 	}
 	return strings.Join(words, " ")
 }

@@ -76,7 +76,7 @@ func limitsOf(p wire.Pool) string {
 	if p.MaxRunning > 0 {
 		words = append(words, "max running "+number(p.MaxRunning))
 	}
-	switch rate := rateText(p); {
+	switch rate := rateText(p.Rate, p.Burst); {
 	case p.Rate != jobs.Rate{}:
 		words = append(words, "rate "+rate)
 	case rate != "": // a burst without a rate

@@ -158,10 +158,7 @@ func (s summary) write(w io.Writer) error {
 				limit = fmt.Sprint(p.MaxRunning)
 			}
 			if p.Rate != (jobs.Rate{}) {
-				rate = p.Rate.String()
-				if p.Burst > 0 {
-					rate += fmt.Sprint(", burst ", p.Burst)
-				}
+				rate = rateText(p.Rate, p.Burst)
 			}
 			return []string{p.Name, fmt.Sprint(p.Workers), limit, rate, strings.Join(p.Kinds, ","), shorten(p.Handler)}
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Whatever is taken and when, no stretch of time has more starts than the burst and what the rate gives in it; and whoever takes
-// what there is gets all that.
+// Whatever is taken and when, no stretch of time has more starts than the burst and what the rate gives in it; and a taker of all
+// that there is gets as many.
 func TestBucket(t *testing.T) {
 	for _, l := range []Limits{
 		{Rate: jobs.Rate{Count: 50, Per: time.Second}},

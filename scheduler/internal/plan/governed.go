@@ -21,7 +21,7 @@ type Governing struct {
 }
 
 func (p *Pool) Governs() Governing {
-	return Governing{Hash: p.Hash, Limited: p.MaxRunning > 0 || p.Rate != jobs.Rate{}, own: true}
+	return Governing{Hash: p.Hash, Limited: !ledger.Limits{MaxRunning: p.MaxRunning, Rate: p.Rate}.None(), own: true}
 }
 
 // Under is how the pool is governed if its row says row.
@@ -29,7 +29,7 @@ func (p *Pool) Under(row ledger.OtherPool) Governing {
 	if row.Hash == p.Hash {
 		return p.Governs()
 	}
-	return Governing{Hash: row.Hash, Limited: row.MaxRunning > 0 || row.Rate != jobs.Rate{}, Shared: ledger.SharedKinds(p.KindHashes, row.Kinds)}
+	return Governing{Hash: row.Hash, Limited: !ledger.Limits{MaxRunning: row.MaxRunning, Rate: row.Rate}.None(), Shared: ledger.SharedKinds(p.KindHashes, row.Kinds)}
 }
 
 // Equal reports whether two of one pool are the same. The hash covers all but Shared, which an older program does not write.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -131,13 +132,19 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 	for {
 		finished, err := r.finish(ctx, batch)
 		if err == nil {
+			var freed []*feeder // one of each pool
 			for i, f := range finished {
 				r.executor.releases.recorded(*batch[i].result.Task) // first: with the last result the replica may end
 				r.executor.register.recorded(*batch[i].result.Task)
-				if f, ours := r.executor.feeders[batch[i].result.Task.Pool]; ours {
-					f.placeFreed()
+				if i == 0 || batch[i].result.Task.Pool != batch[i-1].result.Task.Pool {
+					if f, ours := r.executor.feeders[batch[i].result.Task.Pool]; ours && !slices.Contains(freed, f) {
+						freed = append(freed, f)
+					}
 				}
 				r.executor.recorded(batch[i], f)
+			}
+			for _, f := range freed {
+				f.placeFreed()
 			}
 			return nil
 		}

@@ -51,7 +51,7 @@ func All() []Bug {
 		},
 		{
 			Name:    "limit-outside-the-transaction",
-			Mistake: "Whoever claims has the lock of the pool, so that its row is read and not locked: it says what may run, and nobody else asks meanwhile.",
+			Mistake: "A replica that claims has the lock of the pool, so its row is read and not locked: no other replica asks meanwhile.",
 			Breaks: "The lock only keeps claims apart while the database is fast; a trigger is decided without it, and a replica that has waited for it for 250 ms claims without it. Two transactions count " +
 				"the same running tasks, or read the same bucket, and both start what is left.",
 			Cell: "mariadb+redis", Nemeses: []string{"far-store", "slow-store"}, Caught: []string{"I3"},

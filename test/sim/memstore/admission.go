@@ -45,15 +45,15 @@ func (a *admission) left(pool string) int {
 	return max(0, left)
 }
 
-// keep writes the bucket of a pool that cannot be as its row has it.
-func (a *admission) keep(pool string) {
+// correct writes the bucket of a pool that cannot be as its row has it.
+func (a *admission) correct(pool string) {
 	row, share := a.t.pools.rows[pool], a.Pools[pool]
 	l := row.Limits()
 	if l.Rate == (jobs.Rate{}) || row.Hash != share.Hash || row.Paused != nil && *row.Paused || !share.Limited && !a.locks || share.Room < 1 {
 		return
 	}
-	if kept := l.Possible(row.Bucket, a.t.now()); kept != row.Bucket {
-		row.Bucket = kept
+	if possible := l.Possible(row.Bucket, a.t.now()); possible != row.Bucket {
+		row.Bucket = possible
 		put(a.t, &a.t.pools, row)
 	}
 }

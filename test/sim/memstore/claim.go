@@ -36,10 +36,10 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		room, out.Full = a.room(c.Pool)
 		out.Limited = !pool.Limits().None()
 		defer func() {
-			if a.keep(c.Pool); !out.Paused {
+			if a.correct(c.Pool); !out.Paused {
 				after := t.pools.rows[c.Pool]
 				out.OpensIn = after.Limits().OpensIn(after.Bucket, t.now())
-				if out.Limited && !out.Paused {
+				if out.Limited {
 					out.Left = a.left(c.Pool)
 				}
 			}

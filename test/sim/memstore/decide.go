@@ -193,7 +193,7 @@ func (w *decision) openTask(job *Job, o *ledger.Opening) error {
 	runs := false
 	if row.RunAt > micros(w.now) {
 		row.State = Waits
-	} else if w.admission.keep(row.Pool); !w.admission.behind(row) {
+	} else if w.admission.correct(row.Pool); !w.admission.behind(row) {
 		row, started, runs, _ = w.admission.admit(row, job)
 	}
 	if !add(w.t, &w.t.tasks, row) {
