@@ -104,7 +104,7 @@ func TestFuncDescribesItself(t *testing.T) {
 	}
 }
 
-// Permanent, Cancel and RetryAfter are found wherever in an error they stand, and bear having nothing to wrap.
+// Permanent, Cancel, RetryAfter and Snooze are found wherever in an error they stand, and bear having nothing to wrap.
 func TestVerdictsOfHandlers(t *testing.T) {
 	cause := errors.New("no such user")
 	for _, err := range []error{jobs.Cancel(cause), fmt.Errorf("send: %w", jobs.Cancel(cause)), errors.Join(cause, jobs.Cancel(cause))} {
@@ -133,6 +133,19 @@ func TestVerdictsOfHandlers(t *testing.T) {
 	for _, err := range []error{nil, cause, jobs.Permanent(cause)} {
 		if d, ok := jobs.RetryDelay(err); ok || d != 0 {
 			t.Errorf("%v chooses a delay of %v", err, d)
+		}
+	}
+	for _, err := range []error{jobs.Snooze(time.Minute), fmt.Errorf("no file yet: %w", jobs.Snooze(time.Minute)), jobs.RetryAfter(time.Hour, jobs.Snooze(time.Minute))} {
+		if d, ok := jobs.SnoozeDelay(err); !ok || d != time.Minute || !strings.HasSuffix(err.Error(), "snoozed for 1m0s") {
+			t.Errorf("%v: %v, %v", err, d, ok)
+		}
+	}
+	if d, ok := jobs.SnoozeDelay(jobs.Snooze(-time.Minute)); !ok || d != 0 {
+		t.Error(d, ok)
+	}
+	for _, err := range []error{nil, cause, jobs.RetryAfter(time.Minute, cause), jobs.Cancel(jobs.Snooze(time.Minute)), errors.Join(jobs.Snooze(time.Minute), jobs.Permanent(cause))} {
+		if d, ok := jobs.SnoozeDelay(err); ok || d != 0 {
+			t.Errorf("%v snoozes for %v", err, d)
 		}
 	}
 	if jobs.IsCancel(nil) || jobs.IsCancel(cause) || jobs.IsPermanent(nil) || jobs.IsPermanent(jobs.Cancel(cause)) {

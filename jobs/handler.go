@@ -16,7 +16,7 @@ import (
 // within a limit; out may be written to until Run returns, from one goroutine at a time.
 //
 // A nil error means the attempt succeeded. [Permanent] fails the task, and [Cancel] cancels it, without
-// further attempts; [RetryAfter] chooses when the next one starts, an [*ExitError] carries an exit code;
+// further attempts; [RetryAfter] chooses when the next one starts, [Snooze] as well and does not count the attempt, an [*ExitError] carries an exit code;
 // every other error fails the attempt. A panic fails the attempt only, also one in a method of the error, as that of
 // a nil pointer returned as an error that is not nil. Of an error's text the first 16 KiB
 // are kept; what is longer belongs into out.
@@ -128,6 +128,27 @@ func (r *retryAfter) Error() string {
 }
 
 func (r *retryAfter) Unwrap() error { return r.err }
+
+// Snooze puts a task off: it is pending again, and due after d (≥ 0). The attempt does not count, and is not kept: the next one has the
+// same number and a larger token, what was written to out is dropped, and no retry is used up, so a handler can snooze without end.
+// It is for what cannot be done yet: a file that has not come, a service that is closed at night. The task's reason is the text
+// of the error, which may wrap it: fmt.Errorf("no file yet: %w", jobs.Snooze(time.Minute)).
+//
+// It also holds if the attempt was told to stop, unless a user cancelled the task: then it ends as cancelled. It counts for
+// less than a Cancel or Permanent beside it, and for more than a RetryAfter. A start that is snoozed counts for the rate of its pool.
+func Snooze(d time.Duration) error { return &snooze{max(d, 0)} }
+
+type snooze struct{ d time.Duration }
+
+func (s *snooze) Error() string { return fmt.Sprintf("snoozed for %v", s.d) }
+
+// SnoozeDelay returns the delay of a Snooze in err's chain, unless a Cancel or Permanent is there, too.
+func SnoozeDelay(err error) (time.Duration, bool) {
+	if s, ok := errors.AsType[*snooze](err); ok && !IsCancel(err) && !IsPermanent(err) {
+		return s.d, true
+	}
+	return 0, false
+}
 
 // RetryDelay returns the delay of a RetryAfter in err's chain.
 func RetryDelay(err error) (time.Duration, bool) {

@@ -48,12 +48,16 @@ func newCounters() *counters {
 	return c
 }
 
+// snoozed is the result of an attempt that its handler snoozed.
+const snoozed = "snoozed"
+
 // begin creates the counters of a pool at 0.
 func (c *counters) begin(pool string) {
 	for _, end := range []jobs.State{jobs.StateSucceeded, jobs.StateFailed, jobs.StateCancelled, jobs.StateLost} {
 		c.count(attempts, pool, string(end))
 		c.count(tasksEnded, pool, string(end))
 	}
+	c.count(attempts, pool, snoozed)
 	c.count(retries, pool, string(jobs.StateFailed))
 	c.count(retries, pool, string(jobs.StateLost))
 	c.count(tasksReaped, pool)
@@ -132,8 +136,13 @@ func (c *counters) Reaped(t jobs.Task, _ string) {
 
 // ended counts an attempt with this end, and the state of its task afterwards, if the store returns one.
 func (c *counters) ended(t jobs.Task, end jobs.State) {
-	c.count(attempts, t.Pool, string(end)).Inc()
+	result := string(end)
+	if end == jobs.StatePending {
+		result = snoozed
+	}
+	c.count(attempts, t.Pool, result).Inc()
 	switch now := t.State; {
+	case now == jobs.StatePending && result == snoozed: // no retry
 	case now == jobs.StatePending:
 		c.count(retries, t.Pool, string(end)).Inc()
 	case now != "" && now.Ended():

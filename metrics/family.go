@@ -96,7 +96,7 @@ var (
 	attemptDuration = happens.histogram(workBuckets, "attempt_duration_seconds",
 		"Duration of handlers.", "pool")
 	attempts = happens.counter("attempts_total",
-		"Attempts that ended, by result (succeeded, failed, cancelled, lost).", "pool", "result")
+		"Attempts that ended, by result (succeeded, failed, cancelled, lost, snoozed).", "pool", "result")
 	tasksEnded = happens.counter("tasks_ended_total",
 		"Tasks that ended, by state (succeeded, failed, cancelled, lost); those cancelled before they started are not counted.", "pool", "state")
 	retries = happens.counter("retries_total",

@@ -22,9 +22,11 @@ type Observer interface {
 	// the first attempt at a due time that was not caught up, since that due time.
 	Started(t jobs.Task, lag time.Duration)
 	// Ended is told of each attempt whose handler has returned, the state in which it ended, and how long it took. The state
-	// is empty if the handler could not start, for lack of memory or processes: the task is handed back.
+	// is empty if the handler could not start, for lack of memory or processes: the task is handed back. It is pending if the handler
+	// snoozed the task.
 	Ended(t jobs.Task, end jobs.State, took time.Duration)
-	// Recorded is told of each end of an attempt that the store has written. A task that is pending now is retried. late: the
+	// Recorded is told of each end of an attempt that the store has written. A task that is pending now is retried, and if end is pending, too, it
+	// was snoozed. late: the
 	// task had been declared lost, and this end replaced that.
 	Recorded(t jobs.Task, end jobs.State, late bool)
 	// HandedBack is told of each task that was claimed and did not start. It is as if it had not been claimed.

@@ -108,7 +108,7 @@ func (w *finish) own(t *tx) (foreign []int, err error) {
 			m := w.move(rows[k], r)
 			w.moves = append(w.moves, m)
 			w.out[i].Finish, w.out[i].Task = ledger.Recorded, m.task(w.now)
-		case mine && rows[k].row != rowRunning && r.Verdict == ledger.HandBack:
+		case mine && rows[k].row != rowRunning && r.Verdict.Undone():
 			w.out[i].Finish = ledger.Recorded // before
 		default:
 			foreign = append(foreign, i)
@@ -151,7 +151,7 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 	}
 	m := move{
 		openTask: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode,
-		output: r.Output, never: r.Verdict == ledger.HandBack, after: r.Due(w.now),
+		output: r.Output, never: r.Verdict.Undone(), after: r.Due(w.now),
 	}
 	switch {
 	case r.Verdict == ledger.Ended:
@@ -159,6 +159,8 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 		m.end, m.reason, m.code = jobs.StateCancelled, row.cancel, reason.Cancelled
 	case r.Verdict == ledger.Again:
 		m.to = toWait
+	case r.Verdict == ledger.Snoozed:
+		m.to, m.end = toWait, jobs.StatePending
 	default:
 		m.to, m.end = toReady, jobs.StatePending
 	}
@@ -200,7 +202,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 			end = jobs.StateLost
 		}
 		switch {
-		case r.Verdict == ledger.HandBack: // also of a task that ended as cancelled by that: the session is no owner any more
+		case r.Verdict.Undone(): // also of a task that ended as cancelled by that: the session is no owner any more
 		case is && row.Token == r.Token && (row.State == end || r.Verdict == ledger.Again && row.State == jobs.StateCancelled):
 			w.out[i].Finish = ledger.Recorded
 			if row.late {

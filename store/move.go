@@ -17,14 +17,14 @@ import (
 // move is a change of a row of {tasks}: the task ends, or it is pending again.
 //
 //	running ──▶ {done}   it has succeeded, has failed for good, is cancelled, or is lost and not retried
-//	        ──▶ waiting  failed, and retried; lost, and retried when its attempt can no longer run
+//	        ──▶ waiting  failed, and retried; snoozed; lost, and retried when its attempt can no longer run
 //	        ──▶ ready    handed back; lost, and retried
 //	pending ──▶ {done}   cancelled, or its job was removed
 //	lost    ──▶ {done}   its own result came late, and is the result now
 type move struct {
 	openTask // as it was read
 	to       place
-	never    bool       // the attempt was claimed and not started
+	never    bool       // the attempt does not count: it was not started, or was snoozed
 	end      jobs.State // of the attempt, and of the task if it ends
 	reason   string
 	code     reason.Code

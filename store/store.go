@@ -24,7 +24,7 @@
 //	    ▼               ▼     attempt may run on                          ▼                 ▼ once
 //	cancelled       cancelled                              as its attempt ended      succeeded, failed, cancelled
 //
-// Pending tasks are cancelled on request, and when no configuration has their job any more. Ended ones are deleted when their
+// A task that its handler has snoozed waits. Pending tasks are cancelled on request, and when no configuration has their job any more. Ended ones are deleted when their
 // retention is over.
 //
 // The state of an attempt, which its task and its token name:
@@ -35,7 +35,8 @@
 //	           running ───────────────────────▶ succeeded, failed, cancelled
 //	             │ │                                            ▲
 //	handed back, │ │ its session is dead,                       │ its own result, late: once, if its task
-//	not counted  │ │ or its replica gives it up                 │ ended with it
+//	or snoozed:  │ │ or its replica gives it up                 │ ended with it
+//	not counted  │ │                                            │
 //	             ▼ └────────────────────────▶ lost ─────────────┘
 //	           undone
 //

@@ -17,8 +17,12 @@ const (
 	Ended    Verdict = "ended"     // the task reaches Result.State
 	Again    Verdict = "again"     // the attempt failed, the next one is due in RetryIn
 	HandBack Verdict = "hand_back" // claimed and never started: pending again, as if never claimed
+	Snoozed  Verdict = "snoozed"   // put off by its handler: pending again, as if never claimed, and due in RetryIn
 	Died     Verdict = "died"      // the owner stopped it without an end; on_lost decides
 )
+
+// Undone reports whether the attempt does not count: the next one has its number.
+func (v Verdict) Undone() bool { return v == HandBack || v == Snoozed }
 
 // Result is the end of one attempt, written under its token. A store cuts texts that are too long, and
 // refuses none for that.
@@ -26,8 +30,8 @@ type Result struct {
 	TaskID   string
 	Token    int64
 	Verdict  Verdict
-	State    jobs.State    // of the attempt: succeeded, failed, cancelled or lost
-	RetryIn  time.Duration // with Again: the next attempt is due this long after Now
+	State    jobs.State    // of the attempt: succeeded, failed, cancelled or lost; pending if it is undone
+	RetryIn  time.Duration // with Again and Snoozed: the next attempt is due this long after Now
 	Now      time.Time     // the database's time as the owner of the task reckons it; zero: as the database says
 	Reason   string        // the first 512 bytes are kept
 	Code     reason.Code   // of Reason

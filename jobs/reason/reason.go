@@ -42,6 +42,7 @@ const (
 	Retry     Code = "retry"      // a user had an ended task run again
 	NoRoom    Code = "no_room"    // handed back: its replica had no descriptors, processes or memory for it
 	ClaimLost Code = "claim_lost" // handed back: the answer to its claim was lost
+	Snoozed   Code = "snoozed"    // put off by its handler
 	NoPool    Code = "no_pool"    // no live configuration has its pool
 	NoHandler Code = "no_handler" // no live replica has a handler for its kind
 	NoReplica Code = "no_replica" // no live replica has the labels that its job runs on

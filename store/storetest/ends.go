@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 var endCases = []Case{
@@ -20,6 +22,7 @@ var endCases = []Case{
 	{"Ends/Repeated", repeatedFinish},
 	{"Ends/Retries", retries},
 	{"Ends/HandBack", handBack},
+	{"Ends/Snooze", snooze},
 	{"Ends/Died", ownerDied},
 	{"Ends/Late", lateResult},
 	{"Ends/LateOfJob", lateResultOfJob},
@@ -251,6 +254,51 @@ func handBack(t *testing.T, b *Bench) {
 		t.Errorf("claimed %+v", again)
 	}
 	s.wantInt(again.StartedAt.UnixMicro(), "SELECT started_at FROM {triggers}")
+}
+
+// A snoozed attempt is undone, and nothing of it is kept but why the task waits, and until when. It counts as no failure. One whose cancellation was
+// requested is cancelled. A result that is written again changes nothing.
+func snooze(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	got, err := s.decide(run("a", due(1), true))
+	must(t, err)
+	s.enqueue("work", 2)
+	tasks := append(got.Started, s.claim("work", 2)...)
+	_, err = b.Store.Cancel(s.ctx(), tasks[2].ID, "me")
+	must(t, err)
+	var results []ledger.Result
+	for _, task := range tasks {
+		results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: ledger.Snoozed, State: jobs.StatePending, RetryIn: time.Hour,
+			Reason: "no file: snoozed for 1h", Code: reason.Snoozed})
+	}
+	done := s.finish(results...)
+	s.wantFinish(done, ledger.Recorded, ledger.Recorded, ledger.Recorded)
+	for i, want := range []jobs.State{jobs.StatePending, jobs.StatePending, jobs.StateCancelled} {
+		s.wantAnswer(done[i], want)
+	}
+	s.wantFinish(s.finish(results...), ledger.Recorded, ledger.Recorded, ledger.Fenced)
+	s.wantFinish(s.finish(result(tasks[1], ledger.Ended, jobs.StateFailed)), ledger.Fenced)
+	for i, token := range []int64{tasks[0].Token, 1} {
+		s.want("row", s.task(tasks[i].ID), fmt.Sprintf("waits attempt 0 token %d replica -: no file: snoozed for 1h", token))
+		if wait := done[i].Task.RunAt.Sub(tasks[i].StartedAt); wait < time.Hour || wait > time.Hour+time.Minute {
+			t.Errorf("due %v after its start", wait)
+		}
+	}
+	s.wantInt(2, "SELECT COUNT(*) FROM {tasks} WHERE failures=0 AND losses=0 AND reason_code='snoozed' AND session_id='' AND started_at=0")
+	s.want("2", s.task(tasks[2].ID), "cancelled attempt 1 token 1 replica one: cancelled by me")
+	s.want("trigger", s.trigger("a", due(1), 0), "open: -")
+	s.wantInt(0, "SELECT started_at FROM {triggers}")
+	s.wantEmpty("attempts", "outputs")
+	if got := s.claim("work", 1); len(got) != 0 {
+		t.Fatal("a snoozed task was claimed before it is due")
+	}
+	s.DB.Exec(t, "UPDATE {tasks} SET run_at=1")
+	_, _, err = b.Store.Ready(s.ctx(), asIs)
+	must(t, err)
+	again := s.claim("work", 1)[0]
+	if again.Attempt != 1 || again.Token != 2 || again.Reason != "" {
+		t.Errorf("claimed %+v", again)
+	}
 }
 
 // The owner has written that the attempt is over, so the job is not busy.

@@ -26,6 +26,7 @@ func lateResult(t *testing.T, b *Bench) {
 	stale.Token--
 	s.wantFinish(s.finish(result(stale, ledger.Ended, jobs.StateSucceeded)), ledger.Fenced)
 	s.wantFinish(s.finish(result(task, ledger.HandBack, "")), ledger.Fenced)
+	s.wantFinish(s.finish(result(task, ledger.Snoozed, jobs.StatePending)), ledger.Fenced)
 
 	s.session = s.join("one") // it comes back under a new session
 	done := s.finish(ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte("out")})

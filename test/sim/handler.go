@@ -49,6 +49,13 @@ func behave(p *plan, t jobs.Task) behaviour {
 	return b
 }
 
+const snoozeFor = 700 * time.Millisecond
+
+// snoozes is drawn for each token: the next attempt after a snooze has the same number.
+func snoozes(p *plan, t jobs.Task) bool {
+	return keyed(p.Seed, t.IdempotencyKey+"/snooze", int(t.Token)).chance(0.06)
+}
+
 var errCut = errors.New("simulated: the process is dead")
 
 // Run behaves as the seed says, and keeps the independent ledger.
@@ -79,7 +86,9 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 		return errCut
 	}
 	var err error
-	if !b.ignores && ctx.Err() != nil {
+	if b.end == "" && snoozes(h.w.plan, t) {
+		err = fmt.Errorf("simulated: %w", jobs.Snooze(snoozeFor))
+	} else if !b.ignores && ctx.Err() != nil {
 		err = fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}
 	fmt.Fprintf(out, "%s takes %v", b.end, b.takes)
@@ -92,6 +101,7 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	case b.end == "retry-after":
 		err = jobs.RetryAfter(300*time.Millisecond, errors.New("simulated"))
 	}
+	_, run.snoozed = jobs.SnoozeDelay(err)
 	fails := err != nil || b.end == "panic" || b.end == "goexit"
 	h.w.ended(run, !fails)
 	switch {

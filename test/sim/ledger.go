@@ -14,6 +14,7 @@ type run struct {
 	from, to time.Time // to zero: it goes on
 	beat     time.Time // last heartbeat of its replica before it ended
 	ok       bool
+	snoozed  bool // its handler put the task off
 	ignores  bool
 }
 
@@ -98,6 +99,10 @@ func (w *world) ended(me *run, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	me.ok, me.beat = ok, w.beats[w.claims[claimKey{me.task.ID, me.task.Token}].session]
+	if me.snoozed {
+		w.counted["snoozed"]++
+		w.starts[me.task.ID]-- // it does not count
+	}
 	w.judgeTime(me)
 	w.close(me)
 	if job := me.task.Job; job != "" {
@@ -106,7 +111,7 @@ func (w *world) ended(me *run, ok bool) {
 		}
 		w.fence[job] = max(w.fence[job], me.task.Token)
 	}
-	w.history = append(w.history, entry{at: time.Now(), by: me.r.id, format: "ends %s token %d ok %v", args: []any{me.task.ID, me.task.Token, ok}})
+	w.history = append(w.history, entry{at: time.Now(), by: me.r.id, format: "ends %s token %d ok %v snoozed %v", args: []any{me.task.ID, me.task.Token, ok, me.snoozed}})
 }
 
 // judgeTime: a handler that obeys its context, in a process that runs, has ended when another attempt may start

@@ -122,6 +122,11 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		if before.Token != r.Token {
 			w.violate(r.ID, "task %s has token %d after attempt with %d", r.ID, r.Token, before.Token)
 		}
+		if run := w.runs[claimKey{r.ID, r.Token}]; run != nil && c.Op == "finish" {
+			if counts := r.Attempt == before.Attempt; run.snoozed && (counts || r.State != memstore.Waits || r.Failures != before.Failures) {
+				w.violate(r.ID, "task %s was snoozed, and is in state %v with attempt %d after attempt %d", r.ID, r.State, r.Attempt, before.Attempt)
+			}
+		}
 		w.noteBusy(c.Op, before)
 		w.judgeLoss(c.Op, before, r.Reason)
 	case existed && before.State == memstore.Ready && r.State == memstore.Waits:
@@ -161,8 +166,8 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 			w.violate(r.ID, "task %s succeeded in the record, and did not in fact", r.ID)
 		}
 	case jobs.StateFailed:
-		if runs == nil {
-			w.violate(r.ID, "task %s failed in the record, and never started", r.ID)
+		if runs == nil || runs.snoozed {
+			w.violate(r.ID, "task %s failed in the record, and never started or was snoozed", r.ID)
 		}
 	}
 	w.counted["task "+r.State]++

@@ -168,11 +168,14 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 	if why != notStopped {
 		r.Reason, r.Code = said, why.code()
 	}
+	delay, snoozed := jobs.SnoozeDelay(err)
 	switch {
 	case errors.Is(err, abort.ErrNoRoom) && why != stopCancelled:
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack, Reason: err.Error(), Code: reason.NoRoom}
 	case errors.Is(err, abort.ErrNotStarted) && why != stopCancelled:
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack}
+	case snoozed && why != stopCancelled:
+		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.Snoozed, State: jobs.StatePending, RetryIn: delay, Reason: err.Error(), Code: reason.Snoozed}
 	case errors.Is(err, abort.ErrLost) && why == notStopped && !a.noteLocks(&r, errors.Is(err, abort.ErrOverdue)):
 		r.Verdict, r.State, r.Reason, r.Code = ledger.Died, jobs.StateLost, err.Error(), reason.OutcomeUnknown
 		return r

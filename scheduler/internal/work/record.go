@@ -165,7 +165,7 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 	results := make([]ledger.Result, len(batch))
 	for i, o := range batch {
 		results[i] = o.result
-		if o.result.Verdict == ledger.Again {
+		if o.result.Verdict == ledger.Again || o.result.Verdict == ledger.Snoozed {
 			results[i].Now = r.executor.clock.Now()
 		}
 	}
@@ -207,7 +207,10 @@ func (e *Executor) recorded(o outcome, f ledger.Finished) {
 	if o.result.Error != "" {
 		attrs = append(attrs, "error", o.result.Error)
 	}
-	if o.result.Verdict == ledger.Again {
+	switch o.result.Verdict {
+	case ledger.Snoozed:
+		attrs = append(attrs, "due_in", o.result.RetryIn.Round(time.Millisecond).String())
+	case ledger.Again:
 		attrs = append(attrs, "retry_in", o.result.RetryIn.Round(time.Millisecond).String())
 	}
 	level := slog.LevelInfo

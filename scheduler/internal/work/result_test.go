@@ -32,6 +32,10 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 	}
 	noRoom, notStarted := fmt.Errorf("fork: %w", abort.ErrNoRoom), fmt.Errorf("late: %w", abort.ErrNotStarted)
 	lost := fmt.Errorf("its helper: %w", abort.ErrLost)
+	later := jobs.Snooze(time.Hour)
+	snoozed := func(text string) ledger.Result {
+		return ledger.Result{Verdict: ledger.Snoozed, State: jobs.StatePending, RetryIn: time.Hour, Reason: text, Code: reason.Snoozed}
+	}
 	for what, c := range map[string]struct {
 		err           error
 		why           stopped
@@ -63,6 +67,13 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 		"not started":                      {notStarted, notStopped, 1, 0, ledger.Result{Verdict: ledger.HandBack}},
 		"not started, in a drain":          {notStarted, stopDrained, 1, 0, ledger.Result{Verdict: ledger.HandBack}},
 		"not started, as it was cancelled": {notStarted, stopCancelled, 1, 0, ended(jobs.StateCancelled, reason.Cancelled, "why", notStarted.Error())},
+		"snoozed":                          {later, notStopped, 3, 0, snoozed("snoozed for 1h0m0s")},
+		"snoozed, with a text":             {fmt.Errorf("no file: %w", later), notStopped, 3, 0, snoozed("no file: snoozed for 1h0m0s")},
+		"snoozed, in a drain":              {later, stopDrained, 1, 0, snoozed("snoozed for 1h0m0s")},
+		"snoozed, after a timeout":         {later, stopTimeout, 3, 0, snoozed("snoozed for 1h0m0s")},
+		"snoozed, and cancelled":           {later, stopCancelled, 1, 0, ended(jobs.StateCancelled, reason.Cancelled, "why", "snoozed for 1h0m0s")},
+		"snoozed, and cancels itself":      {jobs.Cancel(later), notStopped, 1, 0, ended(jobs.StateCancelled, reason.CancelledByHandler, "cancelled by its handler", jobs.Cancel(later).Error())},
+		"snoozed, and permanent":           {jobs.Permanent(later), notStopped, 1, 0, ended(jobs.StateFailed, reason.Error, "", "not retried: snoozed for 1h0m0s")},
 		"lost":                             {lost, notStopped, 1, 0, died(reason.OutcomeUnknown, lost.Error(), lost.Error())},
 		"lost, in a drain":                 {lost, stopDrained, 1, 0, died(reason.Drained, "why", lost.Error())},
 		"lost, and cancelled":              {lost, stopCancelled, 1, 0, ended(jobs.StateCancelled, reason.Cancelled, "why", lost.Error())},
@@ -78,7 +89,7 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 		}
 		got := a.result(c.err, []byte("out"))
 		c.want.TaskID, c.want.Token = "1", 7
-		if got.Verdict == ledger.HandBack == (string(got.Output) == "out") {
+		if got.Verdict.Undone() == (string(got.Output) == "out") {
 			t.Errorf("%s: the output is %q", what, got.Output)
 		}
 		if got.Output = nil; got.RetryIn >= time.Second/2 && got.RetryIn <= 3*time.Second/2 {

@@ -62,6 +62,9 @@ func read(err error, out io.Writer) (safe error) {
 	if delay, ok := jobs.RetryDelay(err); ok {
 		r.is = append(r.is, jobs.RetryAfter(delay, nil))
 	}
+	if delay, ok := jobs.SnoozeDelay(err); ok {
+		r.is = append(r.is, jobs.Snooze(delay))
+	}
 	return r
 }
 

@@ -43,7 +43,7 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 				if end != nil {
 					ends = append(ends, *end)
 				}
-			case mine && row.State != Running && r.Verdict == ledger.HandBack:
+			case mine && row.State != Running && r.Verdict.Undone():
 				out[i].Finish = ledger.Recorded // before
 			default:
 				done, ended := before[r.TaskID]
@@ -76,7 +76,7 @@ func finishing(row Task, r ledger.Result, now time.Time) move {
 	}
 	m := move{
 		row: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode, output: r.Output,
-		never: r.Verdict == ledger.HandBack, due: row.RunAt,
+		never: r.Verdict.Undone(), due: row.RunAt,
 	}
 	switch {
 	case r.Verdict == ledger.Ended:
@@ -84,6 +84,8 @@ func finishing(row Task, r ledger.Result, now time.Time) move {
 		m.end, m.reason, m.code = jobs.StateCancelled, row.Cancel, reason.Cancelled
 	case r.Verdict == ledger.Again:
 		m.to, m.due = toWait, micros(r.Due(now))
+	case r.Verdict == ledger.Snoozed:
+		m.to, m.end, m.due = toWait, jobs.StatePending, micros(r.Due(now))
 	default:
 		m.to, m.end = toReady, jobs.StatePending
 	}
@@ -101,7 +103,7 @@ func (t *tx) settle(now time.Time, r ledger.Result, row Done, ended bool, out *l
 	}
 	state := jobs.State(row.State)
 	switch {
-	case r.Verdict == ledger.HandBack:
+	case r.Verdict.Undone():
 	case ended && row.Token == r.Token && (state == end || r.Verdict == ledger.Again && state == jobs.StateCancelled):
 		out.Finish = ledger.Recorded
 		if row.Late {
