@@ -1,6 +1,6 @@
 // Package client calls the API of a replica. Any replica will do: they share one store.
 //
-// Every method is one request. It is repeated while the replica is starting, for up to a minute, or busy, for up to 20
+// Every method but Await and Follow is one request. It is repeated while the replica is starting, for up to a minute, or busy, for up to 20
 // s: then nothing was done. A refusal is an [*Error], which also matches jobs.ErrNotFound, ErrConflict, ErrInvalid,
 // ErrNoHandler and ErrUnavailable; a replica that cannot be reached is [ErrUnreachable]. After any other error of a
 // write, and after ErrUnavailable, the outcome is unknown: with an idempotency key an enqueue can be repeated.

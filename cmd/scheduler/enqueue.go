@@ -24,12 +24,13 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	var (
 		task           jobs.NewTask
 		payload, runAt string
-		many           bool
+		many, wait     bool
 	)
 	cmd := &cobra.Command{
 		Use:   "enqueue POOL",
 		Short: "Enqueue one task or many",
-		Long: "Enqueue a task and print its id. With --key, a task that has this key already is printed instead.\n\n" +
+		Long: "Enqueue a task and print its id. With --key, a task that has this key already is printed instead.\n" +
+			"With --wait: wait for its end, print its output, and exit with 1 unless it succeeded.\n\n" +
 			"With --many each line of standard input is one task, a JSON object with the keys payload, kind,\n" +
 			"run_at, priority, idempotency_key, tags and force. Flags are the defaults of these keys. If the command\n" +
 			"fails midway, the message says which lines were enqueued.",
@@ -43,6 +44,9 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 				return usagef("--run-at: %w", err)
 			}
 			if many {
+				if wait {
+					return usagef("--wait is for one task: remove --many")
+				}
 				if payload != "" || task.IdempotencyKey != "" {
 					return usagef("--many reads payloads and keys from the lines: remove --payload and --key")
 				}
@@ -62,6 +66,9 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			if made.Reason != "" && !made.State.Ended() {
 				fmt.Fprintln(a.stderr, "Note:", made.Reason)
 			}
+			if wait {
+				return a.followRun(ctx, c, made.ID)
+			}
 			return a.print(made, textLine(made.ID))
 		}),
 	}
@@ -72,6 +79,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&task.IdempotencyKey, "key", "", "idempotency `KEY`: one task per pool and key")
 	cmd.Flags().StringArrayVar(&task.Tags, "tag", nil, "`TAG` shown in lists; may be repeated")
 	cmd.Flags().BoolVar(&task.Force, "force", false, "also if no live replica can run it yet")
+	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait for its end and print its output")
 	cmd.Flags().BoolVar(&many, "many", false, "read tasks from standard input, one JSON object per line")
 	return cmd
 }

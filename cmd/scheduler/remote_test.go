@@ -83,7 +83,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	}
 }
 
-// TestRunFollow: following prints the output of every attempt, and the exit code is the task's.
+// TestRunFollow: following a run, and waiting for a task, prints the output of every attempt, and the exit code is the task's.
 func TestRunFollow(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t)
@@ -98,6 +98,15 @@ func TestRunFollow(t *testing.T) {
 	code, stdout, _ = r.scheduler(t, "", "jobs", "run", "fails", "-f", "-o", "json")
 	if got := decodeJSON[wire.Task](t, stdout); code != exitFailed || got.Task.State != jobs.StateFailed || len(got.Attempts) != 1 {
 		t.Errorf("%d %s", code, stdout)
+	}
+
+	code, stdout, stderr = r.scheduler(t, "", "tasks", "enqueue", "mail", "--payload", `{"n":1}`, "--key", "waited", "--wait")
+	if code != exitFine || stdout != "mail {\"n\":1}\n" || !strings.Contains(stderr, ": succeeded\n") {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+	code, stdout, _ = r.scheduler(t, "", "tasks", "enqueue", "mail", "--payload", `{"n":1}`, "--key", "waited", "-w", "-o", "json")
+	if got := decodeJSON[wire.Task](t, stdout); code != exitFine || got.Task.State != jobs.StateSucceeded {
+		t.Errorf("of a task that exists: %d %s", code, stdout)
 	}
 
 	id := strings.TrimSpace(r.fine(t, "jobs", "run", "waits"))
@@ -216,6 +225,7 @@ func TestTasksCommands(t *testing.T) {
 		"tasks enqueue mail --run-at soon":            exitUsage,
 		"tasks enqueue mail --priority 101":           exitFailed,
 		"tasks enqueue mail --many --key x":           exitUsage,
+		"tasks enqueue mail --many --wait":            exitUsage,
 		"tasks enqueue":                               exitUsage,
 		"tasks get nope":                              exitFailed,
 		"tasks logs nope --follow":                    exitFailed,

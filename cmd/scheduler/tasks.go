@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -158,11 +157,6 @@ func (a *app) showTask(w io.Writer, t wire.Task) error {
 	})
 }
 
-const (
-	followEvery = 250 * time.Millisecond
-	followGrace = time.Minute // how long the replica may be unreachable
-)
-
 // followRun waits for the task to end and prints its output. The error has the final state, unless that is succeeded.
 func (a *app) followRun(ctx context.Context, c *client.Client, id string) error {
 	task, err := a.follow(ctx, c, id)
@@ -192,39 +186,18 @@ func ending(t jobs.Task) string {
 	return text
 }
 
-// follow waits for the task to end.
-//
-//  1. read the task; a replica that cannot be reached is asked again for up to followGrace
-//  2. print a change of state on stderr, and with -o table the output of each attempt that has ended
-//  3. wait followEvery and begin again, until the task has ended
+// follow waits for the task to end. Each change of its state is printed on stderr, and with -o table the output of each attempt that has
+// ended.
 func (a *app) follow(ctx context.Context, c *client.Client, id string) (wire.Task, error) {
 	var shown string
 	printed := 0
-	reached := a.now()
-	for {
-		task, err := c.Task(ctx, id)
-		switch {
-		case err == nil:
-			reached = a.now()
-			if news := progress(task.Task); news != shown {
-				fmt.Fprintln(a.stderr, news)
-				shown = news
-			}
-			if err := a.printAttempts(ctx, c, task, &printed); err != nil {
-				return task, err
-			}
-			if task.State.Ended() {
-				return task, nil
-			}
-		case !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, jobs.ErrUnavailable) || a.now().Sub(reached) > followGrace:
-			return task, err
+	return c.Follow(ctx, id, func(task wire.Task) error {
+		if news := progress(task.Task); news != shown {
+			fmt.Fprintln(a.stderr, news)
+			shown = news
 		}
-		select {
-		case <-ctx.Done():
-			return task, ctx.Err()
-		case <-time.After(followEvery):
-		}
-	}
+		return a.printAttempts(ctx, c, task, &printed)
+	})
 }
 
 // printAttempts prints the output of ended attempts after the first *printed ones.

@@ -1,0 +1,129 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// replies is a replica that gives one reply after the other, and the last one again. "" is no connection.
+type replies struct {
+	all   []string
+	asked []time.Time
+}
+
+func (r *replies) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.asked = append(r.asked, time.Now())
+	reply := r.all[min(len(r.asked), len(r.all))-1]
+	if reply == "" {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+	}
+	status := http.StatusOK
+	switch {
+	case strings.Contains(reply, "not_found"):
+		status = http.StatusNotFound
+	case strings.Contains(reply, "unavailable"):
+		status = http.StatusServiceUnavailable
+	}
+	return &http.Response{
+		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(reply)), Request: req,
+	}, nil
+}
+
+func (r *replies) client(t *testing.T) *Client {
+	c, err := New("http://replica.test", Options{HTTPClient: &http.Client{Transport: r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const (
+	away      = ""
+	down      = `{"error":{"code":"unavailable","message":"the store does not answer"}}`
+	unknown   = `{"error":{"code":"not_found","message":"no task"}}`
+	pending   = `{"id":"a","state":"pending"}`
+	running   = `{"id":"a","state":"running"}`
+	failed    = `{"id":"a","state":"failed","error":"boom"}`
+	succeeded = `{"id":"a","state":"succeeded"}`
+)
+
+// A task is followed until it has ended, however it ends, through replicas and stores that are away for less than a minute.
+func TestFollow(t *testing.T) {
+	errSeen := errors.New("enough")
+	for what, c := range map[string]struct {
+		replies []string
+		seen    string
+		took    time.Duration // within a second
+		err     error
+	}{
+		"it has ended":        {[]string{succeeded}, "succeeded", 0, nil},
+		"it ends":             {[]string{pending, pending, running, succeeded}, "pending pending running succeeded", 0, nil},
+		"it fails":            {[]string{running, failed}, "running failed", 0, nil},
+		"nothing answers":     {[]string{away, down, away, down, running, away, down, succeeded}, "running succeeded", 0, nil},
+		"there is none":       {[]string{unknown}, "", 0, jobs.ErrNotFound},
+		"it is deleted":       {[]string{running, unknown}, "running", 0, jobs.ErrNotFound},
+		"no replica for long": {[]string{running, away}, "running", time.Minute, ErrUnreachable},
+		"no store for long":   {[]string{down}, "", time.Minute, jobs.ErrUnavailable},
+		"ended by ctx":        {[]string{running}, "", 2 * time.Minute, context.DeadlineExceeded},
+		"ended by see":        {[]string{"{\"id\":\"stop\"}"}, "", 0, errSeen},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &replies{all: c.replies}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				began := time.Now()
+				var seen []string
+				task, err := server.client(t).Follow(ctx, "a", func(task wire.Task) error {
+					if task.ID == "stop" {
+						return errSeen
+					}
+					seen = append(seen, string(task.State))
+					return nil
+				})
+				if took := time.Since(began); !errors.Is(err, c.err) || c.err == nil && err != nil || took < c.took || took > c.took+3*time.Second {
+					t.Errorf("%v after %v, want %v after %v", err, took, c.err, c.took)
+				}
+				if got := strings.Join(seen, " "); c.err != context.DeadlineExceeded && got != c.seen {
+					t.Errorf("seen: %s, want %s", got, c.seen)
+				}
+				if err == nil && (string(task.State) != seen[len(seen)-1] || strings.Contains(c.seen, "failed") != (task.Error == "boom")) {
+					t.Errorf("returned %+v", task)
+				}
+			})
+		})
+	}
+}
+
+// The pauses between requests grow from 50 ms to a second.
+func TestFollowAsksLessAndLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &replies{all: []string{running}}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if _, err := server.client(t).Await(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		pause := time.Duration(0)
+		for i, at := range server.asked[1:] {
+			if next := at.Sub(server.asked[i]); next < pause || i == 0 && next != 50*time.Millisecond || next > time.Second {
+				t.Errorf("%v after %v", next, pause)
+			} else {
+				pause = next
+			}
+		}
+		if pause != time.Second || len(server.asked) > 45 {
+			t.Errorf("asked %d times, at last each %v", len(server.asked), pause)
+		}
+	})
+}
