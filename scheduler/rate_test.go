@@ -136,21 +136,23 @@ func TestAttemptsOfAPoolWithARateAskForNothing(t *testing.T) {
 	})
 }
 
-// A pool with a max_running is kept full: the next task starts when one ends, and between ends nobody asks.
+// A pool with a max_running is kept full, by one replica or several: the next task starts when one ends, and between ends nobody asks.
 func TestAPoolWithAMaximumIsKeptFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, st := rated(t, jobs.Pool{Workers: 10, MaxRunning: 2}, 1, 40, 5*time.Second)
-		time.Sleep(2 * time.Minute)
-		got := h.began()
-		if len(got) != 40 || got[39] > 96*time.Second {
-			t.Errorf("%d began, the last after %v", len(got), got[len(got)-1])
-		}
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		if st.claims > 60 || st.polls > 500 {
-			t.Errorf("%d claims, %d polls", st.claims, st.polls)
-		}
-	})
+	for _, c := range []struct{ replicas, workers, max int }{{1, 10, 2}, {2, 2, 3}, {3, 2, 5}} {
+		synctest.Test(t, func(t *testing.T) {
+			h, st := rated(t, jobs.Pool{Workers: c.workers, MaxRunning: c.max}, c.replicas, 20*c.max, 5*time.Second)
+			time.Sleep(2 * time.Minute)
+			got := h.began()
+			if last := got[len(got)-1]; len(got) != 20*c.max || last > 95*time.Second+2*pollSlow {
+				t.Errorf("%+v: %d began, the last after %v", c, len(got), last)
+			}
+			st.mu.Lock()
+			defer st.mu.Unlock()
+			if st.claims > 30*c.max || st.polls > 500*c.replicas {
+				t.Errorf("%+v: %d claims, %d polls", c, st.claims, st.polls)
+			}
+		})
+	}
 }
 
 // A pool whose limits an override has removed is claimed from as one that has none: ahead of its workers.

@@ -51,6 +51,7 @@ type feeder struct {
 	governs   plan.Governing // as it was learned last
 	limited   bool           // the last claim said so: an override may have set limits
 	left      int            // how many more tasks the limits let start, by the last claim
+	leftAt    time.Time      // when it said so
 	took      time.Duration  // an attempt, as a moving average; 0 = none has ended yet
 	more      bool           // the last claim left work behind
 	skipJobs  []string       // what this replica cannot run, as candidates showed
@@ -162,6 +163,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 // the rate lets one more start: if all did, they would all ask for each task. The poll finds what it leaves, and limits that were changed.
 func (f *feeder) noteLimits(got ledger.Claimed) {
 	f.mu.Lock()
+	f.leftAt = time.Now()
 	if f.limited, f.left = got.Limited, got.Left; !got.Limited {
 		f.left = math.MaxInt // an override has removed those of the definition
 	}
@@ -178,10 +180,11 @@ func (f *feeder) noteLimits(got ledger.Claimed) {
 // limitReached reports whether the limits let no further task start after a claim.
 func limitReached(got ledger.Claimed) bool { return got.Limited && got.Left == 0 }
 
-// placeFreed wakes the feeder if the limits let no task start at its last claim: an attempt of this replica has ended.
+// placeFreed wakes the feeder if the limits may have let no further task start until now, since an attempt of this replica has ended: by
+// its last claim, or since another replica may have taken what that left. That one would find the place with its poll.
 func (f *feeder) placeFreed() {
 	f.mu.Lock()
-	reached := f.limited && f.left == 0
+	reached := f.limited && (f.left == 0 || time.Since(f.leftAt) > pollBusy)
 	f.mu.Unlock()
 	if reached {
 		wake.Send(f.wake)
