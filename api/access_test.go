@@ -71,6 +71,7 @@ var expected = map[string]Role{
 	"GET /api/v1/tasks":                Viewer,
 	"GET /api/v1/tasks/{id}":           Viewer,
 	"GET /api/v1/tasks/{id}/logs":      Viewer,
+	"PATCH /api/v1/tasks/{id}":         Operator,
 	"POST /api/v1/tasks/{id}/cancel":   Operator,
 	"POST /api/v1/tasks/{id}/retry":    Operator,
 	"GET /api/v1/replicas":             Viewer,
@@ -115,6 +116,9 @@ func TestRoles(t *testing.T) {
 			}
 			if strings.HasSuffix(route.path, "/limits") {
 				body = `{"burst":1}`
+			}
+			if route.method == "PATCH" {
+				body = `{"priority":1}`
 			}
 			target := filled(route.path)
 			if strings.Contains(target, "pools") {

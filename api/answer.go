@@ -137,7 +137,7 @@ func problemOf(r *http.Request, err error) *problem {
 			p.Force = lost.Force
 		}
 		return p
-	case errors.Is(err, jobs.ErrInvalid) && r.Method != http.MethodPost:
+	case errors.Is(err, jobs.ErrInvalid) && !isWrite(r):
 		return newProblem(http.StatusBadRequest, "malformed", explain(err))
 	case errors.Is(err, jobs.ErrInvalid):
 		return newProblem(http.StatusUnprocessableEntity, "invalid", explain(err))

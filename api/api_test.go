@@ -109,6 +109,9 @@ func TestUnavailable(t *testing.T) {
 		if strings.HasSuffix(route.path, "/limits") {
 			body = `{"burst":1}`
 		}
+		if route.method == "PATCH" {
+			body = `{"priority":1}`
+		}
 		target := strings.NewReplacer("{name}", "backup", "{id}", "task-1").Replace(route.path)
 		w := ask(t, b.api(Options{}), route.method, target, body)
 		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"code":"unavailable"`) {

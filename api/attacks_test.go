@@ -98,6 +98,9 @@ func writes() (targets, bodies []string) {
 			if strings.HasSuffix(target, "/limits") {
 				body = `{"burst":1}`
 			}
+			if route.method == "PATCH" {
+				body = `{"priority":1}`
+			}
 			targets, bodies = append(targets, strings.Replace(target, "pools/report", "pools/mail", 1)), append(bodies, body)
 		}
 	}

@@ -167,12 +167,18 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 // check validates the task with package jobs, and returns the first problem.
 func check(task jobs.NewTask, within string) error {
 	_, err := task.Encode()
+	payload, _ := task.Payload.(json.RawMessage)
+	return unfit(err, within, len(payload))
+}
+
+// unfit is the refusal of a task with a payload of this size for what package jobs says of it; nil if that is nothing.
+func unfit(err error, within string, payload int) error {
 	wrong, ok := errors.AsType[*jobs.FieldError](err)
 	if !ok {
 		return err
 	}
 	refuse := invalid
-	if payload, _ := task.Payload.(json.RawMessage); wrong.Path == "payload" && len(payload) > jobs.MaxPayload {
+	if wrong.Path == "payload" && payload > jobs.MaxPayload {
 		refuse = tooLarge
 	}
 	return refuse(join(within, wrong.Path), "%s", wrong.Problem)

@@ -206,6 +206,18 @@ func (b *backend) Cancel(ctx context.Context, id, by string) (jobs.Task, error) 
 	return t, err
 }
 
+func (b *backend) UpdateTask(ctx context.Context, id string, change wire.TaskChange) (jobs.Task, error) {
+	t, _, err := b.Task(ctx, id)
+	if err == nil && t.State != jobs.StatePending {
+		err = fmt.Errorf("%w: task %s is %s", jobs.ErrConflict, id, t.State)
+	}
+	if err == nil {
+		text, _ := json.Marshal(change)
+		b.wrote("update %s %s", id, text)
+	}
+	return t, err
+}
+
 func (b *backend) SuspendJob(_ context.Context, name string, by string, override *bool) error {
 	for i := range b.jobs {
 		if b.jobs[i].Name == name && b.err == nil {

@@ -119,7 +119,7 @@ func busy(w http.ResponseWriter, after time.Duration, all bool, what string, mos
 // room holds a place for a request until it ends: a read for its response, a write for its body.
 func (s *server) room(w http.ResponseWriter, r *http.Request, path string) (give func(), err error) {
 	switch {
-	case r.Method == http.MethodPost:
+	case isWrite(r):
 		b := &body{ReadCloser: r.Body, server: s, request: r, w: w, party: s.party(r), most: bodyOf(r, path)}
 		if err := b.grow(min(b.most, bodyStep)); err != nil {
 			return nil, err

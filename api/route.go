@@ -52,6 +52,7 @@ var routes = []route{
 	{"GET", "/api/v1/tasks", Viewer, "pool job state limit cursor", (*server).listTasks},
 	{"GET", "/api/v1/tasks/{id}", Viewer, "", (*server).getTask},
 	{"GET", "/api/v1/tasks/{id}/logs", Viewer, "attempt", (*server).logsOfTask},
+	{"PATCH", "/api/v1/tasks/{id}", Operator, "", (*server).updateTask},
 	{"POST", "/api/v1/tasks/{id}/cancel", Operator, "", (*server).cancelTask},
 	{"POST", "/api/v1/tasks/{id}/retry", Operator, "force", (*server).retryTask},
 
@@ -117,9 +118,13 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	if slices.Contains(allowed, http.MethodGet) {
 		allowed = append(allowed, http.MethodHead)
 	}
+	slices.Sort(allowed)
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	s.refuse(w, r, newProblem(http.StatusMethodNotAllowed, "method_not_allowed", "this path allows "+strings.Join(allowed, " and ")))
 }
+
+// isWrite reports whether the request is one that may change something.
+func isWrite(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
 // refuse sends an error without reading the body.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
@@ -144,7 +149,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, to route) {
 			s.refuse(w, r, errStarting)
 			return
 		}
-		if r.Method == http.MethodPost && s.audit != nil {
+		if isWrite(r) && s.audit != nil {
 			w = s.auditing(w, r, to.path)
 		}
 		if !who.Role.covers(to.role) {

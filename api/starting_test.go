@@ -79,9 +79,12 @@ func TestWithoutReplica(t *testing.T) {
 			if strings.HasSuffix(route.path, "/limits") {
 				body = `{"burst":1}`
 			}
+			if route.method == "PATCH" {
+				body = `{"priority":1}`
+			}
 			target := strings.NewReplacer("pools/report", "pools/mail", "task-1", "task-2").Replace(filled(route.path))
-			if strings.HasSuffix(target, "/cancel") {
-				target = "/api/v1/tasks/task-1/cancel"
+			if strings.HasSuffix(target, "/cancel") || route.method == "PATCH" {
+				target = strings.Replace(target, "task-2", "task-1", 1)
 			}
 			off := strings.HasSuffix(target, "/run") || strings.HasSuffix(target, "/retry") || strings.HasSuffix(target, "/next")
 			w := ask(t, h, route.method, target, body)

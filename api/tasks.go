@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -158,6 +159,40 @@ func (s *server) cancelTask(w http.ResponseWriter, r *http.Request, q *query) er
 	}
 	s.Replica.Wake()
 	return reply(w, http.StatusOK, task)
+}
+
+// updateTask changes a pending task: the keys that are there.
+func (s *server) updateTask(w http.ResponseWriter, r *http.Request, q *query) error {
+	change, err := readChange(w, r, q)
+	if err != nil {
+		return err
+	}
+	task, err := s.store.UpdateTask(r.Context(), r.PathValue("id"), change)
+	if err != nil {
+		return err
+	}
+	s.Replica.Wake(task.Pool)
+	s.addReasons(r.Context(), &task)
+	return reply(w, http.StatusOK, task)
+}
+
+func readChange(w http.ResponseWriter, r *http.Request, q *query) (change wire.TaskChange, err error) {
+	var runAt *string
+	err = readKeys(w, r, q, map[string]any{"run_at": &runAt, "priority": &change.Priority, "payload": &change.Payload, "tags": &change.Tags})
+	if err == nil && runAt != nil {
+		change.RunAt = new(time.Time)
+		if *change.RunAt, err = time.Parse(time.RFC3339, *runAt); err != nil {
+			err = malformed("run_at", "must be a time as in 2006-01-02T15:04:05Z")
+		}
+	}
+	if err == nil && change.None() {
+		err = malformed("", "there is nothing to change; send run_at, priority, payload or tags")
+	}
+	if err != nil {
+		return change, err
+	}
+	_, err = change.Encode()
+	return change, unfit(err, "", len(change.Payload))
 }
 
 // retryTask enqueues an ended task again. One that no live replica can run needs "force": true in the parameters or the

@@ -21,8 +21,11 @@ func (c *Client) Await(ctx context.Context, id string) (wire.Task, error) {
 	return c.Follow(ctx, id, func(wire.Task) error { return nil })
 }
 
-// Follow waits until a task has ended. It calls see with each answer, the last one included, and returns the last one. How the task ended is
-// its State: failed is no error of Follow. It asks after 50 ms, and then less often, at least once a second.
+// Follow waits until a task has ended, and returns it. How it ended is its State: failed is no error of Follow.
+//
+//  1. ask for the task, and call see with the answer
+//  2. it has ended: return it
+//  3. pause, for 50 ms at first, then longer each time, up to a second; begin again
 //
 // Errors: that of see, which ends the wait; jobs.ErrNotFound, as of an ended task whose retention is over; that of ctx; and the last
 // error where no replica has answered for a minute (ErrUnreachable, jobs.ErrUnavailable). Others end the wait at once. The task is not

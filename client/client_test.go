@@ -73,6 +73,10 @@ func TestRequests(t *testing.T) {
 			return err
 		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","priority":-3,"idempotency_key":"i","tags":["t"],"force":true},{}]`},
 		{func() error { _, err := c.Cancel(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/cancel  Bearer secret"},
+		{func() error {
+			_, err := c.UpdateTask(ctx, "id", wire.TaskChange{RunAt: new(since.UTC()), Priority: new(0), Payload: json.RawMessage(`null`), Tags: &[]string{}})
+			return err
+		}, `PATCH /below/api/v1/tasks/id application/json Bearer secret {"run_at":"2026-01-02T02:04:05.000006Z","priority":0,"payload":null,"tags":[]}`},
 		{func() error { _, err := c.Retry(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/retry  Bearer secret"},
 		{func() error { _, err := c.ForceRetry(ctx, "id", "true"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":true}`},
 		{func() error { _, err := c.ForceRetry(ctx, "id", "task-1"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":"task-1"}`},

@@ -62,6 +62,12 @@ func (c *Client) Cancel(ctx context.Context, id string) (jobs.Task, error) {
 	return post[jobs.Task](ctx, c, nil, "tasks", id, "cancel")
 }
 
+// UpdateTask changes a pending task of a pool. A claim at the same time either comes first, and this is jobs.ErrConflict, or starts the task
+// with the whole change. jobs.ErrConflict is also for tasks that have ended, and for those of jobs.
+func (c *Client) UpdateTask(ctx context.Context, id string, change wire.TaskChange) (jobs.Task, error) {
+	return call[jobs.Task](ctx, c, http.MethodPatch, []string{"tasks", id}, nil, change)
+}
+
 // Retry enqueues an ended task again. One that no live replica can run is refused, see ForceRetry.
 func (c *Client) Retry(ctx context.Context, id string) (jobs.Task, error) {
 	return post[jobs.Task](ctx, c, nil, "tasks", id, "retry")

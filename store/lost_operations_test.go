@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -25,6 +26,7 @@ var operations = []operation{
 	{"extend", extendScene},
 	{"reap", reapScene},
 	{"cancel", cancelScene},
+	{"update", updateScene},
 	{"join", joinScene},
 	{"beat", beatScene},
 	{"drain", drainScene},
@@ -352,6 +354,26 @@ func cancelScene(p *play) (func(context.Context) error, func(error)) {
 				p.check(err)
 			}
 		}
+	}
+}
+
+// A change is there as a whole, or not at all, and is there if the answer says so.
+func updateScene(p *play) (func(context.Context) error, func(error)) {
+	p.enqueue(1)
+	change := wire.TaskChange{Priority: new(7), Tags: &[]string{"x"}}
+	call := func(ctx context.Context) error {
+		task, err := p.wired.UpdateTask(ctx, p.tasks[0], change)
+		if err == nil && task.Priority != 7 {
+			p.errorf("%+v", task)
+		}
+		return err
+	}
+	return call, func(err error) {
+		if err != nil {
+			_, err := p.plain.UpdateTask(p.t.Context(), p.tasks[0], change)
+			p.check(err)
+		}
+		p.count(1, "{tasks} WHERE rank_order=-7 AND tags<>'' AND state=0")
 	}
 }
 

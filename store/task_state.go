@@ -170,6 +170,20 @@ func (t *tx) requeue(g guard, pending []move) error {
 	return all(n, err, pending)
 }
 
+// updatePending writes what a change can set of a pending task, if it is still as it was read.
+//
+// Index: primary key.
+func (t *tx) updatePending(was, is openTask) error {
+	n, err := t.Exec(`UPDATE {tasks} SET state=?, rank_order=?, run_at=?, payload=?, tags=?, reason=?, reason_code=?, token=?
+		WHERE id=? AND token=? AND state+0=?`,
+		is.row, -is.Priority, micros(is.RunAt), []byte(is.Payload), encodeTags(is.Tags), is.Reason, string(is.ReasonCode), is.Token,
+		was.ID, was.Token, was.row)
+	if err == nil && n != 1 {
+		return sqlkit.ErrMoved
+	}
+	return err
+}
+
 // lockTasks makes ready tasks wait for their locks that are still as they were.
 //
 // Index: primary key.

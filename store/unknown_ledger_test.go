@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -199,7 +201,36 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	})
 	want("1", `SELECT COUNT(*) FROM {done} WHERE state = 'cancelled'`)
 	losing("cancel, running", func() error { _, err := s.Cancel(ctx, tasks[3].ID, "me"); return err })
-	losing("retry", func() error { _, err := s.Retry(ctx, tasks[0].ID, "me", false); return err })
+	// A change whose COMMIT had no answer, of a task that was claimed since.
+	for what, c := range map[string]struct {
+		change func(*openTask)
+		ok     bool
+	}{
+		"as it was written":    {func(*openTask) {}, true},
+		"of another change":    {func(r *openTask) { r.Priority++ }, false},
+		"of a later change":    {func(r *openTask) { r.Token++ }, false},
+		"of another task":      {func(r *openTask) { r.ID = tasks[0].ID }, false},
+		"with other tags":      {func(r *openTask) { r.Tags = []string{"x"} }, false},
+		"with another payload": {func(r *openTask) { r.Payload = json.RawMessage(`1`) }, false},
+	} {
+		wrote := openTask{Task: tasks[3]}
+		wrote.Token--
+		c.change(&wrote)
+		err := s.sure(ctx, "test", func(t *tx) error { t.Again = true; return t.notUpdated(tasks[3].ID, &wrote) })
+		if ok := err == nil && wrote.Task.State == jobs.StateRunning; ok != c.ok || err != nil && !errors.Is(err, jobs.ErrConflict) {
+			t.Errorf("update, claimed since, %s: %v", what, err)
+		}
+	}
+	retried := ""
+	losing("retry", func() error { task, err := s.Retry(ctx, tasks[0].ID, "me", false); retried = task.ID; return err })
+	losing("update", func() error {
+		task, err := s.UpdateTask(ctx, retried, wire.TaskChange{Priority: new(7)})
+		if err == nil && task.Priority != 7 {
+			err = errors.New("it is as it was")
+		}
+		return err
+	})
+	want("1", `SELECT COUNT(*) FROM {tasks} WHERE rank_order = -7`)
 	want("1", `SELECT COUNT(*) FROM {tasks} WHERE retry_of <> '' AND job = ''`)
 	check(s.sure(ctx, "test", func(t *tx) error {
 		_, err := t.Exec(`DELETE FROM {events}`)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -176,7 +178,23 @@ func TestTasksCommands(t *testing.T) {
 	if task := decodeJSON[wire.Task](t, r.fine(t, "tasks", "get", later, "-o", "json")).Task; time.Until(task.RunAt).Round(time.Minute) != 2*time.Hour {
 		t.Errorf("run at %v", task.RunAt)
 	}
+	like(t, later+" is changed\n", r.fine(t, "tasks", "update", later, "--priority", "7", "--payload", `{"n":2}`, "--tag", "x", "--run-at", "3h"))
+	if task := decodeJSON[wire.Task](t, r.fine(t, "tasks", "get", later, "-o", "json")).Task; task.Priority != 7 || compacted(t, task.Payload) != `{"n":2}` ||
+		strings.Join(task.Tags, "|") != "x" || time.Until(task.RunAt).Round(time.Minute) != 3*time.Hour {
+		t.Errorf("changed to %+v", task)
+	}
+	if task := decodeJSON[jobs.Task](t, r.fine(t, "tasks", "update", later, "--no-tags", "-o", "json")); len(task.Tags) > 0 || task.Priority != 7 {
+		t.Errorf("changed to %+v", task)
+	}
 	like(t, later+" is cancelled\n", r.fine(t, "tasks", "cancel", later))
+	if code, _, stderr := r.scheduler(t, "", "tasks", "update", later, "--priority", "1"); code != exitFailed || !strings.Contains(stderr, "has ended as cancelled, and only a pending one is changed") {
+		t.Errorf("of an ended task: %d %q", code, stderr)
+	}
+	soon := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail", "--payload", "1", "--run-at", "2h"))
+	r.fine(t, "tasks", "update", soon, "--run-at", "now", "--payload", "3")
+	if got := r.fine(t, "tasks", "logs", soon, "--follow"); got != "mail 3\n" {
+		t.Errorf("moved to now: %q", got)
+	}
 
 	var lines strings.Builder
 	for i := range 1500 {
@@ -193,7 +211,7 @@ func TestTasksCommands(t *testing.T) {
 			bye++
 		}
 	}
-	if bye != 1500 || len(listed) != 1503 {
+	if bye != 1500 || len(listed) != 1504 {
 		t.Errorf("%d tasks, %d of them from the lines", len(listed), bye)
 	}
 	if got := r.fine(t, "tasks", "list", "--limit", "3"); strings.Count(got, "\n") != 4 || !strings.HasPrefix(got, "TASK ") {
@@ -216,30 +234,37 @@ func TestTasksCommands(t *testing.T) {
 	}
 
 	for args, want := range map[string]int{
-		"tasks enqueue nope":                          exitFailed,
-		"tasks list --pool nope":                      exitFailed,
-		"tasks list --job nope":                       exitFailed,
-		"triggers list --job nope":                    exitFailed,
-		"tasks enqueue mail --payload {":              exitUsage,
-		"tasks enqueue mail --payload @/nope":         exitUsage,
-		"tasks enqueue mail --run-at soon":            exitUsage,
-		"tasks enqueue mail --priority 101":           exitFailed,
-		"tasks enqueue mail --many --key x":           exitUsage,
-		"tasks enqueue mail --many --wait":            exitUsage,
-		"tasks enqueue":                               exitUsage,
-		"tasks get nope":                              exitFailed,
-		"tasks logs nope --follow":                    exitFailed,
-		"tasks logs " + again + " -f --attempt 1":     exitUsage,
-		"tasks logs " + again + " -o json":            exitUsage,
-		"tasks list --limit -1":                       exitUsage,
-		"tasks list --state done":                     exitFailed,
-		"tasks list -o xml":                           exitUsage,
-		"pools pause nope":                            exitFailed,
-		"jobs suspend nope":                           exitFailed,
-		"triggers list --since yesterday":             exitUsage,
-		"replicas list --server 127.0.0.1:1":          exitFailed,
-		"replicas list --server ftp://127.0.0.1":      exitUsage,
-		"replicas list --server http://127.0.0.1:1/x": exitFailed,
+		"tasks enqueue nope":                           exitFailed,
+		"tasks list --pool nope":                       exitFailed,
+		"tasks list --job nope":                        exitFailed,
+		"triggers list --job nope":                     exitFailed,
+		"tasks enqueue mail --payload {":               exitUsage,
+		"tasks enqueue mail --payload @/nope":          exitUsage,
+		"tasks enqueue mail --run-at soon":             exitUsage,
+		"tasks enqueue mail --priority 101":            exitFailed,
+		"tasks enqueue mail --many --key x":            exitUsage,
+		"tasks enqueue mail --many --wait":             exitUsage,
+		"tasks enqueue":                                exitUsage,
+		"tasks get nope":                               exitFailed,
+		"tasks logs nope --follow":                     exitFailed,
+		"tasks logs " + again + " -f --attempt 1":      exitUsage,
+		"tasks logs " + again + " -o json":             exitUsage,
+		"tasks list --limit -1":                        exitUsage,
+		"tasks update " + again:                        exitUsage,
+		"tasks update " + again + " --priority 1":      exitFailed,
+		"tasks update " + again + " --tag a --no-tags": exitUsage,
+		"tasks update " + again + " --run-at soon":     exitUsage,
+		"tasks update " + again + " --payload {":       exitUsage,
+		"tasks update " + again + " --payload ''":      exitUsage,
+		"tasks update nope --priority 1":               exitFailed,
+		"tasks list --state done":                      exitFailed,
+		"tasks list -o xml":                            exitUsage,
+		"pools pause nope":                             exitFailed,
+		"jobs suspend nope":                            exitFailed,
+		"triggers list --since yesterday":              exitUsage,
+		"replicas list --server 127.0.0.1:1":           exitFailed,
+		"replicas list --server ftp://127.0.0.1":       exitUsage,
+		"replicas list --server http://127.0.0.1:1/x":  exitFailed,
 	} {
 		if code, _, stderr := r.scheduler(t, "", strings.Fields(args)...); code != want || stderr == "" {
 			t.Errorf("%s: exit code %d, want %d: %s", args, code, want, stderr)
@@ -458,4 +483,12 @@ func TestForcedRun(t *testing.T) {
 		t.Error(got)
 	}
 	close(r.release)
+}
+
+func compacted(t *testing.T, text json.RawMessage) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

@@ -15,11 +15,12 @@ import (
 )
 
 func newTasksCommand(a *app) *cobra.Command {
-	return group("tasks", "Enqueue tasks, show, cancel and retry them",
+	return group("tasks", "Enqueue tasks, show, change, cancel and retry them",
 		newTasksEnqueueCommand(a),
 		newTasksListCommand(a),
 		newOneCommand(a, "get TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
 		newTasksLogsCommand(a),
+		newTasksUpdateCommand(a),
 		newOneCommand(a, "cancel TASK", "Cancel a pending task, or ask a running one to stop", (*client.Client).Cancel, printCancelled),
 		newTasksRetryCommand(a),
 	)

@@ -46,6 +46,8 @@ type API interface {
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
 	// Cancel ends a pending task, and asks the owner of a running one.
 	Cancel(ctx context.Context, id, by string) (jobs.Task, error)
+	// UpdateTask changes a pending task of a pool.
+	UpdateTask(ctx context.Context, id string, change wire.TaskChange) (jobs.Task, error)
 	// SuspendJob and PausePool set the override, or clear it with nil.
 	SuspendJob(ctx context.Context, name string, by string, override *bool) error
 	PausePool(ctx context.Context, name string, by string, override *bool) error

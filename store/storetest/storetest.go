@@ -21,6 +21,7 @@ type Store interface {
 	ledger.Store
 
 	Cancel(ctx context.Context, id, by string) (jobs.Task, error)
+	UpdateTask(ctx context.Context, id string, change wire.TaskChange) (jobs.Task, error)
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
 	AddPools(ctx context.Context, pools map[string]jobs.Pool) error
 	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
@@ -104,6 +105,7 @@ var Contract = slices.Concat(
 	notifyCases,
 	reapCases,
 	cancelCases,
+	updateCases,
 	sweepCases,
 	clockCases,
 )

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -188,7 +189,13 @@ func (w *world) ask(s step, r *replica) {
 			}
 		}
 	case cancels:
-		if id := w.some(false); id != "" {
+		id, d := w.some(false), keyed(w.plan.Seed, "update", int(s.At))
+		if id != "" && d.chance(0.5) {
+			at := w.clock().Add(d.between(-time.Second, 3*time.Second))
+			if _, err := w.admin.UpdateTask(ctx, id, wire.TaskChange{RunAt: &at, Priority: new(d.IntN(5) - 2)}); err == nil {
+				w.count("updates")
+			}
+		} else if id != "" {
 			if _, err := w.admin.Cancel(ctx, id, "a user"); err == nil {
 				w.count("cancels")
 			}

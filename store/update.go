@@ -1,0 +1,118 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+)
+
+// UpdateTask changes a pending task of a pool, and returns it as it is then. A claim at the same time either comes first, and the change is
+// refused, or starts the task with the whole change. A task that waits for a retry is changed as well: with a RunAt of now it is
+// retried at once. One that waits for its locks asks for them anew, unless its tags alone are changed.
+//
+// The task's idempotency key goes on standing for what was enqueued: an Enqueue with this key, and the kind and payload of then, returns the
+// task as it is now.
+//
+// Errors: jobs.ErrInvalid, for a change of nothing as well; jobs.ErrNotFound; jobs.ErrConflict if the task is running, has ended or is
+// a job's; jobs.ErrUnavailable.
+func (s *Store) UpdateTask(ctx context.Context, id string, change wire.TaskChange) (jobs.Task, error) {
+	payload, err := change.Encode()
+	if err == nil && change.None() {
+		err = fmt.Errorf("task %s: there is nothing to change: %w", id, jobs.ErrInvalid)
+	}
+	if err != nil {
+		return jobs.Task{}, &opError{"update task", err}
+	}
+	change.Payload = payload
+	var is openTask // as it was written
+	err = s.settle(ctx, "update task", func(t *tx) error {
+		rows, err := t.openTasks(taskColumns, " WHERE id=?", id)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 || rows[0].row == rowRunning || rows[0].Job != "" {
+			return t.notUpdated(id, &is)
+		}
+		now, err := t.Now()
+		if err != nil {
+			return err
+		}
+		was := rows[0]
+		is = changed(was, change, now)
+		if err := t.updatePending(was, is); err != nil {
+			return err
+		}
+		if was.row == rowLocked && is.row != rowLocked {
+			return t.forgetWaits([]string{id})
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		return jobs.Task{}, err
+	}
+	if is.row == rowReady {
+		s.listening.tell(is.Pool)
+	}
+	return is.Task, nil
+}
+
+// changed is the row with the change.
+func changed(r openTask, c wire.TaskChange, now time.Time) openTask {
+	again := c.Payload != nil || c.Priority != nil || c.RunAt != nil
+	if c.RunAt != nil {
+		r.RunAt = c.RunAt.UTC().Truncate(time.Microsecond)
+		if r.RunAt.Before(now) {
+			r.RunAt = now
+		}
+		r.row = pendingRow(r.RunAt, now)
+	}
+	if r.row == rowLocked && again { // its keys, and its place among those that wait for them, are those of before
+		r.row = rowReady
+	}
+	if r.row != rowLocked && r.ReasonCode == reason.WaitsForLock {
+		r.Reason, r.ReasonCode = "", ""
+	}
+	if c.Priority != nil {
+		r.Priority = *c.Priority
+	}
+	if c.Payload != nil {
+		r.Payload, r.PayloadSize = c.Payload, len(c.Payload)
+	}
+	if c.Tags != nil {
+		r.Tags = slices.Clone(*c.Tags)
+	}
+	r.Token++ // a claim that has read the row before takes nothing
+	return r
+}
+
+// notUpdated says why a task is not changed; nil if it was, by the COMMIT whose answer was lost.
+func (t *tx) notUpdated(id string, wrote *openTask) error {
+	tasks, err := t.tasksByID([]string{id})
+	if err != nil {
+		return err
+	}
+	task, known := tasks[id]
+	switch {
+	case !known:
+		return fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
+	case t.Again && wrote.ID == id && task.Token > wrote.Token && sameButForState(task, wrote.Task):
+		wrote.Task = task
+		return nil
+	case task.Job != "":
+		return fmt.Errorf("task %s belongs to job %s, and is not changed: cancel it, and run the job with another payload: %w", id, task.Job, jobs.ErrConflict)
+	case task.State == jobs.StateRunning:
+		return fmt.Errorf("task %s is running on %s, and only a pending one is changed: %w", id, task.Replica, jobs.ErrConflict)
+	}
+	return fmt.Errorf("task %s has ended as %s, and only a pending one is changed: enqueue another one: %w", id, task.State, jobs.ErrConflict)
+}
+
+// sameButForState reports whether two have all that a change can set.
+func sameButForState(a, b jobs.Task) bool {
+	return a.RunAt.Equal(b.RunAt) && a.Priority == b.Priority && bytes.Equal(a.Payload, b.Payload) && slices.Equal(a.Tags, b.Tags)
+}
