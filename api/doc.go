@@ -17,12 +17,12 @@
 // Until the replica has loaded its definitions, routes that name a job or a pool answer 503 with the code "starting"
 // and Retry-After. Nothing was done, so any request can be repeated. Package client does that.
 //
-// Without [Backend].Replica the API shows the store, enqueues, suspends, pauses, limits and cancels. What needs a replica
+// Without [Backend].Replica the API shows the store, enqueues, changes, suspends, pauses, limits and cancels. What needs a replica
 // answers 501 with the code "no_replica": runs and due times of jobs, and retries. Definitions are left out of jobs and
 // pools, and /readyz reports that there is no replica.
 //
 // With [Options].Access every route but /healthz, /readyz and those of the page needs a bearer token with the route's
-// role or a stronger one: GET needs Viewer, POST Operator, the audit Admin. Without a token /readyz says only true or
+// role or a stronger one: GET needs Viewer, POST and PATCH Operator, the audit Admin. Without a token /readyz says only true or
 // false. Every write with a good token, done or refused, is given to [Backend].Audit before its response; many refused
 // ones are counted, and given to it as one entry within half a minute or by [Handler.Flush].
 //
@@ -39,6 +39,6 @@
 // nesting is at most 100, and numbers inside a payload stay as written. A body is at most 1 MiB, a list of tasks 8 MiB
 // and 1,000 tasks, a payload 256 KiB. Unknown query parameters are refused.
 //
-// Only POST changes anything. There are no CORS headers, and a browser's cross-origin POST is refused. The Host of a
+// Only POST and PATCH change anything. There are no CORS headers, and those of a browser are refused from another origin. The Host of a
 // request must be a loopback name, the address of the connection, or in [Options].Hosts, which defeats DNS rebinding.
 package api

@@ -25,14 +25,13 @@ type Observer interface {
 	// is empty if the handler could not start, for lack of memory or processes: the task is handed back. It is pending if the handler
 	// snoozed the task.
 	Ended(t jobs.Task, end jobs.State, took time.Duration)
-	// Recorded is told of each end of an attempt that the store has written. A task that is pending now is retried, and if end is pending, too, it
-	// was snoozed. late: the
-	// task had been declared lost, and this end replaced that.
+	// Recorded is told of each end of an attempt that the store has written. A task that is pending now is retried, and if end is pending,
+	// too, it was snoozed. late: the task had been declared lost, and this end replaced that.
 	Recorded(t jobs.Task, end jobs.State, late bool)
 	// HandedBack is told of each task that was claimed and did not start. It is as if it had not been claimed.
 	HandedBack(t jobs.Task)
 	// Fenced is told of each end that the store refused: the task has another owner, or none. end is empty for a task that
-	// was to be handed back.
+	// was to be handed back, and pending for one that was snoozed.
 	Fenced(t jobs.Task, end jobs.State)
 	// Reaped is told of each task that this replica freed from an expired session, which was that of replica.
 	Reaped(t jobs.Task, replica string)

@@ -139,6 +139,7 @@ func TestExecWithADeletedStore(t *testing.T) {
 	wrote(t, p, "ready")
 	waiter := s.start(t, "orders", "--wait", "forever", "--", "echo", "waiter ran")
 	await.Until(t, "it waits", func() bool { waiters, _ := s.waiting(t, "orders"); return len(waiters) > 0 })
+	s.deleted = true
 	all, _ := filepath.Glob(filepath.Join(s.dir, "lockstep.db*"))
 	for _, file := range all {
 		if err := os.Remove(file); err != nil {
