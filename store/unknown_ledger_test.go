@@ -230,7 +230,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		}
 		return err
 	})
-	want("1", `SELECT COUNT(*) FROM {tasks} WHERE rank_order = -7`)
+	want("1", `SELECT COUNT(*) FROM {tasks} WHERE rank_order = -7 AND token = 1`)
 	want("1", `SELECT COUNT(*) FROM {tasks} WHERE retry_of <> '' AND job = ''`)
 	check(s.sure(ctx, "test", func(t *tx) error {
 		_, err := t.Exec(`DELETE FROM {events}`)

@@ -39,11 +39,15 @@ func (s *Store) UpdateTask(ctx context.Context, id string, change wire.TaskChang
 		if len(rows) == 0 || rows[0].row == rowRunning || rows[0].Job != "" {
 			return t.notUpdated(id, &is)
 		}
+		was := rows[0]
+		if t.Again && wasWritten(was.Task, is.Task) {
+			is = was
+			return nil
+		}
 		now, err := t.Now()
 		if err != nil {
 			return err
 		}
-		was := rows[0]
 		is = changed(was, change, now)
 		if err := t.updatePending(was, is); err != nil {
 			return err
@@ -101,18 +105,19 @@ func (t *tx) notUpdated(id string, wrote *openTask) error {
 	switch {
 	case !known:
 		return fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
-	case t.Again && wrote.ID == id && task.Token > wrote.Token && sameButForState(task, wrote.Task):
+	case t.Again && task.Token > wrote.Token && wasWritten(task, wrote.Task):
 		wrote.Task = task
 		return nil
 	case task.Job != "":
 		return fmt.Errorf("task %s belongs to job %s, and is not changed: cancel it, and run the job with another payload: %w", id, task.Job, jobs.ErrConflict)
 	case task.State == jobs.StateRunning:
-		return fmt.Errorf("task %s is running on %s, and only a pending one is changed: %w", id, task.Replica, jobs.ErrConflict)
+		return fmt.Errorf("task %s is running on %s, and only a pending one is changed: cancel it, or wait for its end: %w", id, task.Replica, jobs.ErrConflict)
 	}
-	return fmt.Errorf("task %s has ended as %s, and only a pending one is changed: enqueue another one: %w", id, task.State, jobs.ErrConflict)
+	return fmt.Errorf("task %s has ended as %s, and only a pending one is changed: retry it, or enqueue another one: %w", id, task.State, jobs.ErrConflict)
 }
 
-// sameButForState reports whether two have all that a change can set.
-func sameButForState(a, b jobs.Task) bool {
-	return a.RunAt.Equal(b.RunAt) && a.Priority == b.Priority && bytes.Equal(a.Payload, b.Payload) && slices.Equal(a.Tags, b.Tags)
+// wasWritten reports whether a task has been what was written. One that was claimed since may have another RunAt, if it is retried.
+func wasWritten(task, wrote jobs.Task) bool {
+	return task.ID == wrote.ID && (task.Token > wrote.Token || task.Token == wrote.Token && task.RunAt.Equal(wrote.RunAt)) &&
+		task.Priority == wrote.Priority && bytes.Equal(task.Payload, wrote.Payload) && slices.Equal(task.Tags, wrote.Tags)
 }

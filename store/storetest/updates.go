@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 var updateCases = []Case{
@@ -228,6 +229,12 @@ func updateRaces(t *testing.T, b *Bench) {
 		})
 	}
 	claimed := map[string]jobs.Task{}
+	some := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(acknowledged) > 10
+	}
+	await.Until(t, "some changes are acknowledged", some)
 	for _, by := range []*scene{s, other} {
 		all.Go(func() {
 			for {
