@@ -104,7 +104,7 @@ func TestFuncDescribesItself(t *testing.T) {
 	}
 }
 
-// Permanent, Cancel, RetryAfter and Snooze are found wherever in an error they stand, and bear having nothing to wrap.
+// Permanent, Cancel, RetryAfter and Snooze are found at any place of an error, also where they wrap nothing.
 func TestVerdictsOfHandlers(t *testing.T) {
 	cause := errors.New("no such user")
 	for _, err := range []error{jobs.Cancel(cause), fmt.Errorf("send: %w", jobs.Cancel(cause)), errors.Join(cause, jobs.Cancel(cause))} {
