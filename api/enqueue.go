@@ -156,12 +156,19 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 		task.Payload = payload
 	}
 	if runAt != nil {
-		if task.RunAt, err = time.Parse(time.RFC3339, *runAt); err != nil {
-			return task, malformed(join(within, "run_at"), "must be a time as in 2006-01-02T15:04:05Z")
+		if task.RunAt, err = readTime(*runAt, join(within, "run_at")); err != nil {
+			return task, err
 		}
-		task.RunAt = task.RunAt.UTC()
 	}
 	return task, check(task, within)
+}
+
+func readTime(text, field string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, malformed(field, "must be a time as in 2006-01-02T15:04:05Z")
+	}
+	return at.UTC(), nil
 }
 
 // check validates the task with package jobs, and returns the first problem.

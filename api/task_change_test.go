@@ -16,7 +16,7 @@ func TestUpdateTask(t *testing.T) {
 		changes     string
 	}{
 		`{"priority":0}`: {200, "", "", `{"priority":0}`},
-		`{"run_at":"2026-01-02T03:04:05+01:00","payload":{"n": 1e400},"tags":["a"]}`: {200, "", "", `{"run_at":"2026-01-02T03:04:05+01:00","payload":{"n":1e400},"tags":["a"]}`},
+		`{"run_at":"2026-01-02T03:04:05+01:00","payload":{"n": 1e400},"tags":["a"]}`: {200, "", "", `{"run_at":"2026-01-02T02:04:05Z","payload":{"n":1e400},"tags":["a"]}`},
 		`{"payload":null}`:                  {200, "", "", `{"payload":null}`},
 		`{"tags":[]}`:                       {200, "", "", `{"tags":[]}`},
 		`{}`:                                {400, "", "there is nothing to change; send run_at, priority, payload or tags", ""},

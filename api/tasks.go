@@ -181,9 +181,7 @@ func readChange(w http.ResponseWriter, r *http.Request, q *query) (change wire.T
 	err = readKeys(w, r, q, map[string]any{"run_at": &runAt, "priority": &change.Priority, "payload": &change.Payload, "tags": &change.Tags})
 	if err == nil && runAt != nil {
 		change.RunAt = new(time.Time)
-		if *change.RunAt, err = time.Parse(time.RFC3339, *runAt); err != nil {
-			err = malformed("run_at", "must be a time as in 2006-01-02T15:04:05Z")
-		}
+		*change.RunAt, err = readTime(*runAt, "run_at")
 	}
 	if err == nil && change.None() {
 		err = malformed("", "there is nothing to change; send run_at, priority, payload or tags")

@@ -66,7 +66,8 @@ func TestWhatReplicasTellIsCounted(t *testing.T) {
 	m.Recorded(now(task, jobs.StateFailed), jobs.StateFailed, true)
 	m.Recorded(now(task, jobs.StatePending), jobs.StateLost, false)
 	m.HandedBack(now(task, jobs.StatePending))
-	m.Recorded(task, jobs.StateSucceeded, false) // before, and the store does not say what it is now
+	m.Recorded(now(task, jobs.StatePending), jobs.StatePending, false) // snoozed
+	m.Recorded(task, jobs.StateSucceeded, false)                       // before, and the store does not say what it is now
 	m.Recorded(jobs.Task{Pool: "p", Job: "j", RetryOf: "other", State: jobs.StateSucceeded}, jobs.StateSucceeded, false)
 	m.Recorded(jobs.Task{Pool: "p", State: jobs.StateCancelled}, jobs.StateCancelled, false)
 	m.Reaped(jobs.Task{Pool: "p", Job: "j", State: jobs.StateLost}, "b")
@@ -90,6 +91,7 @@ func TestWhatReplicasTellIsCounted(t *testing.T) {
 		`lockstep_attempts_total{pool="p",result="failed"}`:                     "2",
 		`lockstep_attempts_total{pool="p",result="succeeded"}`:                  "3",
 		`lockstep_attempts_total{pool="p",result="cancelled"}`:                  "1",
+		`lockstep_attempts_total{pool="p",result="snoozed"}`:                    "1",
 		`lockstep_attempts_total{pool="p",result="lost"}`:                       "3",
 		`lockstep_tasks_ended_total{pool="p",state="succeeded"}`:                "2",
 		`lockstep_tasks_ended_total{pool="p",state="failed"}`:                   "1",

@@ -30,7 +30,7 @@ type Result struct {
 	TaskID   string
 	Token    int64
 	Verdict  Verdict
-	State    jobs.State    // of the attempt: succeeded, failed, cancelled or lost; pending if it is undone
+	State    jobs.State    // of the attempt: succeeded, failed, cancelled or lost; pending if it was snoozed
 	RetryIn  time.Duration // with Again and Snoozed: the next attempt is due this long after Now
 	Now      time.Time     // the database's time as the owner of the task reckons it; zero: as the database says
 	Reason   string        // the first 512 bytes are kept
