@@ -49,6 +49,14 @@ func TestChanges(t *testing.T) {
 			changes: []string{`enqueue mail welcome -100 {"n":1e400} [x y]`, "wake [mail]"},
 		},
 		{
+			target: "/api/v1/pools/mail/tasks", body: `[{"kind":"welcome","key":"tenant 7"},{"key":""},{"key":null},{"key":"` + strings.Repeat("k", 128) + `"}]`, status: 201,
+			changes: []string{
+				"enqueue mail welcome of tenant 7 0 %!s(<nil>) []", "enqueue mail  0 %!s(<nil>) []", "enqueue mail  0 %!s(<nil>) []",
+				"enqueue mail  of " + strings.Repeat("k", 128) + " 0 %!s(<nil>) []", "wake [mail]",
+			},
+		},
+		{target: "/api/v1/pools/mail/tasks", body: `{"key":"ключ"}`, status: 201, changes: []string{"enqueue mail  of ключ 0 %!s(<nil>) []", "wake [mail]"}},
+		{
 			target: "/api/v1/pools/mail/tasks", body: `[{"payload":null},{"payload":"\u0000"}]`, status: 201,
 			changes: []string{`enqueue mail  0 null []`, `enqueue mail  0 "\u0000" []`, "wake [mail]"},
 		},

@@ -143,6 +143,7 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 	err := readObject(text, within, map[string]any{
 		"payload":         &payload,
 		"kind":            &task.Kind,
+		"key":             &task.Key,
 		"run_at":          &runAt,
 		"priority":        &task.Priority,
 		"idempotency_key": &task.IdempotencyKey,

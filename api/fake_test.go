@@ -185,11 +185,15 @@ func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]jobs.Enqu
 			out = append(out, jobs.Enqueued{Task: old, Existed: true})
 			continue
 		}
-		t := jobs.Task{ID: fmt.Sprint("new-", len(b.changes)), Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending, Priority: n.Priority, RunAt: n.RunAt, Tags: n.Tags, By: n.By}
+		t := jobs.Task{ID: fmt.Sprint("new-", len(b.changes)), Pool: n.Pool, Kind: n.Kind, Key: n.Key, State: jobs.StatePending, Priority: n.Priority, RunAt: n.RunAt, Tags: n.Tags, By: n.By}
 		if n.IdempotencyKey != "" {
 			b.keys[n.IdempotencyKey] = t
 		}
-		b.wrote("enqueue %s %s %d %s %v", n.Pool, n.Kind, n.Priority, n.Payload, n.Tags)
+		kind := n.Kind
+		if n.Key != "" {
+			kind += " of " + n.Key
+		}
+		b.wrote("enqueue %s %s %d %s %v", n.Pool, kind, n.Priority, n.Payload, n.Tags)
 		out = append(out, jobs.Enqueued{Task: t})
 	}
 	return out, nil

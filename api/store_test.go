@@ -59,12 +59,12 @@ func TestOverSQLite(t *testing.T) {
 	h, replica := overSQLite(t)
 	const pool = "/api/v1/pools/mail/tasks"
 
-	w := ask(t, h, "POST", pool, `{"payload":{"n":1e400,"big":12345678901234567890123},"kind":"welcome","priority":-100,"run_at":"2199-12-31T23:59:59.999999Z","tags":["a b","ü"]}`, header("Idempotency-Key", "welcome-7"))
+	w := ask(t, h, "POST", pool, `{"payload":{"n":1e400,"big":12345678901234567890123},"kind":"welcome","key":"tenant ü","priority":-100,"run_at":"2199-12-31T23:59:59.999999Z","tags":["a b","ü"]}`, header("Idempotency-Key", "welcome-7"))
 	first := decode[page](t, w.Body.String()).Items
 	if w.Code != http.StatusCreated || len(first) != 1 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	again := ask(t, h, "POST", pool, `{"payload":{"n":1e400,"big":12345678901234567890123},"kind":"welcome"}`, header("Idempotency-Key", "welcome-7"))
+	again := ask(t, h, "POST", pool, `{"payload":{"n":1e400,"big":12345678901234567890123},"kind":"welcome","key":"tenant ü"}`, header("Idempotency-Key", "welcome-7"))
 	if got := decode[page](t, again.Body.String()).Items; again.Code != http.StatusOK || got[0].ID != first[0].ID {
 		t.Errorf("the same key: %d %s", again.Code, again.Body)
 	}
@@ -99,6 +99,7 @@ func TestOverSQLite(t *testing.T) {
 		status               int
 		contains             string
 	}{
+		{"GET", "/api/v1/tasks/" + first[0].ID, "", 200, `"kind":"welcome","key":"tenant ü","state"`},
 		{"POST", "/api/v1/pools/nope/tasks", `{}`, 404, "nope"},
 		{"POST", "/api/v1/pools/Mail/tasks", `{}`, 404, "Mail"}, // not another spelling of mail
 		{"GET", "/api/v1/tasks?cursor=AAAA", "", 400, "cursor"},
@@ -119,7 +120,7 @@ func TestOverSQLite(t *testing.T) {
 		{"GET", "/api/v1/pools", "", 200, `"rate":"100/s","burst":20,"limits_override":{`},
 		{"POST", "/api/v1/pools/mail/limits", `{"reset":true}`, 200, `{"name":"mail","kinds":["bye","welcome"],"workers":8,"paused":true,`},
 		{"POST", "/api/v1/pools/nope/limits", `{"burst":1}`, 404, "nope"},
-		{"POST", "/api/v1/tasks/" + first[0].ID + "/cancel", "", 200, `"state":"cancelled","reason":"cancelled by api:127.0.0.1"`},
+		{"POST", "/api/v1/tasks/" + first[0].ID + "/cancel", "", 200, `"key":"tenant ü","state":"cancelled","reason":"cancelled by api:127.0.0.1"`},
 		{"POST", "/api/v1/tasks/" + first[0].ID + "/cancel", "", 409, "cancelled"},
 		{"POST", "/api/v1/tasks/nope/cancel", "", 404, "nope"},
 		{"GET", "/api/v1/tasks?state=cancelled", "", 200, first[0].ID},

@@ -22,6 +22,7 @@ func TestUpdateTask(t *testing.T) {
 		`{}`:                                {400, "", "there is nothing to change; send run_at, priority, payload or tags", ""},
 		``:                                  {400, "", "there is nothing to change", ""},
 		`{"tags":null}`:                     {400, "", "there is nothing to change", ""},
+		`{"key":"k"}`:                       {400, "key", "unknown key", ""},
 		`{"state":"failed"}`:                {400, "state", "unknown key", ""},
 		`{"priority":1,"priority":2}`:       {400, "priority", "given twice", ""},
 		`{"priority":"1"}`:                  {400, "priority", "", ""},

@@ -214,6 +214,8 @@ func TestAsk(t *testing.T) {
 		{"store.dsn", top.keys["store"].keys["dsn"], shape{kind: text}},
 		{"pool.rate", top.keys["pools"].value.keys["rate"], shape{kind: rate}},
 		{"pool.burst", top.keys["pools"].value.keys["burst"], shape{kind: number, high: 1_000_000}},
+		{"pool.per_key.rate", top.keys["pools"].value.keys["per_key"].keys["rate"], shape{kind: rate}},
+		{"pool.order", top.keys["pools"].value.keys["order"], shape{kind: choice}},
 		{"job.suspend", job.keys["suspend"], shape{kind: truth}},
 		{"job.payload", job.keys["payload"], shape{kind: anything}},
 		{"job.schedule", job.keys["schedule"], shape{kind: expressed}},

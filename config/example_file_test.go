@@ -147,6 +147,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 		"defaults.notify":       sorted(notifyKeys),
 		"pools.default":         sorted(poolKeys),
 		"pools.default.http":    sorted(requestKeys),
+		"pools.default.per_key": sorted(perKeyKeys),
 		"pools.default.retries": sorted(retriesKeys),
 	} {
 		for _, key := range keys {

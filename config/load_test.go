@@ -163,6 +163,35 @@ pools:
 	}
 }
 
+// A pool has the limits and the order by key that its file names: the same as in a Go program.
+func TestKeysOfPools(t *testing.T) {
+	c := load(t, `
+pools:
+  a: {per_key: {max_running: 1, rate: 5/s, burst: 10}, order: key}
+  b: {per_key: {max_running: "${N}", rate: "${N}/m", burst: "${N}"}, order: none}
+  c: {per_key: {max_running: 0, rate: 0, burst: 0}}
+  d: {per_key: {}, max_running: 3, rate: 1/s, burst: 2}
+  e: {per_key: , order: key}
+  f: {}
+`)
+	want := map[string]jobs.Pool{
+		"a": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 5, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey},
+		"b": {PerKey: jobs.KeyLimits{MaxRunning: 8, Rate: jobs.Rate{Count: 8, Per: time.Minute}, Burst: 8}, Order: jobs.OrderNone},
+		"c": {},
+		"d": {MaxRunning: 3, Rate: jobs.Rate{Count: 1, Per: time.Second}, Burst: 2},
+		"e": {Order: jobs.OrderKey},
+		"f": {},
+	}
+	if diff := cmp.Diff(want, c.Set.Pools); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for name, pool := range want {
+		if got := c.Set.Pools[name].Hash(); got != pool.Hash() {
+			t.Errorf("%s: the hash from the file is %s, from Go %s", name, got, pool.Hash())
+		}
+	}
+}
+
 func TestAnchorsAndMergeKeys(t *testing.T) {
 	c := load(t, `
 x-slow: &slow {timeout: 9h, labels: {speed: slow}}

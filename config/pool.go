@@ -23,6 +23,8 @@ var poolKeys = join(schema[poolDraft]{
 	"max_running": numberField(0, limits.MaxRunning, func(d *poolDraft) *int { return &d.MaxRunning }),
 	"rate":        rateField(func(d *poolDraft) *jobs.Rate { return &d.Rate }),
 	"burst":       numberField(0, limits.Burst, func(d *poolDraft) *int { return &d.Burst }),
+	"per_key":     section(perKeyKeys, func(d *poolDraft) *jobs.KeyLimits { return &d.PerKey }),
+	"order":       choiceField([]jobs.Order{jobs.OrderNone, jobs.OrderKey}, func(d *poolDraft) *jobs.Order { return &d.Order }),
 	"timeout":     durationField(positive, func(d *poolDraft) *time.Duration { return &d.Timeout }),
 	"on_lost":     choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),
 	"lost_limit":  notYet[poolDraft](only("3"), "another limit than 3 comes with a later release"),
@@ -38,6 +40,12 @@ var poolKeys = join(schema[poolDraft]{
 	"lock_wait": durationField(positive, func(d *poolDraft) *time.Duration { return &d.LockWait }),
 	"notify":    notifyField(func(d *poolDraft) *notifyDraft { return &d.notify }),
 }, lift(handlerKeys, func(d *poolDraft) *handlerDraft { return &d.handlerDraft }))
+
+var perKeyKeys = schema[jobs.KeyLimits]{
+	"max_running": numberField(0, limits.MaxRunning, func(l *jobs.KeyLimits) *int { return &l.MaxRunning }),
+	"rate":        rateField(func(l *jobs.KeyLimits) *jobs.Rate { return &l.Rate }),
+	"burst":       numberField(0, limits.Burst, func(l *jobs.KeyLimits) *int { return &l.Burst }),
+}
 
 func (r *reader) readPools(n *yaml.Node) {
 	r.each(n, func(key, value *yaml.Node) {

@@ -29,6 +29,7 @@ func (j Job) WithDefaults() Job {
 // WithDefaults returns the pool with its zero fields filled in.
 func (p Pool) WithDefaults() Pool {
 	p.Workers = cmp.Or(p.Workers, 10)
+	p.Order = cmp.Or(p.Order, OrderNone)
 	p.Timeout = cmp.Or(p.Timeout, 30*time.Minute)
 	p.OnLost = cmp.Or(p.OnLost, LostRetries)
 	p.Retries.Limit = cmp.Or(p.Retries.Limit, 10)

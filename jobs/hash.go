@@ -47,6 +47,9 @@ func (j Job) ScheduleHash() string {
 func (p Pool) Hash() string {
 	p = p.WithDefaults()
 	p.Retries.Limit = max(p.Retries.Limit, 0)
+	if p.Order == OrderNone {
+		p.Order = ""
+	}
 	kinds := map[string]string{}
 	for kind, h := range p.Kinds {
 		kinds[kind] = identify(h)

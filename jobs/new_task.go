@@ -16,6 +16,9 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 	if n.Kind != "" {
 		p.name("kind", n.Kind)
 	}
+	if len(n.Key) > limits.Key || !naming.Printable(n.Key) {
+		p.add("key", "must be at most %d bytes of printable text", limits.Key)
+	}
 	payload := p.payload("payload", n.Payload)
 	// Within these years, in every zone, times keep their order as microseconds and as text, and
 	// none is 0, which means no time.

@@ -10,6 +10,8 @@ type Pool struct {
 	MaxRunning  int                // attempts at once in all replicas, exact; 0 = no limit
 	Rate        Rate               `json:",omitzero"`  // starts in all replicas, exact; zero = no limit
 	Burst       int                `json:",omitempty"` // starts at once after a pause, with a Rate; default: those of one second
+	PerKey      KeyLimits          `json:",omitzero"`  // of the tasks with one key; zero = no limits
+	Order       Order              `json:",omitempty"` // in which the tasks with one key run; default none
 	Timeout     time.Duration      // of one attempt; default 30m
 	OnLost      OnLost             // default retry
 	Retries     Retries            // default: limit 10, backoff 1s, max backoff 15m

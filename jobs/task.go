@@ -29,6 +29,7 @@ type Task struct {
 	ID          string          `json:"id"` // UUIDv7
 	Pool        string          `json:"pool"`
 	Kind        string          `json:"kind,omitempty"`
+	Key         string          `json:"key,omitempty"`         // what the pool's limits and order by key go by
 	Job         string          `json:"job,omitempty"`         // empty for a task that a user enqueued
 	ScheduledAt time.Time       `json:"scheduled_at,omitzero"` // due time of the trigger that it was born of
 	Seq         int             `json:"-"`                     // of that trigger; 0 = the schedule's own
@@ -79,6 +80,7 @@ type Attempt struct {
 type NewTask struct {
 	Pool           string    `json:"-"` // the API has it in the path
 	Kind           string    `json:"kind,omitempty"`
+	Key            string    `json:"key,omitempty"`     // at most 128 bytes of printable text, such as a tenant: what the pool's PerKey and Order go by
 	Payload        any       `json:"payload,omitempty"` // encoded as JSON; json.RawMessage is taken as it is, and a []byte becomes a string of base64
 	RunAt          time.Time `json:"run_at,omitzero"`
 	Priority       int       `json:"priority,omitempty"`        // −100 … 100

@@ -37,7 +37,7 @@ func TestKey(t *testing.T) {
 		{Task{ID: "id", ScheduledAt: at}, "", "id"},
 		{Task{ID: "id", RetryOf: "first"}, "prod", "prod/first"},
 	} {
-		if got := c.task.Key(c.set); got != c.want {
+		if got := c.task.IdempotencyKeyIn(c.set); got != c.want {
 			t.Errorf("Key(%q) of %+v = %q, want %q", c.set, c.task, got, c.want)
 		}
 	}
@@ -190,7 +190,7 @@ func TestWithDefaults(t *testing.T) {
 		t.Errorf("job (−want +got):\n%s", diff)
 	}
 	wantPool := Pool{
-		Workers: 10, Timeout: 30 * time.Minute, OnLost: LostRetries,
+		Workers: 10, Order: OrderNone, Timeout: 30 * time.Minute, OnLost: LostRetries,
 		Retries: Retries{Limit: 10, Backoff: time.Second, MaxBackoff: 15 * time.Minute},
 	}
 	if diff := cmp.Diff(wantPool, Pool{}.WithDefaults()); diff != "" {

@@ -68,6 +68,12 @@ func (p *problems) pool(path, name string, pool Pool) {
 	p.within(path+".workers", pool.Workers, 0, limits.Workers)
 	p.within(path+".max_running", pool.MaxRunning, 0, limits.MaxRunning)
 	p.rate(path, pool.Rate, pool.Burst)
+	p.within(path+".per_key.max_running", pool.PerKey.MaxRunning, 0, limits.MaxRunning)
+	p.rate(path+".per_key", pool.PerKey.Rate, pool.PerKey.Burst)
+	p.oneOf(path+".order", string(pool.Order), string(OrderNone), string(OrderKey))
+	if pool.Order == OrderKey && pool.PerKey.MaxRunning > 1 {
+		p.add(path+".per_key.max_running", "with order: key the tasks of one key run one after the other; remove it, or write order: none")
+	}
 	p.duration(path+".timeout", pool.Timeout)
 	p.oneOf(path+".on_lost", string(pool.OnLost), string(LostFails), string(LostRetries))
 	p.retries(path+".retries", pool.Retries)

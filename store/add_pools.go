@@ -33,7 +33,11 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 	for _, name := range names {
 		p := all[name].WithDefaults()
 		all[name] = p
-		rows = append(rows, []any{name, p.Hash(), 0, p.MaxRunning, rateText(p.Rate), p.Burst, p.Retries.Attempts(), string(p.OnLost)})
+		k := keysOf(p.PerKey, p.Order)
+		rows = append(rows, []any{
+			name, p.Hash(), 0, p.MaxRunning, rateText(p.Rate), p.Burst, k.MaxRunning, rateText(k.Rate), k.Burst, k.order,
+			p.Retries.Attempts(), string(p.OnLost),
+		})
 	}
 	return s.sure(ctx, "add pools", func(t *tx) error {
 		known, err := column[string](t.rows(`SELECT name FROM {pools} WHERE hash <> ''`))
@@ -41,7 +45,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			return err
 		}
 		// A replica may be loading the same pools: its rows must win, so that nothing is replaced here.
-		if _, err := t.InsertNew(`{pools} (name, hash, config, max_running, rate, burst, max_attempts, on_lost)`, rows); err != nil {
+		if _, err := t.InsertNew(`{pools} (name, hash, config, max_running, rate, burst, key_max_running, key_rate, key_burst, key_order, max_attempts, on_lost)`, rows); err != nil {
 			return err
 		}
 		if err := t.sameButForCapitals(names, known); err != nil {
@@ -64,9 +68,15 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			if row.Hash == "" {
 				before := row.limits()
 				row.MaxRunning, row.Rate, row.Burst = p.MaxRunning, storedRate(p.Rate), p.Burst
+				k := keysOf(p.PerKey, p.Order)
+				if err := t.changeKeys(name, row.perKey(), k, now); err != nil {
+					return err
+				}
 				// Index: primary key.
-				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, bucket_full_at = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
+				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, bucket_full_at = ?,
+						key_max_running = ?, key_rate = ?, key_burst = ?, key_order = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
 					p.Hash(), p.MaxRunning, rateText(p.Rate), p.Burst, int64(before.Converted(row.BucketFullAt, now, row.limits())),
+					k.MaxRunning, rateText(k.Rate), k.Burst, k.order,
 					p.Retries.Attempts(), string(p.OnLost), has.declared(), name)
 			} else {
 				// Index: primary key.

@@ -26,7 +26,7 @@ type poolRow struct {
 	hash        string
 	paused      bool
 	limits      ledger.Limits
-	unlocked    bool // it has limits, and was read without a lock: none of its tasks becomes running
+	unlocked    bool // it has limits, by key or whole, and was read without a lock: none of its tasks becomes running
 	full        bool // as many tasks as may run do, or the rate lets none start
 	bucket      ledger.Bucket
 	now         time.Time // when the bucket was read, by the database
@@ -34,9 +34,10 @@ type poolRow struct {
 	corrected   bool // the bucket is not as the row has it
 	maxAttempts int  // this and onLost are those of its tasks from their next claim on
 	onLost      jobs.OnLost
-	room        int   // tasks that may still become running
-	left        int   // the same by the limits alone
-	ahead       []int // ranks of its pending tasks, in the order of claims, as many as there is room for; nil: not read
+	room        int       // tasks that may still become running
+	left        int       // the same by the limits alone
+	keys        *poolKeys // nil: it has no limits by key
+	ahead       []int     // ranks of its pending tasks, in the order of claims, as many as there is room for; nil: not read
 }
 
 func newAdmission(a ledger.Admission, now time.Time) *admission {
@@ -75,17 +76,17 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 			share := a.Pools[m.Name]
 			p := &poolRow{
 				hash: m.Hash, paused: m.Paused != nil && *m.Paused, limits: m.limits(), bucket: m.BucketFullAt,
-				maxAttempts: m.MaxAttempts, onLost: jobs.OnLost(m.OnLost),
+				maxAttempts: m.MaxAttempts, onLost: jobs.OnLost(m.OnLost), keys: m.keys(),
 			}
 			a.pools[m.Name] = p
 			switch {
 			case p.hash == "" || p.hash != share.Hash || p.paused:
 				return
-			case !p.limits.None() && lock == "":
+			case p.limited() && lock == "":
 				p.unlocked = true
 				return
 			}
-			if p.room = share.Room; !p.limits.None() {
+			if p.room = share.Room; p.limited() {
 				p.left = math.MaxInt
 			}
 			if p.limits.MaxRunning > 0 {
@@ -101,7 +102,11 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 	return a.limit(t, counted, rated)
 }
 
-const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost"
+const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, " +
+	"key_max_running, key_rate, key_burst, key_order"
+
+// limited reports whether the pool has limits, as a whole or by key.
+func (p *poolRow) limited() bool { return !p.limits.None() || p.keys != nil }
 
 // limit makes the room of pools that which their max_running and their rates leave. The time is read now, under the locks: that of a
 // statement that waited for them is from before, and what another transaction took meanwhile would come back in the bucket.
@@ -180,7 +185,7 @@ func (a *admission) outdated(pool string) bool {
 // nil if it has none. foreign: there is room, and the replica may not run it, or cannot. What was said of its locks is in the answer.
 func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool) {
 	p := a.pools[r.Pool]
-	if p == nil || p.room < 1 {
+	if p == nil || p.room < 1 || !p.keys.lets(&r) {
 		return r, false, false
 	}
 	c := ledger.Candidate{Task: r.Task}
@@ -202,6 +207,7 @@ func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool
 	p.room--
 	p.left--
 	p.admitted++
+	p.keys.start(&r)
 	r.Token++
 	if job != nil { // the job's fence orders all its runs
 		job.Fence++

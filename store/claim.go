@@ -58,9 +58,10 @@ type claim struct {
 	beyond    bool // there may be more of them
 	jobs      []*jobRow
 	taken     []taken
-	rows      []*taken // the same, in the order of locks
-	locked    []locked // candidates whose locks are not held
-	wrong     []locked // candidates whose keys cannot be made
+	rows      []*taken    // the same, in the order of locks
+	locked    []locked    // candidates whose locks are not held
+	behind    []*openTask // ready candidates that wait for their key from now on
+	wrong     []locked    // candidates whose keys cannot be made
 	out       ledger.Claimed
 }
 
@@ -75,7 +76,7 @@ func (m *taken) id() string     { return m.was.ID }
 func (m *taken) key() ledgerKey { return m.was.key() }
 
 func (w *claim) write(t *tx) error {
-	w.taken, w.locked, w.wrong, w.out = nil, nil, nil, ledger.Claimed{}
+	w.taken, w.rows, w.locked, w.wrong, w.behind, w.out = nil, nil, nil, nil, nil, ledger.Claimed{}
 	var err error
 	if w.now, err = t.begin(w.Session, w.Now); err != nil {
 		return err
@@ -93,15 +94,21 @@ func (w *claim) write(t *tx) error {
 			return err
 		}
 	}
+	p := w.admission.pools[w.Pool]
+	if err := p.keys.write(t, w.Pool); err != nil {
+		return err
+	}
 	if len(w.taken) > 0 {
 		if err := w.start(t); err != nil {
 			return err
 		}
 	}
+	if err := w.waitForKeys(t, p.keys); err != nil {
+		return err
+	}
 	if err := w.admission.spend(t); err != nil {
 		return err
 	}
-	p := w.admission.pools[w.Pool]
 	if w.out.Left = max(0, p.left); !p.now.IsZero() { // its bucket was read
 		w.out.OpensIn = p.limits.OpensIn(p.bucket, p.now)
 	}
@@ -142,7 +149,7 @@ func (w *claim) room(t *tx) (int, error) {
 		return 0, ledger.ErrOutdated
 	}
 	p := w.admission.pools[w.Pool]
-	w.out.Paused, w.out.Full, w.out.Limited = p.paused, p.full, !p.limits.None()
+	w.out.Paused, w.out.Full, w.out.Limited, w.out.ByKey = p.paused, p.full, p.limited(), p.keys != nil
 	return p.room, nil
 }
 
@@ -161,12 +168,16 @@ func (w *claim) choose(t *tx, room int) error {
 		return err
 	}
 	w.seen, w.beyond = len(candidates), len(candidates) == room
+	keys := w.admission.pools[w.Pool].keys
+	if candidates, err = w.withKeyed(t, keys, candidates, room); err != nil {
+		return err
+	}
 	busy, err := w.lock(t, candidates)
 	if err != nil {
 		return err
 	}
 	w.askFor(candidates, busy)
-	w.out.More = w.beyond || len(busy) > 0
+	w.out.More = w.beyond || len(busy) > 0 || keys.more()
 	return nil
 }
 
@@ -178,7 +189,8 @@ func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 			wanted = append(wanted, r.Job)
 		}
 	}
-	if len(wanted) < len(candidates) {
+	if k := w.admission.pools[w.Pool].keys; len(wanted) < len(candidates) || k != nil && len(k.looked) > 0 { // their rows come after those of jobs
+
 		w.jobs, busy, err = t.tryLockFreeJobs(wanted)
 	} else {
 		w.jobs, busy, err = t.lockFreeJobs(wanted, time.Time{})
@@ -198,6 +210,13 @@ func (w *claim) askFor(candidates []openTask, busy []string) {
 
 func (w *claim) ask(r *openTask) {
 	job, _ := findJob(w.jobs, r.Job)
+	if keys := w.admission.pools[w.Pool].keys; !keys.lets(r) {
+		if r.row != rowKeyed {
+			keys.wait(r)
+			w.behind = append(w.behind, r)
+		}
+		return
+	}
 	switch is, ok, foreign := w.admission.admit(*r, job); {
 	case is.locking.State == ledger.LocksWrong:
 		w.wrong = append(w.wrong, locked{*r, is.locking})
@@ -222,15 +241,15 @@ func (w *claim) startTriggers(t *tx) error {
 
 // take writes the claim and finds out which tasks it got: another replica may have claimed some first, as there is no lock.
 func (w *claim) take(t *tx) error {
-	from := rowReady
+	from := [2]int{rowReady, rowKeyed}
 	if len(w.Waiting) > 0 {
-		from = rowLocked
+		from = [2]int{rowLocked, rowLocked}
 	}
 	count, err := t.startTasks(w.ID, from, w.rows)
 	if err != nil {
 		return err
 	}
-	if from == rowLocked {
+	if len(w.Waiting) > 0 {
 		if err := t.forgetWaits(mapped(w.rows, (*taken).id)); err != nil {
 			return err
 		}
@@ -264,9 +283,12 @@ func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
 }
 
 func (w *claim) report(got func(id string) bool) {
-	w.out.Tasks = make([]ledger.Started, 0, len(w.taken))
+	w.out.Tasks, w.out.Freed = make([]ledger.Started, 0, len(w.taken)), 0
 	for i := range w.taken {
 		if m := &w.taken[i].is; got(m.ID) {
+			if w.taken[i].was.row == rowKeyed {
+				w.out.Freed++
+			}
 			w.out.Tasks = append(w.out.Tasks, ledger.Started{Task: m.Task, Until: m.mayRunUntil})
 		}
 	}

@@ -208,7 +208,7 @@ func (w *decision) openTask(t *tx, job *jobRow, o *ledger.Opening) error {
 		task.RunAt = w.now
 	}
 	task.State = jobs.StatePending
-	task.IdempotencyKey, task.PayloadSize = task.Key(""), len(task.Payload)
+	task.IdempotencyKey, task.PayloadSize = task.IdempotencyKeyIn(""), len(task.Payload)
 	row, runs, err := w.admission.admitNew(t, openTask{Task: task, row: pendingRow(task.RunAt, w.now)}, job)
 	switch {
 	case err != nil:

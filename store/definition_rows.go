@@ -87,7 +87,7 @@ func (m poolModel) differs(d *ledger.PoolDef) bool {
 	if d == nil {
 		return m.Hash != ""
 	}
-	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || jobs.Rate(m.Rate) != d.Rate || m.Burst != d.Burst || m.MaxAttempts != d.MaxAttempts || m.OnLost != string(onLost(d.Retry)) ||
+	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || jobs.Rate(m.Rate) != d.Rate || m.Burst != d.Burst || m.perKey() != keysOf(d.PerKey, d.Order) || m.MaxAttempts != d.MaxAttempts || m.OnLost != string(onLost(d.Retry)) ||
 		!reflect.DeepEqual(m.Kinds.is, handled{d.Hash, d.Kinds})
 }
 
@@ -97,7 +97,7 @@ func (m poolModel) other(name string) ledger.OtherPool {
 	if m.Hash == "" {
 		return o
 	}
-	o.MaxRunning, o.Rate = m.MaxRunning, jobs.Rate(m.Rate)
+	o.MaxRunning, o.Rate, o.ByKey = m.MaxRunning, jobs.Rate(m.Rate), m.keys() != nil
 	if m.Kinds.is.Hash == m.Hash { // else a program that writes no kinds wrote the row
 		o.Kinds = m.Kinds.is.Kinds
 	}
@@ -131,6 +131,11 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 		if d == nil {
 			row.Hash = ""
 		} else {
+			k := keysOf(d.PerKey, d.Order)
+			if err := t.changeKeys(name, row.perKey(), k, now); err != nil {
+				return err
+			}
+			row.KeyMaxRunning, row.KeyRate, row.KeyBurst, row.KeyOrder = k.MaxRunning, storedRate(k.Rate), k.Burst, k.order
 			row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
 			row.Rate, row.Burst, row.Kinds.is = storedRate(d.Rate), d.Burst, handled{d.Hash, d.Kinds}
 			row.BucketFullAt = before.Converted(row.BucketFullAt, now, row.limits())

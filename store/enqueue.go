@@ -84,7 +84,13 @@ func (t *tx) enqueue(batch []*newTask) error {
 			rows = append(rows, p)
 		}
 	}
-	return t.insertPending(now, rows)
+	if err := t.takePlaces(now, rows); err != nil {
+		return err
+	}
+	if err := t.insertPending(now, rows); err != nil {
+		return err
+	}
+	return t.keepPlaces(rows)
 }
 
 // fillPools gives the tasks their pools' policies, and returns the kinds that govern and the database's time, which the same
@@ -102,7 +108,7 @@ func (t *tx) fillPools(batch []*newTask) (governing map[string]kinds, now time.T
 	if t.callers {
 		whose = `(SELECT value FROM {meta} WHERE name = 'namespace')`
 	}
-	err = each(t.rows(`SELECT name, hash, max_attempts, on_lost, kinds, {now} AS now_at, `+whose+` AS namespace FROM {pools} WHERE hash <> '' AND {in name name}`, sqlkit.Keys(sorted)), // primary key
+	err = each(t.rows(`SELECT name, hash, max_attempts, on_lost, kinds, key_order, {now} AS now_at, `+whose+` AS namespace FROM {pools} WHERE hash <> '' AND {in name name}`, sqlkit.Keys(sorted)), // primary key
 		func(m *struct {
 			Pool      poolModel `gorm:"embedded"`
 			NowAt     *int64
@@ -112,6 +118,7 @@ func (t *tx) fillPools(batch []*newTask) (governing map[string]kinds, now time.T
 			governing[m.Pool.Name] = m.Pool.Kinds.is.governs(m.Pool.Hash)
 			for _, p := range names[m.Pool.Name] {
 				p.task.MaxAttempts, p.task.OnLost = m.Pool.MaxAttempts, jobs.OnLost(m.Pool.OnLost)
+				p.ordered = m.Pool.KeyOrder != ""
 			}
 			delete(names, m.Pool.Name)
 		})
@@ -225,7 +232,7 @@ func (t *tx) enqueued(batch []*newTask) ([]jobs.Enqueued, error) {
 		if row, ok := rows[task.ID]; ok {
 			task = row
 		}
-		task.IdempotencyKey = task.Key("")
+		task.IdempotencyKey = task.IdempotencyKeyIn("")
 		all[i] = jobs.Enqueued{Task: task, Existed: p.existed}
 	}
 	return all, nil

@@ -56,6 +56,10 @@ type poolModel struct {
 	SetRate                 *storedRate
 	LimitsBy                string
 	BucketFullAt            ledger.Bucket
+	KeyMaxRunning           int // this and the next two are limits of the tasks with one key
+	KeyRate                 storedRate
+	KeyBurst                int
+	KeyOrder                string // a jobs.Order; empty: none
 	OnLost                  string
 	Paused                  *bool
 	PausedBy                string
@@ -94,11 +98,30 @@ func rateText(r jobs.Rate) string {
 	return r.String()
 }
 
+// perKey is what a pool's row has of its keys.
+type perKey struct {
+	ledger.Limits
+	order string
+}
+
+func (m *poolModel) perKey() perKey {
+	return perKey{ledger.Limits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, m.KeyOrder}
+}
+
+func keysOf(l jobs.KeyLimits, order jobs.Order) perKey {
+	k := perKey{Limits: ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}}
+	if order == jobs.OrderKey {
+		k.order = string(order)
+	}
+	return k
+}
+
 func (m poolModel) id() string { return m.Name }
 
 func (m *poolModel) status() ledger.PoolStatus {
 	return ledger.PoolStatus{
 		Name: m.Name, Hash: m.Hash, Limits: m.limits(), Override: m.override(), LimitsBy: m.LimitsBy,
+		PerKey: jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, Order: jobs.Order(m.KeyOrder),
 		Paused: m.Paused, PausedBy: m.PausedBy, Kinds: m.Kinds.is.governs(m.Hash),
 	}
 }

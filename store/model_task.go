@@ -15,6 +15,7 @@ import (
 // taskFields is the columns of a task that {tasks} and {done} both have.
 type taskFields struct {
 	ID, Pool, Kind, Job string
+	TaskKey             string
 	TriggerAt           int64
 	TriggerSeq          int
 	State               string // in {tasks} a number, see rowReady; in {done} a jobs.State
@@ -70,7 +71,7 @@ func (doneModel) TableName() string { return "{done}" }
 // openTask is a row of {tasks}, or of {done}, with the columns that only the store uses.
 type openTask struct {
 	jobs.Task
-	row         int  // of {tasks}: rowReady, rowWaits, rowRunning or rowLocked
+	row         int  // of {tasks}: rowReady, rowWaits, rowRunning, rowLocked or rowKeyed
 	late        bool // of {done}: its own result came after it was lost
 	session     string
 	cancel      string
@@ -121,6 +122,7 @@ const (
 	rowWaits   = 1 // for its run_at
 	rowRunning = 2
 	rowLocked  = 3 // for its locks; {lock_waits} has the keys
+	rowKeyed   = 4 // for its key, in {key_waits}
 )
 
 // rowState is the number of a state in {tasks}; not one of {done}, where it is -1.
@@ -135,7 +137,7 @@ func rowState(state string) int {
 // taskState reads the states of both tables.
 func taskState(row string) jobs.State {
 	switch rowState(row) {
-	case rowReady, rowWaits, rowLocked:
+	case rowReady, rowWaits, rowLocked, rowKeyed:
 		return jobs.StatePending
 	case rowRunning:
 		return jobs.StateRunning
@@ -145,7 +147,7 @@ func taskState(row string) jobs.State {
 
 func (m *taskFields) task() jobs.Task {
 	t := jobs.Task{
-		ID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, ScheduledAt: fromMicros(m.TriggerAt), Seq: m.TriggerSeq, State: taskState(m.State),
+		ID: m.ID, Pool: m.Pool, Kind: m.Kind, Key: m.TaskKey, Job: m.Job, ScheduledAt: fromMicros(m.TriggerAt), Seq: m.TriggerSeq, State: taskState(m.State),
 		Reason: m.Reason, ReasonCode: m.ReasonCode, Attempt: m.Attempt, MaxAttempts: m.MaxAttempts, Lost: m.Losses, Token: m.Token,
 		Replica: string(m.Replica), Priority: -m.RankOrder, RunAt: fromMicros(m.RunAt), CreatedAt: fromMicros(m.CreatedAt), StartedAt: fromMicros(m.StartedAt),
 		FinishedAt: fromMicros(m.FinishedAt), ExitCode: m.ExitCode, Error: string(m.Error), PayloadSize: max(m.PayloadSize, len(m.Payload)),
@@ -154,7 +156,7 @@ func (m *taskFields) task() jobs.Task {
 	if len(m.Payload) > 0 {
 		t.Payload = m.Payload
 	}
-	t.IdempotencyKey = t.Key("")
+	t.IdempotencyKey = t.IdempotencyKeyIn("")
 	return t
 }
 

@@ -117,9 +117,12 @@ func bit(is bool) int64 {
 	return 0
 }
 
-// move writes all moves, each portion with at most eight statements, and what follows for standings
+// move writes all moves, each portion with at most nine statements, and what follows for standings
 // and events. If a row does not meet the guard, the answer is sqlkit.ErrMoved and nothing may be committed.
 func (t *tx) move(now time.Time, g guard, moves []move) error {
+	if err := t.wakeKeys(moves); err != nil {
+		return err
+	}
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
 	for part := range sqlkit.Portions(moves, sqlkit.MaxRows, move.texts) {
 		if err := t.movePart(now, g, part); err != nil {
@@ -142,6 +145,11 @@ func (t *tx) movePart(now time.Time, g guard, moves []move) error {
 	}
 	if err := t.endTasks(now, g, ended); err != nil {
 		return err
+	}
+	if keyed := those(ended, func(m move) bool { return m.Key != "" }); len(keyed) > 0 {
+		if err := t.forgetKeys(mapped(keyed, move.id)); err != nil {
+			return err
+		}
 	}
 	if err := t.requeue(g, pending); err != nil {
 		return err

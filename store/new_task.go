@@ -19,6 +19,8 @@ type newTask struct {
 	key     string // idempotency key, as the user gave it
 	body    string // hash of kind and payload
 	runAt   time.Time
+	ordered bool     // its pool has an order of the tasks with one key
+	place   int64    // in that order
 	force   bool     // it may be one that no replica can run
 	first   *newTask // an earlier one of the same batch with the same key
 	existed bool
@@ -63,7 +65,7 @@ func makeTask(n jobs.NewTask) (*newTask, error) {
 	sum.Write(payload)
 	return &newTask{
 		task: jobs.Task{
-			ID: id, Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending,
+			ID: id, Pool: n.Pool, Kind: n.Kind, Key: n.Key, State: jobs.StatePending,
 			Priority: n.Priority, RunAt: runAt, Payload: payload, PayloadSize: len(payload), Tags: n.Tags, By: n.By,
 		},
 		own: id, key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt, force: n.Force,

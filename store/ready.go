@@ -39,38 +39,48 @@ func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string,
 	return pools, next, err
 }
 
-// ready returns the pools with work, and when the next task will be ready. In a retired or paused pool no task may be claimed, nor in one
+// ready returns the pools with work, and when the next task will be ready. Work are ready tasks, and keys that are to be looked at. In a retired or paused pool no task may be claimed, nor in one
 // that is full. This is not the admission: it says which pools are worth a claim, and the claim decides again, in its own transaction. It
 // is one statement, since the poll waits for it: one of its rows is of no pool.
 //
 // Index: one probe of tasks_claim for each pool, however many tasks are ready, and the count of those that run in one with work and a
-// max_running; the first entry of tasks_due.
+// max_running; the first entry of tasks_due; one probe of keys_pool for each pool, and one of keys_look.
 func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err error) {
-	var at, waiting sql.NullInt64
+	var at, waiting, look sql.NullInt64
 	var all []poolModel
+	local := int64(0) // the time where the database does not tell it
+	if t.DB.Dialect.Local() {
+		if now, err = t.Now(); err != nil {
+			return nil, next, now, err
+		}
+		local = micros(now)
+	}
 	err = t.Query(`
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
-			{now} AS now_at, (SELECT wait_at FROM {tasks}{index}{tasks}_due{end} WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at
+			{now} AS now_at, (SELECT wait_at FROM {tasks}{index}{tasks}_due{end} WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
+			(SELECT look_at FROM {keys}{index}{keys}_look{end} WHERE look_at>COALESCE({now}, ?) ORDER BY look_at LIMIT 1) AS look_at
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
-			ELSE (SELECT COUNT(*) FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL
+			ELSE (SELECT COUNT(*) FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL
 		FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0
-		AND (SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL`, nil, func(scan func(...any) error) error {
-		var m poolModel
-		var running int
-		var read, waits sql.NullInt64
-		err := scan(&m.Name, &m.MaxRunning, &m.Rate, &m.Burst, &m.SetMaxRunning, &m.SetRate, &m.SetBurst, &m.BucketFullAt, &running, &read, &waits)
-		switch l := m.limits(); {
-		case err != nil:
-			return err
-		case m.Name == "":
-			at, waiting = read, waits
-		case l.MaxRunning == 0 || running < l.MaxRunning:
-			all = append(all, m)
-		}
-		return nil
-	})
+		AND ((SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
+			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE({now}, ?) LIMIT 1) IS NOT NULL)`,
+		[]any{local, local}, func(scan func(...any) error) error {
+			var m poolModel
+			var running int
+			var read, waits, looks sql.NullInt64
+			err := scan(&m.Name, &m.MaxRunning, &m.Rate, &m.Burst, &m.SetMaxRunning, &m.SetRate, &m.SetBurst, &m.BucketFullAt, &running, &read, &waits, &looks)
+			switch l := m.limits(); {
+			case err != nil:
+				return err
+			case m.Name == "":
+				at, waiting, look = read, waits, looks
+			case l.MaxRunning == 0 || running < l.MaxRunning:
+				all = append(all, m)
+			}
+			return nil
+		})
 	if err != nil {
 		return nil, next, now, err
 	}
@@ -88,7 +98,15 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 	}
 	slices.Sort(pools)
 	now, err = judged(judge, read)
-	return pools, fromMicros(waiting.Int64), now, err
+	return pools, earlier(fromMicros(waiting.Int64), fromMicros(look.Int64)), now, err
+}
+
+// earlier is the earlier one of two times, of which the zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if b.IsZero() || !a.IsZero() && a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // promote makes waiting tasks ready.

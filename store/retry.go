@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
@@ -47,6 +48,9 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task
 		if err := t.insertRetry(now, fresh, id, why, by); err != nil {
 			return err
 		}
+		if err := t.placeRetry(now, fresh, ended); err != nil {
+			return err
+		}
 		rows, err := t.openTasks(taskColumns, " WHERE id=?", fresh)
 		if err == nil && len(rows) == 0 {
 			err = sqlkit.ErrMoved // swept in between
@@ -75,6 +79,23 @@ func (t *tx) refuseRetry(ended jobs.Task) error {
 		return err
 	}
 	return t.refuseUnrunnable(one, governing)
+}
+
+// placeRetry gives the copy of an ended task its place, if its pool has an order of the tasks with one key.
+func (t *tx) placeRetry(now time.Time, id string, ended jobs.Task) error {
+	if ended.Key == "" {
+		return nil
+	}
+	rows, err := defined[poolModel](t, []string{ended.Pool}, "")
+	if err != nil {
+		return err
+	}
+	ended.ID = id
+	one := []*newTask{{task: ended, ordered: rows[ended.Pool].KeyOrder != ""}}
+	if err := t.takePlaces(now, one); err != nil {
+		return err
+	}
+	return t.keepPlaces(one)
 }
 
 // unended is why a task that is not in {done} cannot be retried.

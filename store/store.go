@@ -25,7 +25,8 @@
 //	cancelled       cancelled                              as its attempt ended      succeeded, failed, cancelled
 //
 // A task that its handler has snoozed waits. Pending tasks are cancelled on request, and when no configuration has their job any more. Ended ones are deleted when their
-// retention is over.
+// retention is over. A claim that may not start a ready task has it wait for its locks or for its key, in a state that no claim reads: waits.go
+// and claim_locks.go, key_waits.go and claim_keys.go.
 //
 // The state of an attempt, which its task and its token name:
 //
@@ -43,8 +44,8 @@
 // The last attempt of an ended task is in its row of {done}, the earlier ones are in {attempts}. One that is undone is in no
 // row, and its token is not used again. If a cancellation of its task was requested, it ends as cancelled in place of that.
 //
-// Rows are locked in this order: sessions, pools, jobs, triggers, tasks, attempts, standings, events. What does not wait
-// (SKIP LOCKED) may come out of turn.
+// Rows are locked in this order: sessions, pools, jobs, keys, sequences, triggers, tasks, key_waits, attempts, standings, events. What does
+// not wait (SKIP LOCKED) may come out of turn.
 package store
 
 import (
@@ -246,5 +247,5 @@ func tablePrefix(prefix string) (string, error) {
 // tables are the words that statements write in braces.
 var tables = []string{
 	"meta", "stripes", "sessions", "pools", "jobs", "triggers", "tasks", "done", "attempts",
-	"outputs", "idempotency", "migrations", "events", "standings", "audit", "kinds", "lock_waits",
+	"outputs", "idempotency", "migrations", "events", "standings", "audit", "kinds", "lock_waits", "keys", "key_waits", "sequences",
 }

@@ -48,7 +48,7 @@ type sweep struct {
 	what   string
 	age    time.Duration
 	old    string   // selects the keys of some that are old, in its last parameter at most that many; the others are the moment
-	delete []string // what has these keys
+	delete []string // what has these keys; parameters besides them are the moment
 }
 
 func sweeps(r jobs.Retention) []sweep {
@@ -82,6 +82,16 @@ func sweeps(r jobs.Retention) []sweep {
 			"output", r.Output, "SELECT task_id, attempt FROM {outputs} WHERE created_at<? ORDER BY created_at LIMIT ?",
 			[]string{"{delete} {outputs} AS t{by_key} WHERE {in name task_id, int attempt}"},
 		},
+		// A key that nobody waits for, whose bucket is full, is as one without a row. Index: keys_look.
+		{
+			"keys", time.Hour, "SELECT pool, task_key FROM {keys}{index}{keys}_look{end} WHERE look_at=0 AND bucket_full_at<?*1000 LIMIT ?",
+			[]string{"DELETE FROM {keys} WHERE look_at=0 AND bucket_full_at<?*1000 AND {in name pool, name task_key}"},
+		},
+		// Those that a transaction has locked are in use.
+		{
+			"sequences", time.Hour, "SELECT pool, task_key FROM {sequences} s WHERE last_place<? AND " + noPlace("s") + " LIMIT ?{for_update}{skip_locked}",
+			[]string{"DELETE FROM {sequences} WHERE last_place<? AND {in name pool, name task_key} AND " + noPlace("{sequences}")},
+		},
 		// A dead session is kept as long as tasks run under it: their reaping names it. Index: sessions_dead; tasks_claim for the
 		// running ones.
 		{
@@ -98,6 +108,11 @@ func sweeps(r jobs.Retention) []sweep {
 	}
 }
 
+// noPlace is the condition that no task has a place of a sequence. Index: primary key of key_waits.
+func noPlace(table string) string {
+	return "NOT EXISTS (SELECT 1 FROM {key_waits} w WHERE w.pool=" + table + ".pool AND w.task_key=" + table + ".task_key)"
+}
+
 // once deletes some rows that are older than a moment, and returns how many.
 func (w sweep) once(t *tx, before int64, limit int) (int, error) {
 	args := slices.Repeat([]any{before}, strings.Count(w.old, "?"))
@@ -105,7 +120,7 @@ func (w sweep) once(t *tx, before int64, limit int) (int, error) {
 	old, err := keys(t.rows(w.old, args...))
 	for _, statement := range w.delete {
 		if err == nil {
-			_, err = t.Exec(statement, old)
+			_, err = t.Exec(statement, append([]any{old}, slices.Repeat([]any{before}, strings.Count(statement, "?"))...)...)
 		}
 	}
 	return len(old), err

@@ -20,11 +20,11 @@ func (t *tx) insertPending(now time.Time, batch []*newTask) error {
 	rows := sqlkit.Rows(batch, func(p *newTask) []any {
 		k := &p.task
 		return []any{
-			k.ID, k.Pool, k.Kind, pendingRow(k.RunAt, now), -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
+			k.ID, k.Pool, k.Kind, k.Key, pendingRow(k.RunAt, now), -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
 			p.key, []byte(k.Payload), encodeTags(k.Tags), []byte{}, micros(now), k.By,
 		}
 	})
-	_, err := t.Insert(`{tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by)`, rows)
+	_, err := t.Insert(`{tasks} (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by)`, rows)
 	return err
 }
 
@@ -57,9 +57,9 @@ func (t *tx) insertOpened(tasks []openTask) error {
 //
 // Index: primary key of done.
 func (t *tx) insertRetry(now time.Time, id, ended, why, by string) error {
-	_, err := t.Exec(`INSERT INTO {tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, payload,
+	_, err := t.Exec(`INSERT INTO {tasks} (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, on_lost, payload,
 			tags, retry_of, reason, reason_code, error, created_at, made_by)
-		SELECT ?, pool, kind, 0, rank_order, ?, max_attempts, on_lost, payload,
+		SELECT ?, pool, kind, task_key, 0, rank_order, ?, max_attempts, on_lost, payload,
 			tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, ?, '', ?, ?
 		FROM {done} WHERE id=?`, id, micros(now), why, string(reason.Retry), micros(now), clip.Text(by, limits.By), ended)
 	return err
@@ -73,11 +73,11 @@ func (t *tx) promoteTasks(ids []string) error {
 	return err
 }
 
-// startTasks makes tasks running that are still as they were, in the state from, and returns how many. What an earlier attempt or a
+// startTasks makes tasks running that are still as they were, in one of the states from, and returns how many. What an earlier attempt or a
 // wait has left is cleared where there may be something: to write these columns takes a fifth of the time of the statement.
 //
 // Index: primary key.
-func (t *tx) startTasks(claim string, from int, tasks []*taken) (started int, err error) {
+func (t *tx) startTasks(claim string, from [2]int, tasks []*taken) (started int, err error) {
 	for part := range slices.Chunk(tasks, sqlkit.MaxRows) {
 		first, left := &part[0].is, ""
 		if slices.ContainsFunc(part, func(m *taken) bool { return m.was.hasLeft() }) {
@@ -86,10 +86,10 @@ func (t *tx) startTasks(claim string, from int, tasks []*taken) (started int, er
 		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
 			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost},
 				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?`+left+`
-			WHERE state+0=? AND {in name id, int token}`,
+			WHERE state+0 IN (?, ?) AND {in name id, int token}`,
 			sqlkit.Rows(part, func(m *taken) []any {
 				return []any{m.is.Token - m.was.Token, micros(m.is.mayRunUntil), m.is.MaxAttempts, string(m.is.OnLost), m.was.ID, m.was.Token}
-			}), first.session, first.Replica, claim, micros(first.StartedAt), from)
+			}), first.session, first.Replica, claim, micros(first.StartedAt), from[0], from[1])
 		if err != nil {
 			return started, err
 		}
@@ -111,6 +111,7 @@ type guard struct {
 var (
 	isPending = asRead(rowReady, rowWaits)
 	isLocked  = asRead(rowLocked, rowLocked)
+	isKeyed   = asRead(rowKeyed, rowKeyed)
 	isRunning = asRead(rowRunning, rowRunning)
 )
 
@@ -138,10 +139,10 @@ func (t *tx) endTasks(now time.Time, g guard, ended []move) error {
 			string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until),
 		}, g.key(m)...)
 	})
-	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
-		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, ?
 		FROM {each}{tasks}{by_key} WHERE `+g.where+`{for_update}`,
@@ -199,6 +200,23 @@ func (t *tx) lockTasks(tasks []locked) error {
 // Index: primary key.
 func (t *tx) unlockTasks(ids []string) error {
 	_, err := t.Exec("UPDATE {tasks}{by_key} SET state=0, reason='', reason_code='' WHERE state+0=3 AND {in name id}", sqlkit.Keys(sqlkit.Distinct(ids)))
+	return err
+}
+
+// keyTasks makes ready tasks wait for their key that are still as they were, and returns how many.
+//
+// Index: primary key.
+func (t *tx) keyTasks(tasks []*openTask) (int64, error) {
+	return t.Exec(`UPDATE {each}{tasks}{by_key} SET state=4, reason={text reason}, reason_code='`+string(reason.WaitsForKey)+`'
+		WHERE state+0=0 AND {in name id, int token}`,
+		sqlkit.Rows(tasks, func(r *openTask) []any { return []any{clip.Text(r.Reason, 512), r.ID, r.Token} }))
+}
+
+// unkeyTasks makes the tasks of a pool ready that wait for their keys.
+//
+// Index: tasks_claim.
+func (t *tx) unkeyTasks(pool string) error {
+	_, err := t.Exec("UPDATE {tasks}{index}{tasks}_claim{end} SET state=0, reason='', reason_code='' WHERE state=4 AND pool=?", pool)
 	return err
 }
 

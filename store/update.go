@@ -49,8 +49,14 @@ func (s *Store) UpdateTask(ctx context.Context, id string, change wire.TaskChang
 			return err
 		}
 		is = changed(was, change, now)
+		if err := t.wakeKeys([]move{{openTask: was}}); err != nil {
+			return err
+		}
 		if err := t.updatePending(was, is); err != nil {
 			return err
+		}
+		if was.row == rowKeyed && is.row != rowKeyed {
+			return t.leaveKeys([]string{id})
 		}
 		if was.row == rowLocked && is.row != rowLocked {
 			return t.forgetWaits([]string{id})
@@ -76,10 +82,10 @@ func changed(r openTask, c wire.TaskChange, now time.Time) openTask {
 		}
 		r.row = pendingRow(r.RunAt, now)
 	}
-	if r.row == rowLocked && again { // its keys, and its place among those that wait for them, are those of before
+	if (r.row == rowLocked || r.row == rowKeyed) && again { // its keys, and its place among those that wait for them, are those of before
 		r.row = rowReady
 	}
-	if r.row != rowLocked && r.ReasonCode == reason.WaitsForLock {
+	if r.row != rowLocked && r.ReasonCode == reason.WaitsForLock || r.row != rowKeyed && r.ReasonCode == reason.WaitsForKey {
 		r.Reason, r.ReasonCode = "", ""
 	}
 	if c.Priority != nil {

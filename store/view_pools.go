@@ -49,7 +49,7 @@ func (t *tx) countTasks(of map[string]*ledger.PoolStatus) error {
 	return each(t.rows(`SELECT pool, state, COUNT(*) AS n, MIN(run_at) AS since FROM {tasks} GROUP BY state, pool`), func(c *tally) {
 		switch p, state := of[c.Pool], rowState(c.State); {
 		case p == nil:
-		case state == rowReady, state == rowLocked:
+		case state == rowReady, state == rowLocked, state == rowKeyed:
 			p.Pending += c.N
 			if since := fromMicros(c.Since); p.OldestPending.IsZero() || since.Before(p.OldestPending) {
 				p.OldestPending = since

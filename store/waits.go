@@ -232,26 +232,24 @@ func (t *tx) firstBefore(tasks []string) (map[string]string, error) {
 //
 // Index: as move; lock_waits_task.
 func (t *tx) endPending(now time.Time, moves []move) error {
-	var free, waiting []move
-	for _, m := range moves {
-		if m.row == rowLocked {
-			waiting = append(waiting, m)
-		} else {
-			free = append(free, m)
+	for _, of := range []struct {
+		guard
+		rows []int
+	}{{isPending, []int{rowReady, rowWaits}}, {isLocked, []int{rowLocked}}, {isKeyed, []int{rowKeyed}}} {
+		part := those(moves, func(m move) bool { return slices.Contains(of.rows, m.row) })
+		if len(part) == 0 {
+			continue
 		}
-	}
-	if len(free) > 0 {
-		if err := t.move(now, isPending, free); err != nil {
+		if err := t.move(now, of.guard, part); err != nil {
 			return err
 		}
+		if of.rows[0] == rowLocked {
+			if err := t.forgetWaits(mapped(part, move.id)); err != nil {
+				return err
+			}
+		}
 	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	if err := t.move(now, isLocked, waiting); err != nil {
-		return err
-	}
-	return t.forgetWaits(mapped(waiting, move.id))
+	return nil
 }
 
 // waitNoMore makes tasks ready that wait for their locks: they wait for room in their pool now, and hold up no other task.

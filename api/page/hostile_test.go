@@ -40,7 +40,7 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	task := s.run("backup")
-	mail, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Payload: evil("payload"), Tags: []string{"<b class=evil>tag</b>"}})
+	mail, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Key: "<b class=evil>key</b>", Payload: evil("payload"), Tags: []string{"<b class=evil>tag</b>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestHostileText(t *testing.T) {
 	b := newTab(t, 1280)
 	b.navigate(s.url)
 	b.click(`#trouble button[data-task="` + mail[0].Task.ID + `"]`)
-	shown(b, evil("error"), evil("output"), `alert('payload')`, "<b class=evil>tag</b>", "<b class=evil>id</b>", "1<b class=evil>version</b>", "<b class=evil>pauser</b>", "<b class=evil>limiter</b>", evil("asker")[:150])
+	shown(b, evil("error"), evil("output"), `alert('payload')`, "<b class=evil>tag</b>", "<b class=evil>key</b>", "<b class=evil>id</b>", "1<b class=evil>version</b>", "<b class=evil>pauser</b>", "<b class=evil>limiter</b>", evil("asker")[:150])
 
 	b.navigate(s.url + "jobs/backup#" + task.ID)
 	shown(b, evil("description"), evil("label"), evil("error"), evil("output"), `alert('job-payload')`, "<b class=evil>suspender</b>")

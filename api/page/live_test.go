@@ -97,10 +97,12 @@ func TestPools(t *testing.T) {
 			}),
 			"bad": does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no such address") }),
 		}},
-		"still": {Handler: does(fine)},
+		"still":   {Handler: does(fine)},
+		"tenants": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 5, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey, Handler: does(fine)},
 	}}, api.Options{})
 	b := newTab(t, 1280)
 	b.navigate(s.url)
+	b.says("#pools", "per key at most 1, 5/s burst 10, in order")
 	if err := s.store.Sides().API.PausePool(t.Context(), "still", "ann", new(true)); err != nil {
 		t.Fatal(err)
 	}
@@ -125,13 +127,14 @@ func TestPools(t *testing.T) {
 	b.says("#headline", "One warning")
 	close(release)
 	b.says("#running", "No task is running")
-	if _, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "bad", Payload: map[string]string{"to": "nobody@example.org"}}); err != nil {
+	if _, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "bad", Key: "tenant-7", Payload: map[string]string{"to": "nobody@example.org"}}); err != nil {
 		t.Fatal(err)
 	}
 	b.says("#trouble", "no such address")
 	b.says("#findings", "a task failed within the last hour")
 	b.click("#trouble button[data-task]")
 	b.says("#trouble .more", "nobody@example.org")
+	b.says("#trouble .more", "tenant-7")
 }
 
 // TestManyFailures: all failures are counted, also those without a row.

@@ -22,6 +22,13 @@ function grouped(list, wrong) {
   return [...groups.values()].slice(0, 12);
 }
 
+const rate = (l) => [l.rate, l.burst ? "burst " + l.burst : ""].filter(Boolean).join(" ");
+
+function perKey(p) {
+  const l = p.per_key ?? {}, all = [l.max_running ? "at most " + l.max_running : "", rate(l), p.order ? "in order" : ""].filter(Boolean);
+  return all.length ? "per key " + all.join(", ") : "";
+}
+
 let shown = "";
 function showState(o) {
   const list = findings(o);
@@ -82,7 +89,7 @@ export function overview(o) {
       p.limits_override ? [" ", badge("limits overridden", "amber", "▲"), p.limits_by ? soft(" by " + p.limits_by) : ""] : ""], "head"],
     ["Due now", String(p.pending), "n"],
     ["Running", p.running + (p.max_running ? " of " + p.max_running : ""), "n"],
-    ["Rate", [p.rate, p.burst ? "burst " + p.burst : ""].filter(Boolean).join(" ")],
+    ["Limits", [rate(p), rate(p) && perKey(p) ? ", " : "", perKey(p)]],
     ["Later", String(p.scheduled), "n"],
     ["Oldest pending", p.oldest_pending ? when(p.oldest_pending, "for") : soft("–")],
   ], "There are no pools.");

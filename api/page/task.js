@@ -49,6 +49,7 @@ async function fill(id, box) {
         ["Attempt", `${task.attempt} of at most ${task.max_attempts}`],
         ["Exit code", task.exit_code === undefined ? "" : String(task.exit_code)],
         ["Pool", task.pool + (task.kind ? ", kind " + task.kind : "")],
+        ["Key", task.key],
         ["Replica", task.replica],
         ["Started", task.started_at ? [when(task.started_at), took(task) ? " · took " + took(task) : ""] : ""],
         ["Next attempt", task.state === "pending" ? when(task.run_at) : ""],

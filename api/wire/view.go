@@ -43,6 +43,8 @@ type Pool struct {
 	Burst         int         `json:"burst,omitempty"`
 	Limits        *PoolLimits `json:"limits_override,omitempty"` // set by the API, until it is reset
 	LimitsBy      string      `json:"limits_by,omitempty"`
+	PerKey        KeyLimits   `json:"per_key,omitzero"`
+	Order         jobs.Order  `json:"order,omitempty"` // "key", or absent: none
 	Paused        bool        `json:"paused"`
 	Override      *bool       `json:"paused_override,omitempty"` // set by the API, until it is reset
 	PausedBy      string      `json:"paused_by,omitempty"`
@@ -52,6 +54,13 @@ type Pool struct {
 	Running       int         `json:"running"`
 	OldestPending time.Time   `json:"oldest_pending,omitzero"`
 	Unrunnable    int         `json:"unrunnable,omitempty"` // of those that are due, which no live replica can run
+}
+
+// KeyLimits are limits of a pool for the tasks with one key: a jobs.KeyLimits in JSON.
+type KeyLimits struct {
+	MaxRunning int       `json:"max_running,omitempty"`
+	Rate       jobs.Rate `json:"rate,omitzero"`
+	Burst      int       `json:"burst,omitempty"`
 }
 
 // PoolLimits are limits of a pool that the API sets in place of those of its definition. Nil fields leave those as they are.

@@ -25,11 +25,11 @@ func newPoolsCommand(a *app) *cobra.Command {
 func newPoolsListCommand(a *app) *cobra.Command {
 	return newListCommand(a, listing[wire.Pool]{
 		short:   "List the pools and their numbers of tasks",
-		more:    ".\n\nMAX is the limit of running tasks, and RATE that of starts, of all replicas. With a * it is set\nby 'scheduler pools set', and -o json has by whom.",
-		heading: "POOL STATE WORKERS MAX RATE RUNNING PENDING SCHEDULED OLDEST",
+		more:    ".\n\nMAX is the limit of running tasks, and RATE that of starts, of all replicas. PER-KEY are those of the\ntasks with one key, and with the ORDER key these run one after the other. With a * a limit is set\nby 'scheduler pools set', and -o json has by whom.",
+		heading: "POOL STATE WORKERS MAX RATE PER-KEY ORDER RUNNING PENDING SCHEDULED OLDEST",
 		fetch:   (*client.Client).Pools,
 		row: func(p wire.Pool) []string {
-			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
+			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKeyText(jobs.KeyLimits(p.PerKey)), string(p.Order), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
 		},
 		note: func(pools []wire.Pool) string {
 			if slices.ContainsFunc(pools, func(p wire.Pool) bool { return p.Limits != nil }) {
@@ -66,6 +66,18 @@ func rateText(rate jobs.Rate, burst int) string {
 		words = append(words, "burst "+number(burst))
 	}
 	return strings.Join(words, " ")
+}
+
+// perKeyText is what limits the tasks with one key; "" if nothing does.
+func perKeyText(l jobs.KeyLimits) string {
+	var words []string
+	if l.MaxRunning > 0 {
+		words = append(words, "max "+number(l.MaxRunning))
+	}
+	if rate := rateText(l.Rate, l.Burst); rate != "" {
+		words = append(words, rate)
+	}
+	return strings.Join(words, ", ")
 }
 
 func newPoolsOverrideCommand(a *app, verb, short string, set request[wire.Pool]) *cobra.Command {

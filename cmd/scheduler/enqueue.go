@@ -29,12 +29,14 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enqueue POOL",
 		Short: "Enqueue one task or many",
-		Long: "Enqueue a task and print its id. With --key, a task that has this key already is printed instead.\n" +
+		Long: "Enqueue a task and print its id. With --idempotency-key, a task that has this key already is\n" +
+			"printed instead. --key is what the pool's limits per key and its order go by, such as a tenant.\n" +
 			"With --wait: wait for its end, print its output, and exit with 1 unless it succeeded.\n\n" +
 			"With --many each line of standard input is one task, a JSON object with the keys payload, kind,\n" +
-			"run_at, priority, idempotency_key, tags and force. Flags are the defaults of these keys. If the command\n" +
+			"key, run_at, priority, idempotency_key, tags and force. Flags are the defaults of these keys. If the command\n" +
 			"fails midway, the message says which lines were enqueued.",
-		Example: "  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --key welcome-7\n" +
+		Example: "  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --idempotency-key welcome-7\n" +
+			"  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --key tenant-7\n" +
 			"  scheduler tasks enqueue mail --payload @letter.json --run-at 2h\n" +
 			"  scheduler tasks enqueue mail --many < tasks.ndjson",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
@@ -48,7 +50,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 					return usagef("--wait is for one task: remove --many")
 				}
 				if payload != "" || task.IdempotencyKey != "" {
-					return usagef("--many reads payloads and keys from the lines: remove --payload and --key")
+					return usagef("--many reads payloads and idempotency keys from the lines: remove --payload and --idempotency-key")
 				}
 				return a.enqueueMany(ctx, c, task)
 			}
@@ -61,7 +63,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			}
 			made := enqueued[0]
 			if made.Existed {
-				fmt.Fprintln(a.stderr, "A task with this key exists already.")
+				fmt.Fprintln(a.stderr, "A task with this idempotency key exists already.")
 			}
 			if made.Reason != "" && !made.State.Ended() {
 				fmt.Fprintln(a.stderr, "Note:", made.Reason)
@@ -76,7 +78,8 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON`, @FILE, or - for standard input")
 	cmd.Flags().StringVar(&runAt, "run-at", "", "not before `TIME`, or a duration from now, such as 10m")
 	cmd.Flags().IntVar(&task.Priority, "priority", 0, "-100 … 100, larger first")
-	cmd.Flags().StringVar(&task.IdempotencyKey, "key", "", "idempotency `KEY`: one task per pool and key")
+	cmd.Flags().StringVar(&task.Key, "key", "", "`KEY` of the task, such as a tenant, for limits per key and the order of the pool")
+	cmd.Flags().StringVar(&task.IdempotencyKey, "idempotency-key", "", "`KEY` of which the pool has one task, however often it is enqueued")
 	cmd.Flags().StringArrayVar(&task.Tags, "tag", nil, "`TAG` shown in lists; may be repeated")
 	cmd.Flags().BoolVar(&task.Force, "force", false, "also if no live replica can run it yet")
 	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait for its end and print its output")

@@ -44,7 +44,7 @@ const example = `version: 1
 lock: {driver: redis, redis: {addrs: ["127.0.0.1:6379"]}}
 pools:
   mail: {workers: 3, max_running: 20, rate: 50/s, burst: 200, command: [cat, a&b], kinds: {receipt: {command: [cat]}}}
-  post: {rate: 100/m, command: [cat]}
+  post: {rate: 100/m, per_key: {max_running: 1, rate: 5/s, burst: 10}, order: key, command: [cat]}
   slow: {command: [cat]}
 jobs:
   nightly: {schedule: "30 1 * * *", timezone: Europe/London, command: [echo, hello]}

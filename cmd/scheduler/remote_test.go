@@ -102,11 +102,11 @@ func TestRunFollow(t *testing.T) {
 		t.Errorf("%d %s", code, stdout)
 	}
 
-	code, stdout, stderr = r.scheduler(t, "", "tasks", "enqueue", "mail", "--payload", `{"n":1}`, "--key", "waited", "--wait")
+	code, stdout, stderr = r.scheduler(t, "", "tasks", "enqueue", "mail", "--payload", `{"n":1}`, "--idempotency-key", "waited", "--wait")
 	if code != exitFine || stdout != "mail {\"n\":1}\n" || !strings.Contains(stderr, ": succeeded\n") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
-	code, stdout, _ = r.scheduler(t, "", "tasks", "enqueue", "mail", "--payload", `{"n":1}`, "--key", "waited", "-w", "-o", "json")
+	code, stdout, _ = r.scheduler(t, "", "tasks", "enqueue", "mail", "--payload", `{"n":1}`, "--idempotency-key", "waited", "-w", "-o", "json")
 	if got := decodeJSON[wire.Task](t, stdout); code != exitFine || got.Task.State != jobs.StateSucceeded {
 		t.Errorf("of a task that exists: %d %s", code, stdout)
 	}
@@ -151,9 +151,9 @@ func TestTasksCommands(t *testing.T) {
 	if err := os.WriteFile(file, []byte(` {"n": 1e400} `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail", "--payload", "@"+file, "--key", "k1", "--tag", "a", "--tag", "b c", "--priority", "-5"))
-	code, stdout, stderr := r.scheduler(t, "{\"n\":1e400}", "tasks", "enqueue", "mail", "--payload", "-", "--key", "k1")
-	if code != exitFine || strings.TrimSpace(stdout) != first || stderr != "A task with this key exists already.\n" {
+	first := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail", "--payload", "@"+file, "--idempotency-key", "k1", "--tag", "a", "--tag", "b c", "--priority", "-5"))
+	code, stdout, stderr := r.scheduler(t, "{\"n\":1e400}", "tasks", "enqueue", "mail", "--payload", "-", "--idempotency-key", "k1")
+	if code != exitFine || strings.TrimSpace(stdout) != first || stderr != "A task with this idempotency key exists already.\n" {
 		t.Errorf("the same key: %d %q %q", code, stdout, stderr)
 	}
 	if got := r.fine(t, "tasks", "logs", first, "--follow"); got != "mail {\"n\":1e400}\n" {
@@ -234,37 +234,37 @@ func TestTasksCommands(t *testing.T) {
 	}
 
 	for args, want := range map[string]int{
-		"tasks enqueue nope":                           exitFailed,
-		"tasks list --pool nope":                       exitFailed,
-		"tasks list --job nope":                        exitFailed,
-		"triggers list --job nope":                     exitFailed,
-		"tasks enqueue mail --payload {":               exitUsage,
-		"tasks enqueue mail --payload @/nope":          exitUsage,
-		"tasks enqueue mail --run-at soon":             exitUsage,
-		"tasks enqueue mail --priority 101":            exitFailed,
-		"tasks enqueue mail --many --key x":            exitUsage,
-		"tasks enqueue mail --many --wait":             exitUsage,
-		"tasks enqueue":                                exitUsage,
-		"tasks get nope":                               exitFailed,
-		"tasks logs nope --follow":                     exitFailed,
-		"tasks logs " + again + " -f --attempt 1":      exitUsage,
-		"tasks logs " + again + " -o json":             exitUsage,
-		"tasks list --limit -1":                        exitUsage,
-		"tasks update " + again:                        exitUsage,
-		"tasks update " + again + " --priority 1":      exitFailed,
-		"tasks update " + again + " --tag a --no-tags": exitUsage,
-		"tasks update " + again + " --run-at soon":     exitUsage,
-		"tasks update " + again + " --payload {":       exitUsage,
-		"tasks update " + again + " --payload ''":      exitUsage,
-		"tasks update nope --priority 1":               exitFailed,
-		"tasks list --state done":                      exitFailed,
-		"tasks list -o xml":                            exitUsage,
-		"pools pause nope":                             exitFailed,
-		"jobs suspend nope":                            exitFailed,
-		"triggers list --since yesterday":              exitUsage,
-		"replicas list --server 127.0.0.1:1":           exitFailed,
-		"replicas list --server ftp://127.0.0.1":       exitUsage,
-		"replicas list --server http://127.0.0.1:1/x":  exitFailed,
+		"tasks enqueue nope":                            exitFailed,
+		"tasks list --pool nope":                        exitFailed,
+		"tasks list --job nope":                         exitFailed,
+		"triggers list --job nope":                      exitFailed,
+		"tasks enqueue mail --payload {":                exitUsage,
+		"tasks enqueue mail --payload @/nope":           exitUsage,
+		"tasks enqueue mail --run-at soon":              exitUsage,
+		"tasks enqueue mail --priority 101":             exitFailed,
+		"tasks enqueue mail --many --idempotency-key x": exitUsage,
+		"tasks enqueue mail --many --wait":              exitUsage,
+		"tasks enqueue":                                 exitUsage,
+		"tasks get nope":                                exitFailed,
+		"tasks logs nope --follow":                      exitFailed,
+		"tasks logs " + again + " -f --attempt 1":       exitUsage,
+		"tasks logs " + again + " -o json":              exitUsage,
+		"tasks list --limit -1":                         exitUsage,
+		"tasks update " + again:                         exitUsage,
+		"tasks update " + again + " --priority 1":       exitFailed,
+		"tasks update " + again + " --tag a --no-tags":  exitUsage,
+		"tasks update " + again + " --run-at soon":      exitUsage,
+		"tasks update " + again + " --payload {":        exitUsage,
+		"tasks update " + again + " --payload ''":       exitUsage,
+		"tasks update nope --priority 1":                exitFailed,
+		"tasks list --state done":                       exitFailed,
+		"tasks list -o xml":                             exitUsage,
+		"pools pause nope":                              exitFailed,
+		"jobs suspend nope":                             exitFailed,
+		"triggers list --since yesterday":               exitUsage,
+		"replicas list --server 127.0.0.1:1":            exitFailed,
+		"replicas list --server ftp://127.0.0.1":        exitUsage,
+		"replicas list --server http://127.0.0.1:1/x":   exitFailed,
 	} {
 		if code, _, stderr := r.scheduler(t, "", strings.Fields(args)...); code != want || stderr == "" {
 			t.Errorf("%s: exit code %d, want %d: %s", args, code, want, stderr)
@@ -328,12 +328,13 @@ func TestForcedTasks(t *testing.T) {
 func TestPoolsReplicasLocksCommands(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t)
-	like(t, "POOL      STATE    WORKERS   MAX   RATE   RUNNING   PENDING   SCHEDULED   OLDEST\n"+
-		"default   active   10        -     -      -         -         -           -\n"+
-		"mail      active   4         20    -      -         -         -           -\n", r.fine(t, "pools", "list"))
+	like(t, "POOL      STATE    WORKERS   MAX   RATE   PER-KEY                  ORDER   RUNNING   PENDING   SCHEDULED   OLDEST\n"+
+		"default   active   10        -     -      -                        -       -         -         -           -\n"+
+		"keyed     active   10        -     -      max 1, 1000/s burst 10   key     -         -         -           -\n"+
+		"mail      active   4         20    -      -                        -       -         -         -           -\n", r.fine(t, "pools", "list"))
 	like(t, "mail is paused\n", r.fine(t, "pools", "pause", "mail"))
 	id := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail"))
-	if pools := decodeJSON[[]wire.Pool](t, r.fine(t, "pools", "list", "-o", "json")); !pools[1].Paused || pools[1].PausedBy != "api:127.0.0.1" || pools[1].Pending != 1 {
+	if pools := decodeJSON[[]wire.Pool](t, r.fine(t, "pools", "list", "-o", "json")); !pools[2].Paused || pools[2].PausedBy != "api:127.0.0.1" || pools[2].Pending != 1 {
 		t.Errorf("%+v", pools)
 	}
 	like(t, "mail is active\n", r.fine(t, "pools", "resume", "mail", "--reset"))
@@ -375,7 +376,7 @@ func TestPoolsSet(t *testing.T) {
 			want = ""
 		}
 		like(t, "mail is active; limits: "+step.says+"\n", r.fine(t, append([]string{"pools", "set", "mail"}, strings.Fields(step.args)...)...))
-		list("mail active 4 "+step.list+" - - - -", want)
+		list("mail active 4 "+step.list+" - - - - - -", want)
 	}
 	pool := decodeJSON[wire.Pool](t, r.fine(t, "pools", "set", "mail", "--rate", "1/s", "-o", "json"))
 	if pool.Limits == nil || pool.Limits.MaxRunning != nil || pool.Limits.Rate.String() != "1/s" || *pool.Limits.Burst != 7 || pool.LimitsBy != "api:127.0.0.1" {

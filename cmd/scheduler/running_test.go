@@ -50,6 +50,10 @@ func startReplica(t *testing.T) *running {
 				fmt.Fprintf(out, "mail %s", t.Payload)
 				return nil
 			}), Kinds: map[string]jobs.Handler{"bye": of("bye", func(context.Context, jobs.Task, io.Writer) error { return nil })}},
+			"keyed": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 1000, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey, Handler: of("keyed", func(_ context.Context, t jobs.Task, out io.Writer) error {
+				fmt.Fprintf(out, "%s %s", t.Key, t.Payload)
+				return nil
+			})},
 		},
 		Jobs: map[string]jobs.Job{
 			"hello": {Description: "Says hello", Schedule: "0 0 1 1 *", Labels: map[string]string{"team": "infra"}, Handler: of("hello", func(_ context.Context, _ jobs.Task, out io.Writer) error {

@@ -46,13 +46,13 @@ func newTasksListCommand(a *app) *cobra.Command {
 	)
 	cmd := newListCommand(a, listing[jobs.Task]{
 		short:   "List tasks, the latest first",
-		heading: "TASK POOL KIND JOB STATE ATTEMPT REPLICA CREATED REASON",
+		heading: "TASK POOL KIND KEY JOB STATE ATTEMPT REPLICA CREATED REASON",
 		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[jobs.Task], error) {
 			filter.Page, filter.State = p, jobs.State(state)
 			return c.Tasks(ctx, filter)
 		},
 		row: func(t jobs.Task) []string {
-			return []string{t.ID, t.Pool, t.Kind, t.Job, string(t.State), attemptOf(t), t.Replica, a.ago(t.CreatedAt), t.Reason}
+			return []string{t.ID, t.Pool, t.Kind, t.Key, t.Job, string(t.State), attemptOf(t), t.Replica, a.ago(t.CreatedAt), t.Reason}
 		},
 		latest: true,
 	})
@@ -129,6 +129,7 @@ func (a *app) showTask(w io.Writer, t wire.Task) error {
 		field{"task", t.ID},
 		field{"pool", t.Pool},
 		field{"kind", t.Kind},
+		field{"key", t.Key},
 		field{"job", t.Job},
 		field{"due", a.when(t.ScheduledAt)},
 		field{"state", string(t.State)},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -32,13 +33,15 @@ type summary struct {
 }
 
 type poolSummary struct {
-	Name       string    `json:"name"`
-	Workers    int       `json:"workers"`
-	MaxRunning int       `json:"max_running"`
-	Rate       jobs.Rate `json:"rate,omitzero"`
-	Burst      int       `json:"burst,omitempty"`
-	Handler    string    `json:"handler,omitempty"`
-	Kinds      []string  `json:"kinds,omitempty"`
+	Name       string         `json:"name"`
+	Workers    int            `json:"workers"`
+	MaxRunning int            `json:"max_running"`
+	Rate       jobs.Rate      `json:"rate,omitzero"`
+	Burst      int            `json:"burst,omitempty"`
+	PerKey     wire.KeyLimits `json:"per_key,omitzero"`
+	Order      jobs.Order     `json:"order,omitempty"`
+	Handler    string         `json:"handler,omitempty"`
+	Kinds      []string       `json:"kinds,omitempty"`
 }
 
 type jobSummary struct {
@@ -113,7 +116,13 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Pools)) {
 		p, _ := c.Set.Pool(name)
-		pool := poolSummary{Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Rate: p.Rate, Burst: p.Burst, Kinds: slices.Sorted(maps.Keys(p.Kinds))}
+		pool := poolSummary{
+			Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Rate: p.Rate, Burst: p.Burst,
+			PerKey: wire.KeyLimits(p.PerKey), Kinds: slices.Sorted(maps.Keys(p.Kinds)),
+		}
+		if p.Order == jobs.OrderKey {
+			pool.Order = p.Order
+		}
 		if d, ok := unwrap.As[jobs.Described](p.Handler); ok {
 			pool.Handler = d.Describe()
 		}
@@ -152,7 +161,7 @@ func (s summary) write(w io.Writer) error {
 	fmt.Fprintf(w, "store    %s\nlock     %s\nlisten   %s\n", cellText(s.Store), cellText(s.Lock), cellText(s.Listen))
 	if len(s.Pools) > 0 {
 		fmt.Fprintln(w)
-		err := table(w, "POOL WORKERS MAX-RUNNING RATE KINDS HANDLER", s.Pools, func(p poolSummary) []string {
+		err := table(w, "POOL WORKERS MAX-RUNNING RATE PER-KEY ORDER KINDS HANDLER", s.Pools, func(p poolSummary) []string {
 			limit, rate := "no limit", "no limit"
 			if p.MaxRunning > 0 {
 				limit = fmt.Sprint(p.MaxRunning)
@@ -160,7 +169,8 @@ func (s summary) write(w io.Writer) error {
 			if p.Rate != (jobs.Rate{}) {
 				rate = rateText(p.Rate, p.Burst)
 			}
-			return []string{p.Name, fmt.Sprint(p.Workers), limit, rate, strings.Join(p.Kinds, ","), shorten(p.Handler)}
+			perKey := cmp.Or(perKeyText(jobs.KeyLimits(p.PerKey)), "no limit")
+			return []string{p.Name, fmt.Sprint(p.Workers), limit, rate, perKey, cmp.Or(string(p.Order), "none"), strings.Join(p.Kinds, ","), shorten(p.Handler)}
 		})
 		if err != nil {
 			return err

@@ -25,6 +25,7 @@ func Of(t jobs.Task) []Variable {
 		{"LOCKSTEP_JOB", "Lockstep-Job", t.Job},
 		{"LOCKSTEP_POOL", "Lockstep-Pool", t.Pool},
 		{"LOCKSTEP_KIND", "Lockstep-Kind", t.Kind},
+		{"LOCKSTEP_KEY", "Lockstep-Key", t.Key},
 		{"LOCKSTEP_TASK_ID", "Lockstep-Task-Id", t.ID},
 		{"LOCKSTEP_SCHEDULED_AT", "Lockstep-Scheduled-At", rfc3339(t.ScheduledAt)},
 		{"LOCKSTEP_ATTEMPT", "Lockstep-Attempt", strconv.Itoa(t.Attempt)},

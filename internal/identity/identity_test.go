@@ -12,7 +12,7 @@ import (
 
 func TestIdentity(t *testing.T) {
 	task := jobs.Task{
-		ID: "0197", Pool: "mail", Kind: "welcome", Job: "digest", ScheduledAt: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Attempt: 2,
+		ID: "0197", Pool: "mail", Kind: "welcome", Key: "tenant 7", Job: "digest", ScheduledAt: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Attempt: 2,
 		Token: 7, Replica: "web-1", IdempotencyKey: "digest@2026-06-01T00:00:00Z",
 		Locks: []jobs.HeldLock{{Key: "orders-db", Token: 12}, {Key: "tenant-7", Token: 13}},
 	}
@@ -24,7 +24,7 @@ func TestIdentity(t *testing.T) {
 	trace := got["TRACEPARENT"]
 	delete(got, "TRACEPARENT")
 	want := map[string]string{
-		"LOCKSTEP_JOB": "digest", "LOCKSTEP_POOL": "mail", "LOCKSTEP_KIND": "welcome", "LOCKSTEP_TASK_ID": "0197",
+		"LOCKSTEP_JOB": "digest", "LOCKSTEP_POOL": "mail", "LOCKSTEP_KIND": "welcome", "LOCKSTEP_KEY": "tenant 7", "LOCKSTEP_TASK_ID": "0197",
 		"LOCKSTEP_SCHEDULED_AT": "2026-06-01T00:00:00Z", "LOCKSTEP_ATTEMPT": "2", "LOCKSTEP_FENCING_TOKEN": "7",
 		"LOCKSTEP_IDEMPOTENCY_KEY": "digest@2026-06-01T00:00:00Z", "LOCKSTEP_REPLICA": "web-1",
 		"LOCKSTEP_LOCK_TOKENS": `{"orders-db":12,"tenant-7":13}`,

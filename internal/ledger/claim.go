@@ -62,10 +62,13 @@ type Claimed struct {
 	Locked  []jobs.Task // candidates with locks that the replica is to try; in the order of claims
 	Waiting []jobs.Task // those that wait for their locks from now on
 	Failed  []jobs.Task // those that ended, as the keys of their locks cannot be made
+	Behind  int         // candidates that wait for their keys from now on
+	Freed   int         // how many of Tasks had waited for their keys
 	More    bool        // there may be further pending tasks that are due
 	Paused  bool
 	Full    bool // before the claim: as many tasks as may run did, or the rate let none start
-	Limited bool // the pool has limits, by its definition or by an override
+	Limited bool // the pool has limits, as a whole or by key, by its definition or by an override
+	ByKey   bool // it has limits or an order by key
 	Left    int  // in a pool with limits, how many more tasks they let start; 0 where it is paused
 	// OpensIn is, in a pool with a rate, the time until it lets one more task start; 0: it does now.
 	OpensIn time.Duration

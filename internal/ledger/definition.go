@@ -29,6 +29,7 @@ type OtherPool struct {
 	Hash       string // "": no live configuration has it
 	MaxRunning int
 	Rate       jobs.Rate
+	ByKey      bool              // it has limits or an order by the tasks' keys
 	Kinds      map[string]string // as in PoolDef; nil: any, or the program that governs does not say
 }
 
@@ -49,6 +50,8 @@ type PoolDef struct {
 	MaxRunning  int
 	Rate        jobs.Rate
 	Burst       int
+	PerKey      jobs.KeyLimits
+	Order       jobs.Order
 	MaxAttempts int
 	Retry       bool // on_lost: retry
 	// Kinds are those of the tasks that it has a handler for, and what tells the handler from others, see

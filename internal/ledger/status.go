@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // JobStatus is a job's row for people. What a configuration says of the job is added by a replica.
@@ -22,7 +23,9 @@ type PoolStatus struct {
 	Limits                         // those that hold
 	Override      *wire.PoolLimits // of limits; nil = none
 	LimitsBy      string
-	Paused        *bool // override; nil = none
+	PerKey        jobs.KeyLimits
+	Order         jobs.Order // empty: none
+	Paused        *bool      // override; nil = none
 	PausedBy      string
 	Pending       int // due now
 	Scheduled     int // waits for its time
@@ -43,6 +46,8 @@ func (p PoolStatus) View() wire.Pool {
 		Burst:         p.Burst,
 		Limits:        p.Override,
 		LimitsBy:      p.LimitsBy,
+		PerKey:        wire.KeyLimits(p.PerKey),
+		Order:         p.Order,
 		Paused:        p.Paused != nil && *p.Paused,
 		Override:      p.Paused,
 		PausedBy:      p.PausedBy,

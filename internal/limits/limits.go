@@ -8,6 +8,7 @@ const (
 	PayloadDepth   = 100 // nested lists and objects
 	Priority       = 100 // and down to −100
 	IdempotencyKey = 255 // bytes
+	Key            = 128 // bytes
 	Tags           = 20
 	Tag            = 64  // bytes
 	By             = 255 // bytes

@@ -45,7 +45,7 @@ func run(t testing.TB, r httphandler.Request, task jobs.Task) (string, error) {
 }
 
 var task = jobs.Task{
-	ID: "0197", Pool: "mail", Kind: "welcome", Job: "digest", Attempt: 2, Token: 7, Replica: "web-1",
+	ID: "0197", Pool: "mail", Kind: "welcome", Key: "tenant ü", Job: "digest", Attempt: 2, Token: 7, Replica: "web-1",
 	ScheduledAt:    time.Date(2026, 6, 1, 8, 0, 0, 0, time.UTC),
 	IdempotencyKey: "digest@2026-06-01T08:00:00Z", Payload: []byte(`{"user":7}`),
 }
@@ -68,7 +68,7 @@ func TestWhatIsSent(t *testing.T) {
 	})
 	host := strings.TrimPrefix(url, "http://")
 	own := map[string]string{
-		"Lockstep-Job": "digest", "Lockstep-Pool": "mail", "Lockstep-Kind": "welcome", "Lockstep-Task-Id": "0197",
+		"Lockstep-Job": "digest", "Lockstep-Pool": "mail", "Lockstep-Kind": "welcome", "Lockstep-Key": "tenant ü", "Lockstep-Task-Id": "0197",
 		"Lockstep-Scheduled-At": "2026-06-01T08:00:00Z", "Lockstep-Attempt": "2", "Lockstep-Fencing-Token": "7",
 		"Lockstep-Replica": "web-1", "Idempotency-Key": "digest@2026-06-01T08:00:00Z", "User-Agent": "lockstep",
 	}

@@ -70,6 +70,7 @@ func newPlan(seed uint64) *plan {
 	p.drawWork(d)
 	p.drawKeys(newDraw(seed, "keys"))
 	p.drawRates(newDraw(seed, "rates"))
+	p.drawTaskKeys(newDraw(seed, "task keys"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }

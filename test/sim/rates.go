@@ -47,6 +47,7 @@ type rated struct {
 
 // watchPool gets a pool's row.
 func (w *world) watchPool(r memstore.Pool) {
+	w.watchPoolKeys(r)
 	w.paused[r.Name] = r.Paused != nil && *r.Paused
 	if s := w.rated[r.Name]; s == nil || s.limits != r.Limits() {
 		w.rated[r.Name] = &rated{limits: r.Limits(), offset: w.offset}
@@ -59,10 +60,14 @@ func (w *world) watchStart(r memstore.Task) {
 	if limit := s.limits.MaxRunning; limit > 0 && w.inPool[r.Pool] > limit {
 		w.violate(r.ID, "%d tasks run in pool %s, %d are allowed", w.inPool[r.Pool], r.Pool, limit)
 	}
-	interval := s.limits.Rate.Interval()
-	if interval == 0 {
-		return
+	if s.limits.Rate.Interval() > 0 {
+		w.judgeRate(r, s)
 	}
+}
+
+// judgeRate adds a start to those of a pool, or of a key of one.
+func (w *world) judgeRate(r memstore.Task, s *rated) {
+	interval := s.limits.Rate.Interval()
 	if s.offset != w.offset {
 		s.offset, s.at = w.offset, nil
 	}

@@ -252,6 +252,7 @@ func (w *world) enqueue(s step) {
 		if d.chance(s.P) {
 			task.IdempotencyKey = fmt.Sprintf("%v/%s/%d", s.At, s.Name, i)
 		}
+		task.Key = taskKey(d)
 		for try := 0; ; try++ {
 			got, err := w.app.Enqueue(context.Background(), task)
 			if err == nil {

@@ -62,6 +62,7 @@ func (w *world) watchGone(c memstore.Change) {
 	if r.State == memstore.Running {
 		w.inPool[r.Pool]--
 	}
+	w.watchKey(r, false, false, r.State == memstore.Running, true)
 	delete(w.owned, r.ID)
 	w.leaving[r.ID] = r
 	w.noteBusy(c.Op, r)
@@ -83,6 +84,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	}
 	began := r.State == memstore.Running && (!existed || before.State != memstore.Running)
 	stopped := existed && before.State == memstore.Running && r.State != memstore.Running
+	w.watchKey(r, !existed, began, stopped, false)
 	switch {
 	case began:
 		w.inPool[r.Pool]++

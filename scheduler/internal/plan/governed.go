@@ -15,13 +15,13 @@ import (
 // configuration. A claim names its hash, so a definition that holds no longer claims nothing. Immutable.
 type Governing struct {
 	Hash    string   // of the pool's row; "": no live configuration has the pool
-	Limited bool     // it has limits
+	Limited bool     // it has limits, as a whole or by key
 	own     bool     // it is this replica's own
 	Shared  []string // otherwise: the kinds whose handlers are the same in this replica
 }
 
 func (p *Pool) Governs() Governing {
-	return Governing{Hash: p.Hash, Limited: !ledger.Limits{MaxRunning: p.MaxRunning, Rate: p.Rate}.None(), own: true}
+	return Governing{Hash: p.Hash, Limited: p.ByKey() || !ledger.Limits{MaxRunning: p.MaxRunning, Rate: p.Rate}.None(), own: true}
 }
 
 // Under is how the pool is governed if its row says row.
@@ -29,7 +29,7 @@ func (p *Pool) Under(row ledger.OtherPool) Governing {
 	if row.Hash == p.Hash {
 		return p.Governs()
 	}
-	return Governing{Hash: row.Hash, Limited: !ledger.Limits{MaxRunning: row.MaxRunning, Rate: row.Rate}.None(), Shared: ledger.SharedKinds(p.KindHashes, row.Kinds)}
+	return Governing{Hash: row.Hash, Limited: row.ByKey || !ledger.Limits{MaxRunning: row.MaxRunning, Rate: row.Rate}.None(), Shared: ledger.SharedKinds(p.KindHashes, row.Kinds)}
 }
 
 // Equal reports whether two of one pool are the same. The hash covers all but Shared, which an older program does not write.

@@ -104,7 +104,7 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if got.ID != "1" || got.Replica != "a" || got.IdempotencyKey != (jobs.Task{ID: "1"}).Key("prod") || got.Token != 7 {
+		if got.ID != "1" || got.Replica != "a" || got.IdempotencyKey != (jobs.Task{ID: "1"}).IdempotencyKeyIn("prod") || got.Token != 7 {
 			t.Errorf("given: %+v", got)
 		}
 		if left.Round(time.Minute) != time.Hour {

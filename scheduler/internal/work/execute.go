@@ -56,7 +56,7 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	ses := e.member.Session()
 	t := c.task
 	t.Replica = e.opt.ID
-	t.IdempotencyKey = t.Key(e.plan.Set.Name)
+	t.IdempotencyKey = t.IdempotencyKeyIn(e.plan.Set.Name)
 	t.Locks = forHandler(c.locks)
 	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until, locks: c.locks}
 	if !ok || !e.mayStart(a, ses) || !a.locksLast() {

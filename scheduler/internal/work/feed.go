@@ -50,6 +50,7 @@ type feeder struct {
 	mu        sync.Mutex
 	governs   plan.Governing // as it was learned last
 	limited   bool           // the last claim said so: an override may have set limits
+	byKey     bool           // the last claim said so: the end of a task may let another one with its key start
 	left      int            // how many more tasks the limits let start, by the last claim
 	leftAt    time.Time      // when it said so
 	took      time.Duration  // an attempt, as a moving average; 0 = none has ended yet
@@ -151,7 +152,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	if limitReached(got) {
 		return false
 	}
-	moved := len(got.Tasks)+len(got.Waiting)+len(got.Failed) > 0
+	moved := len(got.Tasks)+len(got.Waiting)+len(got.Failed)+got.Behind > 0
 	if again := got.More && (learned || moved); again || scope.Within == nil {
 		return again
 	}
@@ -163,7 +164,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 // the rate lets one more start: if all did, they would all ask for each task. The poll finds what it leaves, and limits that were changed.
 func (f *feeder) noteLimits(got ledger.Claimed) {
 	f.mu.Lock()
-	f.leftAt = time.Now()
+	f.leftAt, f.byKey = time.Now(), got.ByKey
 	if f.limited, f.left = got.Limited, got.Left; !got.Limited {
 		f.left = math.MaxInt // an override has removed those of the definition
 	}
@@ -184,7 +185,7 @@ func limitReached(got ledger.Claimed) bool { return got.Limited && got.Left == 0
 // its last claim, or since another replica may have taken what that left. That one would find the place with its poll.
 func (f *feeder) placeFreed() {
 	f.mu.Lock()
-	reached := f.limited && (f.left == 0 || time.Since(f.leftAt) > pollBusy)
+	reached := f.limited && (f.left == 0 || f.byKey || time.Since(f.leftAt) > pollBusy)
 	f.mu.Unlock()
 	if reached {
 		wake.Send(f.wake)

@@ -190,11 +190,11 @@ func (f *feeder) forPoll() (wake, work bool) {
 	return wake, work
 }
 
-// noteArrival notes that tasks were taken that the poll had found, and nobody had told of; but not the last ones that the limits let
-// start: they may have waited for that.
+// noteArrival notes that tasks were taken that the poll had found, and nobody had told of; but not those that had waited for their keys, nor
+// the last ones that the limits let start: they may have waited for that.
 func (f *feeder) noteArrival(got ledger.Claimed) {
 	f.mu.Lock()
-	arrived := f.polled && len(got.Tasks) > 0 && !limitReached(got)
+	arrived := f.polled && len(got.Tasks) > got.Freed && !limitReached(got)
 	f.polled = false
 	f.mu.Unlock()
 	if arrived {

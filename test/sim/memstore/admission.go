@@ -22,7 +22,7 @@ type admission struct {
 func (a *admission) room(pool string) (room int, full bool) {
 	row, share := a.t.pools.rows[pool], a.Pools[pool]
 	l := row.Limits()
-	if row.Hash == "" || row.Hash != share.Hash || row.Paused != nil && *row.Paused || !l.None() && !share.Limited && !a.locks {
+	if row.Hash == "" || row.ByKey() && !share.Limited && !a.locks || row.Hash != share.Hash || row.Paused != nil && *row.Paused || !l.None() && !share.Limited && !a.locks {
 		return 0, false
 	}
 	left := a.left(pool)
@@ -64,6 +64,9 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 	if room, _ := a.room(r.Pool); room < 1 {
 		return r, started, false, false
 	}
+	if lets, _ := a.t.lets(r); !lets {
+		return r, started, false, false
+	}
 	pool := a.t.pools.rows[r.Pool]
 	c := ledger.Candidate{Task: r.task()}
 	if r.Job == "" {
@@ -86,6 +89,7 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 		pool.Bucket = l.Started(pool.Bucket, a.t.now(), 1)
 		put(a.t, &a.t.pools, pool)
 	}
+	a.t.startKey(r)
 	r.Token++
 	if job != nil {
 		job.Fence++

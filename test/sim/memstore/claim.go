@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Claim implements ledger.Tasks.
@@ -34,7 +35,7 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		out.Paused = pool.Paused != nil && *pool.Paused
 		var room int
 		room, out.Full = a.room(c.Pool)
-		out.Limited = !pool.Limits().None()
+		out.Limited, out.ByKey = !pool.Limits().None() || pool.ByKey(), pool.ByKey()
 		defer func() {
 			if a.correct(c.Pool); !out.Paused {
 				after := t.pools.rows[c.Pool]
@@ -52,6 +53,12 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		}
 		if len(c.Waiting) > 0 {
 			for _, r := range t.waiting(c) {
+				if lets, _ := t.lets(r); !lets {
+					one := c
+					one.Waiting = []string{r.ID}
+					t.waitNoMore(one)
+					continue
+				}
 				a.take(c, r, &out)
 			}
 			out.Locked, out.Waiting = nil, nil
@@ -62,6 +69,11 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		candidates = candidates[:min(room, len(candidates))]
 		out.More = len(candidates) == room
 		for _, r := range candidates {
+			if lets, _ := t.lets(r); !lets {
+				t.waitForKey(r)
+				out.Behind++
+				continue
+			}
 			a.take(c, r, &out)
 		}
 		return nil
@@ -72,7 +84,7 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 	return out, nil
 }
 
-// candidates are the ready tasks that the claimer does not skip, in order.
+// candidates are the ready tasks that the claimer does not skip, and that do not wait for their keys, in order.
 func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
 	has := inScope(c.Scope)
 	for _, r := range t.tasks.rows {
@@ -87,7 +99,10 @@ func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
 	slices.SortFunc(all, func(a, b Task) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.RunAt, b.RunAt), cmp.Compare(a.ID, b.ID))
 	})
-	return all
+	return slices.DeleteFunc(all, func(r Task) bool {
+		lets, _ := t.lets(r)
+		return !lets && r.ReasonCode == reason.WaitsForKey
+	})
 }
 
 // inScope reports which tasks a scope has.
@@ -134,6 +149,9 @@ func (a *admission) take(c ledger.Claim, r Task, out *ledger.Claimed) {
 		is.ClaimID, is.Reason, is.ReasonCode, is.Error, is.ExitCode, is.Cancel = c.ID, "", "", "", nil, ""
 		put(a.t, &a.t.tasks, is)
 		a.t.forgetWaits(is.ID)
+		if r.ReasonCode == reason.WaitsForKey {
+			out.Freed++
+		}
 		started.Task = is.task()
 		out.Tasks = append(out.Tasks, started)
 	}

@@ -107,7 +107,7 @@ func (r Pool) differs(d ledger.PoolDef, defined bool) bool {
 	if !defined {
 		return r.Hash != ""
 	}
-	return r.Hash != d.Hash || r.MaxRunning != d.MaxRunning || r.Rate != rateText(d.Rate) || r.Burst != d.Burst || r.MaxAttempts != d.MaxAttempts || r.OnLost != onLost(d.Retry)
+	return r.Hash != d.Hash || r.MaxRunning != d.MaxRunning || r.Rate != rateText(d.Rate) || r.Burst != d.Burst || !r.sameKeys(d) || r.MaxAttempts != d.MaxAttempts || r.OnLost != onLost(d.Retry)
 }
 
 // other is what a replica goes by that has the pool otherwise.
@@ -116,7 +116,8 @@ func (t *tx) other(name string) ledger.OtherPool {
 	if o.Hash == "" {
 		return o
 	}
-	o.MaxRunning, o.Rate = t.pools.rows[name].MaxRunning, rateOf(t.pools.rows[name].Rate)
+	row := t.pools.rows[name]
+	o.MaxRunning, o.Rate, o.ByKey = row.MaxRunning, rateOf(row.Rate), row.ByKey()
 	if has, _ := t.handled(name, 0); has.Hash == o.Hash {
 		o.Kinds = has.Kinds
 	}
@@ -137,6 +138,7 @@ func (t *tx) definePool(config int64, name string, defs map[string]ledger.PoolDe
 		row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, onLost(d.Retry)
 		before := row.Limits()
 		row.Rate, row.Burst = rateText(d.Rate), d.Burst
+		t.defineKeys(&row, d.PerKey, d.Order)
 		row.Bucket = before.Converted(row.Bucket, t.now(), row.Limits())
 		t.keepKinds(0, name, handled{d.Hash, d.Kinds})
 	} else {

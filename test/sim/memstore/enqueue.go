@@ -94,7 +94,7 @@ func (t *tx) enqueue(batch []*newTask) error {
 			return err
 		}
 		row := Task{
-			ID: p.id, Pool: p.Pool, Kind: p.Kind, Rank: -p.Priority, RunAt: micros(p.RunAt), MaxAttempts: pool.MaxAttempts,
+			ID: p.id, Pool: p.Pool, Kind: p.Kind, TaskKey: p.NewTask.Key, Rank: -p.Priority, RunAt: micros(p.RunAt), MaxAttempts: pool.MaxAttempts,
 			OnLost: pool.OnLost, Key: p.IdempotencyKey, Payload: p.payload, Tags: encodeTags(p.Tags), CreatedAt: micros(now), By: p.By,
 		}
 		if p.RunAt.IsZero() {
@@ -104,6 +104,7 @@ func (t *tx) enqueue(batch []*newTask) error {
 			row.State = Waits
 		}
 		put(t, &t.tasks, row)
+		t.place(row)
 	}
 	return nil
 }

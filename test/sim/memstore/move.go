@@ -71,6 +71,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 		ended.FinishedAt, ended.MayRunUntil = micros(now), m.until
 		remove(t, &t.tasks, r.ID)
 		t.forgetWaits(r.ID)
+		remove(t, &t.keyWaits, r.ID)
 		put(t, &t.done, ended)
 		return bare(ended.task()), ending(ended)
 	}

@@ -41,7 +41,14 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, 
 		}
 		found := map[string]bool{}
 		for _, r := range t.tasks.rows {
-			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
+			if r.State != Ready {
+				continue
+			}
+			lets, opens := t.lets(r)
+			if at := t.now().Add(opens); opens > 0 && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
+			if p := t.pools.rows[r.Pool]; lets && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
 				found[r.Pool] = true
 			}
 		}

@@ -48,6 +48,10 @@ type Pool struct {
 	SetBurst      *int          `col:"set_burst"`
 	LimitsBy      string        `col:"limits_by"`
 	Bucket        ledger.Bucket `col:"bucket_full_at"`
+	KeyMaxRunning int           `col:"key_max_running"`
+	KeyRate       string        `col:"key_rate"`
+	KeyBurst      int           `col:"key_burst"`
+	KeyOrder      string        `col:"key_order"`
 	MaxAttempts   int           `col:"max_attempts"`
 	OnLost        string        `col:"on_lost"`
 	Paused        *bool         `col:"paused"`
@@ -131,6 +135,7 @@ type Task struct {
 	ID          string      `col:"id"`
 	Pool        string      `col:"pool"`
 	Kind        string      `col:"kind"`
+	TaskKey     string      `col:"task_key"`
 	Job         string      `col:"job"`
 	TriggerAt   int64       `col:"trigger_at"`
 	TriggerSeq  int         `col:"trigger_seq"`
@@ -166,6 +171,7 @@ type Done struct {
 	ID          string      `col:"id"`
 	Pool        string      `col:"pool"`
 	Kind        string      `col:"kind"`
+	TaskKey     string      `col:"task_key"`
 	Job         string      `col:"job"`
 	TriggerAt   int64       `col:"trigger_at"`
 	TriggerSeq  int         `col:"trigger_seq"`
@@ -289,7 +295,7 @@ func (r Task) task() jobs.Task {
 // done is the row as it ends.
 func (r Task) done(state string) Done {
 	return Done{
-		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Job: r.Job, TriggerAt: r.TriggerAt, TriggerSeq: r.TriggerSeq, State: state,
+		ID: r.ID, Pool: r.Pool, Kind: r.Kind, TaskKey: r.TaskKey, Job: r.Job, TriggerAt: r.TriggerAt, TriggerSeq: r.TriggerSeq, State: state,
 		Rank: r.Rank, RunAt: r.RunAt, Attempt: r.Attempt, Failures: r.Failures, Losses: r.Losses, MaxAttempts: r.MaxAttempts,
 		OnLost: r.OnLost, Token: r.Token, Session: r.Session, Replica: r.Replica, Key: r.Key, Payload: r.Payload, Tags: r.Tags,
 		RetryOf: r.RetryOf, Reason: r.Reason, ReasonCode: r.ReasonCode, Error: r.Error, ExitCode: r.ExitCode, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, By: r.By,
@@ -298,7 +304,7 @@ func (r Task) done(state string) Done {
 
 func (r Done) task() jobs.Task {
 	t := jobs.Task{
-		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Job: r.Job, ScheduledAt: fromMicros(r.TriggerAt), Seq: r.TriggerSeq,
+		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Key: r.TaskKey, Job: r.Job, ScheduledAt: fromMicros(r.TriggerAt), Seq: r.TriggerSeq,
 		State: jobs.State(r.State), Reason: r.Reason, ReasonCode: r.ReasonCode, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Lost: r.Losses, Token: r.Token,
 		Replica: r.Replica, Priority: -r.Rank, RunAt: fromMicros(r.RunAt), CreatedAt: fromMicros(r.CreatedAt),
 		StartedAt: fromMicros(r.StartedAt), FinishedAt: fromMicros(r.FinishedAt), ExitCode: r.ExitCode, Error: r.Error,
@@ -310,6 +316,6 @@ func (r Done) task() jobs.Task {
 	if len(r.Tags) > 0 {
 		_ = json.Unmarshal(r.Tags, &t.Tags) // as it was encoded here
 	}
-	t.IdempotencyKey = t.Key("")
+	t.IdempotencyKey = t.IdempotencyKeyIn("")
 	return t
 }

@@ -20,6 +20,8 @@ type tables struct {
 	standing table[subject, standing]
 	kinds    table[kindsKey, Kinds]
 	waits    table[waitKey, LockWait]
+	taskKeys table[poolKey, TaskKey]
+	keyWaits table[string, KeyWait]
 }
 
 func newTables() tables {
@@ -36,6 +38,8 @@ func newTables() tables {
 		events:   empty(func(r event) string { return r.ID }),
 		standing: empty(func(r standing) subject { return subject{r.Kind, r.Name} }),
 		kinds:    empty(func(r Kinds) kindsKey { return kindsKey{r.Pool, r.Config} }),
+		taskKeys: empty(func(r TaskKey) poolKey { return poolKey{r.Pool, r.Key} }),
+		keyWaits: empty(func(r KeyWait) string { return r.TaskID }),
 		waits:    empty(func(r LockWait) waitKey { return waitKey{r.Key, r.Rank, r.RunAt, r.TaskID} }),
 	}
 }
@@ -114,7 +118,7 @@ func (d *tables) byName() map[string]rowset {
 	return map[string]rowset{
 		"sessions": &d.sessions, "pools": &d.pools, "jobs": &d.jobs, "triggers": &d.triggers, "tasks": &d.tasks, "done": &d.done,
 		"attempts": &d.attempts, "outputs": &d.outputs, "idempotency": &d.keys, "events": &d.events, "standings": &d.standing, "kinds": &d.kinds,
-		"lock_waits": &d.waits,
+		"lock_waits": &d.waits, "keys": &d.taskKeys, "key_waits": &d.keyWaits,
 	}
 }
 

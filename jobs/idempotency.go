@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Key is the idempotency key that t's handler gets: the same over all attempts and retries, and
+// IdempotencyKeyIn is the idempotency key that t's handler gets: the same over all attempts and retries, and
 // another for every other trigger or task.
 //
 // For a task born of a trigger it is "job@at", at in RFC 3339 (UTC, with a fraction only if there
 // is one), and "/seq" if seq > 0. Else it is the id of the first task of the chain of retries. The
 // set's name, if it has one, stands in front with a "/".
-func (t Task) Key(setName string) string {
+func (t Task) IdempotencyKeyIn(setName string) string {
 	var key string
 	switch {
 	case t.Job != "" && !t.ScheduledAt.IsZero():

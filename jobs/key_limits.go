@@ -1,0 +1,24 @@
+package jobs
+
+// KeyLimits are limits of a pool for the tasks that have the same key, see [NewTask], in all replicas together. They are exact. Zero fields
+// are no limit. Tasks without a key, and those of jobs, have none.
+type KeyLimits struct {
+	MaxRunning int  `json:",omitempty"` // attempts at once, 0 to 1,000,000
+	Rate       Rate `json:",omitzero"`  // starts
+	Burst      int  `json:",omitempty"` // starts at once after a pause, with a Rate; default: those of one second
+}
+
+// Order is in which order the tasks of a pool with the same key run.
+type Order string
+
+const (
+	OrderNone Order = "none" // by priority and due time, and as many at once as the limits let
+	// OrderKey has them run one after the other, in the order in which the store got them. Priority counts between keys alone. A task that
+	// is not due, or that waits for its retry, holds up those behind it, until it has ended.
+	OrderKey Order = "key"
+)
+
+// ByKey reports whether the pool has limits, or an order, of tasks with the same key.
+func (p Pool) ByKey() bool {
+	return p.PerKey.MaxRunning > 0 || p.PerKey.Rate != (Rate{}) || p.Order == OrderKey
+}

@@ -1,0 +1,82 @@
+package scheduler
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// keyedPool runs replicas of a pool with limits or an order by key, and enqueues tasks with these keys.
+func keyedPool(t *testing.T, pool jobs.Pool, replicas int, takes time.Duration, keys ...string) (*clocked, *counting) {
+	t.Helper()
+	h, st := rated(t, pool, replicas, 0, takes)
+	all := make([]jobs.NewTask, len(keys))
+	for i, key := range keys {
+		all[i] = jobs.NewTask{Pool: "p", Key: key}
+	}
+	if _, err := st.Store.Enqueue(t.Context(), all...); err != nil {
+		t.Fatal(err)
+	}
+	return h, st
+}
+
+// While a key is full, the replica whose task with it ends starts the next one at once, and nobody else asks.
+func TestAPoolWithAFullKey(t *testing.T) {
+	for name, pool := range map[string]jobs.Pool{
+		"max_running": {PerKey: jobs.KeyLimits{MaxRunning: 1}},
+		"order":       {Order: jobs.OrderKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, st := keyedPool(t, pool, 2, 5*time.Second, "a", "a", "a", "a", "a", "a", "b", "", "a", "a")
+				time.Sleep(3 * time.Second)
+				st.mu.Lock()
+				st.claims, st.polls = 0, 0
+				st.mu.Unlock()
+				time.Sleep(time.Minute)
+				got := h.began()
+				if len(got) != 10 {
+					t.Fatalf("began after %v", got)
+				}
+				for i, at := range got[3:] {
+					if want := got[0] + time.Duration(i+1)*5*time.Second; at < want || at > want+50*time.Millisecond {
+						t.Errorf("task %d began after %v, want %v", i+3, at, want)
+					}
+				}
+				st.mu.Lock()
+				defer st.mu.Unlock()
+				if st.claims > 40 || st.polls > 300 {
+					t.Errorf("%d claims, %d polls", st.claims, st.polls)
+				}
+			})
+		})
+	}
+}
+
+// The tasks with one key start at the moments at which its rate lets them, and those without a key at once.
+func TestAPoolWithARateByKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, st := keyedPool(t, jobs.Pool{PerKey: jobs.KeyLimits{Rate: jobs.Rate{Count: 1, Per: 10 * time.Second}, Burst: 2}}, 2, 0, "a", "a", "a", "a", "a", "b", "")
+		time.Sleep(3 * time.Second)
+		st.mu.Lock()
+		st.claims, st.polls = 0, 0
+		st.mu.Unlock()
+		time.Sleep(time.Minute)
+		got := h.began()
+		if len(got) != 7 || got[3]-got[0] > 10*time.Millisecond {
+			t.Fatalf("began after %v", got)
+		}
+		for i, at := range got[4:] {
+			if want := got[0] + time.Duration(i+1)*10*time.Second; at < want || at > want+50*time.Millisecond {
+				t.Errorf("task %d began after %v, want %v", i+4, at, want)
+			}
+		}
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if st.claims > 12 || st.polls > 320 {
+			t.Errorf("%d claims, %d polls", st.claims, st.polls)
+		}
+	})
+}

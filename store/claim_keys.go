@@ -1,0 +1,107 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+)
+
+// withKeyed reads the keys of candidates, and adds to them the tasks that wait for keys which may be free. All are in the order of claims.
+func (w *claim) withKeyed(t *tx, keys *poolKeys, candidates []openTask, room int) ([]openTask, error) {
+	if keys == nil {
+		return candidates, nil
+	}
+	if err := keys.read(t, w.Pool, w.now, candidates); err != nil {
+		return nil, err
+	}
+	waiting, err := keys.waiting(t, w.Pool, w.Scope, room)
+	if err != nil || len(waiting) == 0 {
+		return candidates, err
+	}
+	all := append(candidates, waiting...)
+	slices.SortFunc(all, func(a, b openTask) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), lockOrder(a, b))
+	})
+	return all, nil
+}
+
+// waitForKeys makes candidates wait for their keys, and has those wait no more that were claimed. Those that another transaction has
+// changed meanwhile are left as they are.
+//
+// Index: primary keys of tasks and key_waits.
+func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
+	if keys == nil {
+		return nil
+	}
+	if started := those(w.rows, func(m *taken) bool { return m.was.row == rowKeyed }); len(started) > 0 {
+		if err := t.leaveKeys(mapped(started, (*taken).id)); err != nil {
+			return err
+		}
+	}
+	if len(w.behind) > 0 {
+		slices.SortFunc(w.behind, func(a, b *openTask) int { return lockOrder(*a, *b) })
+		for _, r := range w.behind {
+			r.Reason, r.ReasonCode = keys.reason(r.Key), reason.WaitsForKey
+		}
+		n, err := t.keyTasks(w.behind)
+		if err != nil {
+			return err
+		}
+		if n < int64(len(w.behind)) {
+			is, err := column[string](t.rows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=4 ORDER BY id", sqlkit.Keys(mapped(w.behind, func(r *openTask) string { return r.ID }))))
+			if err != nil {
+				return err
+			}
+			w.behind = those(w.behind, func(r *openTask) bool { _, waits := slices.BinarySearch(is, r.ID); return waits })
+		}
+		w.out.Behind = len(w.behind)
+	}
+	joining := mapped(w.behind, func(r *openTask) openTask { return *r })
+	for _, m := range w.rows {
+		if slices.Contains(keys.new, m.id()) {
+			joining = append(joining, *m.was)
+		}
+	}
+	if err := t.joinKeys(keys.ordered, joining); err != nil {
+		return err
+	}
+	return keys.forgetLooked(t, w.Pool)
+}
+
+// reason is why a task waits for its key, for people.
+func (k *poolKeys) reason(key string) string {
+	switch r := k.rows[key]; {
+	case k.ordered && r.first != "":
+		return fmt.Sprintf("behind task %s of the same key", r.first)
+	case r.places < 1:
+		return fmt.Sprintf("as many tasks with this key run as may at once: %d", k.limits.MaxRunning)
+	}
+	return fmt.Sprintf("the rate for tasks with this key, %s, lets no more start now", k.limits.Rate)
+}
+
+// more reports whether there may be more tasks that wait for keys which are free than a claim reads.
+func (k *poolKeys) more() bool {
+	return k != nil && slices.ContainsFunc(k.looked, func(key string) bool { r := k.rows[key]; return r.rest && k.room(r) > 0 })
+}
+
+// chooseFree are the candidates among tasks that wait for their locks whose keys let them start; the others wait for their locks no more.
+func (w *claim) chooseFree(t *tx, candidates []openTask) ([]openTask, error) {
+	keys := w.admission.pools[w.Pool].keys
+	if keys == nil {
+		return candidates, nil
+	}
+	if err := keys.read(t, w.Pool, w.now, candidates); err != nil {
+		return nil, err
+	}
+	held := those(candidates, func(r openTask) bool { return !keys.lets(&r) })
+	if len(held) == 0 {
+		return candidates, nil
+	}
+	if err := t.waitNoMore(mapped(held, openTask.id)); err != nil {
+		return nil, err
+	}
+	return those(candidates, func(r openTask) bool { return keys.lets(&r) }), nil
+}
