@@ -34,7 +34,7 @@ var columns = map[string][][2]string{
 		{"FinishedAt", "{r}.finished_at"},
 	},
 	"tasks": append([][2]string{
-		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' WHEN 3 THEN 'locked' ELSE 'running' END"}, {"Until", "{r}.may_run_until"},
+		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' WHEN 3 THEN 'locked' WHEN 4 THEN 'keyed' ELSE 'running' END"}, {"Until", "{r}.may_run_until"},
 	}, task...),
 	"done": append([][2]string{
 		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"},
@@ -64,6 +64,7 @@ var task = [][2]string{
 	{"ID", "{r}.id"},
 	{"Job", "{r}.job"},
 	{"Pool", "{r}.pool"},
+	{"Key", "{r}.task_key"},
 	{"At", "{r}.trigger_at"},
 	{"Seq", "{r}.trigger_seq"},
 	{"Attempt", "{r}.attempt"},
@@ -109,7 +110,7 @@ func (d dialect) object(table, r string) string {
 	for _, c := range columns[table] {
 		value := strings.ReplaceAll(c[1], "{r}", r)
 		switch c[0] {
-		case "ID", "Job", "Pool", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey", "Output", "RetryOf":
+		case "ID", "Job", "Pool", "Key", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey", "Output", "RetryOf":
 			value = fmt.Sprintf(d.text, value)
 		}
 		args = append(args, "'"+c[0]+"', "+value)

@@ -69,6 +69,7 @@ type batch struct {
 type newTask struct {
 	Payload        history.Does `json:"payload"`
 	IdempotencyKey string       `json:"idempotency_key,omitempty"`
+	Key            string       `json:"key,omitempty"`
 	Priority       int          `json:"priority,omitempty"`
 	RunAt          string       `json:"run_at,omitempty"`
 }
@@ -100,7 +101,7 @@ func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 }
 
 func newBatch(client, n int, r *rand.Rand) batch {
-	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated"}
+	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered"}
 	p := batch{pool: pools[r.IntN(len(pools))]}
 	if p.pool == "command" && r.IntN(4) == 0 {
 		p.pool = "turn" // few: one runs at a time
@@ -115,6 +116,9 @@ func newBatch(client, n int, r *rand.Rand) batch {
 	for i := range size {
 		t := newTask{IdempotencyKey: fmt.Sprintf("c%d-%d-%d", client, n, i), Priority: r.IntN(5) - 2}
 		t.Payload.Takes = (time.Duration(r.IntN(400)) * time.Millisecond).String()
+		if p.pool == "keyed" || p.pool == "ordered" {
+			t.Key = []string{"", "a", "b", "b", "c", "c", "c"}[r.IntN(7)]
+		}
 		if r.IntN(10) == 0 {
 			t.Payload.Fails = 1 + r.IntN(5) // some never succeed
 		}

@@ -68,6 +68,8 @@ func poolsOfRun() []pool {
 		{history.Pool{Name: "command", OnLost: "retry", Retries: 2, Lane: "exec"}, 3},
 		{history.Pool{Name: "narrow", OnLost: "retry", Retries: 2, MaxRunning: 2, Lane: "exec"}, 2},
 		{history.Pool{Name: "rated", OnLost: "retry", Retries: 2, Rate: 20, Burst: 3, Lane: "http"}, 8},
+		{history.Pool{Name: "keyed", OnLost: "retry", Retries: 2, PerKey: 2, KeyRate: 10, KeyBurst: 2, Lane: "http"}, 8},
+		{history.Pool{Name: "ordered", OnLost: "retry", Retries: 2, Ordered: true, Lane: "http"}, 8},
 		{history.Pool{Name: "once", OnLost: "fail", Lane: "http"}, 4},
 		{history.Pool{Name: "turn", OnLost: "retry", Retries: 2, Lane: "exec", Lock: lockOfRun}, 2},
 	}
@@ -103,6 +105,12 @@ pools:
 			p.Name, p.workers, p.OnLost, p.MaxRunning, p.Retries)
 		if p.Rate > 0 {
 			fmt.Fprintf(&b, "rate: %d/s, burst: %d, ", p.Rate, p.Burst)
+		}
+		if p.PerKey > 0 {
+			fmt.Fprintf(&b, "per_key: {max_running: %d, rate: %d/s, burst: %d}, ", p.PerKey, p.KeyRate, p.KeyBurst)
+		}
+		if p.Ordered {
+			b.WriteString("order: key, ")
 		}
 		b.WriteString(locks(p.Lock))
 		if p.Lane == "http" {

@@ -6,16 +6,17 @@ type Row struct {
 	ID         string // tasks, done, sessions
 	Job        string // jobs: its name
 	Pool       string
-	At         int64 // triggers: at; tasks, done: trigger_at
-	Seq        int64 // triggers: seq; tasks, done: trigger_seq
-	Until      int64 // triggers: until_at; tasks: may_run_until
-	Count      int64 // triggers: due_count
+	Key        string // tasks, done: task_key
+	At         int64  // triggers: at; tasks, done: trigger_at
+	Seq        int64  // triggers: seq; tasks, done: trigger_seq
+	Until      int64  // triggers: until_at; tasks: may_run_until
+	Count      int64  // triggers: due_count
 	Cause      string
 	Outcome    string
 	Reason     string
 	Result     string
 	TaskID     string // triggers, attempts, outputs, idempotency
-	State      string // tasks: ready | waits | locked | running; done, attempts: the terminal state
+	State      string // tasks: ready | waits | locked | keyed | running; done, attempts: the terminal state
 	Attempt    int64
 	Token      int64
 	Session    string // tasks, done: session_id

@@ -78,6 +78,10 @@ type Pool struct {
 	MaxRunning int // over all replicas; 0 = no limit
 	Rate       int // starts a second, over all replicas; 0 = no limit, as in old runs
 	Burst      int // of them at once
+	PerKey     int // as MaxRunning, of the tasks with one key
+	KeyRate    int // as Rate, of the tasks with one key
+	KeyBurst   int
+	Ordered    bool // the tasks with one key run one after the other, as they were enqueued
 	Lane       string
 	Lock       string // as a job's
 }

@@ -66,7 +66,7 @@ func (t *trial) taskMove(c history.Change, ended map[string]int) string {
 		return fmt.Sprintf("token from %d back to %d", b.Token, a.Token)
 	}
 	switch move := b.State + " → " + a.State; move {
-	case "ready → running", "locked → running":
+	case "ready → running", "locked → running", "keyed → running":
 		if a.Token <= b.Token || a.Attempt != b.Attempt+1 || a.Session == "" {
 			return fmt.Sprintf("%s with token %d after %d, attempt %d after %d, session %q", move, a.Token, b.Token, a.Attempt, b.Attempt, a.Session)
 		}
@@ -78,7 +78,8 @@ func (t *trial) taskMove(c history.Change, ended map[string]int) string {
 			return fmt.Sprintf("may run %v less than before", time.Duration(b.Until-a.Until)*time.Microsecond)
 		}
 	case "running → ready", "running → waits", "ready → waits", "waits → ready", "ready → ready", "waits → waits",
-		"ready → locked", "locked → ready", "locked → locked":
+		"ready → locked", "locked → ready", "locked → locked",
+		"ready → keyed", "keyed → ready", "keyed → keyed":
 		if a.Token != b.Token || a.Session != "" {
 			return fmt.Sprintf("%s with token %d after %d, session %q", move, a.Token, b.Token, a.Session)
 		}

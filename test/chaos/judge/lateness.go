@@ -123,11 +123,16 @@ func (t *trial) punctuals() []punctual {
 		p.late = p.decided.Sub(dbTime(cmp.Or(r.Until, r.At)))
 		if e, ran := started[r.TaskID]; ran && r.TaskID != "" && job.Lock == "" {
 			p.late = e.At.Sub(p.due)
-			if e.Attempt == 1 && t.pools[e.Pool].MaxRunning == 0 && t.pools[e.Pool].Rate == 0 {
+			if e.Attempt == 1 && unlimited(t.pools[e.Pool]) {
 				p.started, p.claimant = e.At, e.Replica
 			}
 		}
 		all = append(all, p)
 	}
 	return all
+}
+
+// unlimited reports whether no limit and no order of a pool has its tasks wait.
+func unlimited(p history.Pool) bool {
+	return p.MaxRunning == 0 && p.Rate == 0 && p.PerKey == 0 && !p.Ordered
 }

@@ -102,6 +102,15 @@ func TestBrokenPromises(t *testing.T) {
 				h.Run.Pools[i].Rate, h.Run.Pools[i].Burst = 1, 1
 			}
 		}},
+		{"more with one key than may at once", Slots, nil, func(h *history.History) {
+			withKey(h, func(p *history.Pool) { p.PerKey = 1 })
+		}},
+		{"more starts with one key than the rate lets", Slots, nil, func(h *history.History) {
+			withKey(h, func(p *history.Pool) { p.KeyRate, p.KeyBurst = 1, 1 })
+		}},
+		{"a task before one of its key that was enqueued first", Slots, nil, func(h *history.History) {
+			withKey(h, func(p *history.Pool) { p.Ordered = true })
+		}},
 		{"an older token after a newer one", Slots, nil, func(h *history.History) {
 			a, b := -1, -1
 			for i, e := range h.Effects {
@@ -421,5 +430,19 @@ func TestBrokenPromises(t *testing.T) {
 				t.Errorf("the report does not say so:\n%s", r)
 			}
 		})
+	}
+}
+
+// withKey gives all tasks of pools one key, and the pools limits by it.
+func withKey(h *history.History, limit func(p *history.Pool)) {
+	for i := range h.Run.Pools {
+		limit(&h.Run.Pools[i])
+	}
+	for _, c := range h.Audit {
+		for _, r := range []*history.Row{c.Before, c.After} {
+			if r != nil && c.Table == "tasks" && r.Job == "" {
+				r.Key = "k"
+			}
+		}
 	}
 }

@@ -6,35 +6,47 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// rates is the part of I3 about pools with a rate: over any stretch of time no more of their tasks start than the burst, and what the
-// rate gives in it.
+// rates is the part of I3 about pools with a rate, as a whole or by key: over any stretch of time no more of their tasks start than the
+// burst, and what the rate gives in it.
 //
 // A start took its token from the bucket after its transaction had begun, which is its started_at, and before its row was written. So the
 // time from one start to another one was no longer than from the first one's started_at until the other one's row. A step of the store's
 // clock begins another stretch.
 func (t *trial) rates() {
-	starts := map[string][]history.Change{} // by pool
+	starts := map[string][]history.Change{} // by pool, and by pool and key
 	for _, c := range t.h.Audit {
-		if c.Table != "tasks" || c.After == nil || c.After.State != running || c.Before != nil && c.Before.State == running {
+		if !starting(c) {
 			continue
 		}
 		p := t.pools[c.After.Pool]
-		if p.Rate == 0 {
-			continue
+		if p.Rate > 0 {
+			t.rate(starts, "pool "+p.Name, c, p.Rate, p.Burst)
 		}
-		if !t.sameClock(c.Seq) {
-			starts[p.Name] = nil
-			continue
+		if p.KeyRate > 0 && c.After.Key != "" {
+			t.rate(starts, "pool "+p.Name+", key "+c.After.Key, c, p.KeyRate, p.KeyBurst)
 		}
-		all := append(starts[p.Name], c)
-		starts[p.Name] = all
-		interval := time.Second / time.Duration(p.Rate)
-		for i, from := range all {
-			within := time.Duration(c.At-from.After.StartedAt) * time.Microsecond
-			if n, most := len(all)-i, p.Burst+int(within/interval); n > most {
-				t.violate(Slots, "pool "+p.Name, dbTime(c.At), "%d tasks started in %v, and %d may, from %s to %s", n, within, most, from.After.ID, c.After.ID)
-				break
-			}
+	}
+}
+
+// starting reports whether a change makes a task running.
+func starting(c history.Change) bool {
+	return c.Table == "tasks" && c.After != nil && c.After.State == running && (c.Before == nil || c.Before.State != running)
+}
+
+// rate adds a start to those of which a rate is the limit.
+func (t *trial) rate(starts map[string][]history.Change, of string, c history.Change, rate, burst int) {
+	if !t.sameClock(c.Seq) {
+		starts[of] = nil
+		return
+	}
+	all := append(starts[of], c)
+	starts[of] = all
+	interval := time.Second / time.Duration(rate)
+	for i, from := range all {
+		within := time.Duration(c.At-from.After.StartedAt) * time.Microsecond
+		if n, most := len(all)-i, burst+int(within/interval); n > most {
+			t.violate(Slots, of, dbTime(c.At), "%d tasks started in %v, and %d may, from %s to %s", n, within, most, from.After.ID, c.After.ID)
+			return
 		}
 	}
 }

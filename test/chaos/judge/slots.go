@@ -7,7 +7,7 @@ import (
 )
 
 // slots is I3: a job with concurrency forbid has at most one task that has not ended; a pool has at most
-// max_running tasks that run, over all replicas, and starts no more than its rate lets (rates); and a target that compares tokens accepts the writes of
+// max_running tasks that run, over all replicas, and starts no more than its rate lets (rates), and of the tasks with one key no more than the limits by key and in its order (keysOfTasks); and a target that compares tokens accepts the writes of
 // owners, and none of earlier ones: see lanes.
 //
 // No excuses. The first two are counted in the order of the audit, in which all ends that a decision could see
@@ -43,6 +43,7 @@ func (t *trial) slots() {
 		}
 	}
 	t.rates()
+	t.keysOfTasks()
 	t.lanes()
 }
 
