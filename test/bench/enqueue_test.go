@@ -57,7 +57,7 @@ func (e *enqueued) turn(r *round) {
 		}
 		all.Wait()
 	}))
-	e.all = append(e.all, rate(sized().tasks, func() { fill(r, st, sized().tasks) }))
+	e.all = append(e.all, rate(sized().tasks, func() { fill(r, st, sized().tasks, 0) }))
 }
 
 // single enqueues n tasks, each with its own commit.

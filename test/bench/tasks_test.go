@@ -20,6 +20,8 @@ const (
 type drained struct {
 	kind     kind
 	replicas int
+	limit    func(p *jobs.Pool) // nil: none
+	keys     int                // that the tasks have; 0: none
 
 	rate, perClaim, perFinish         samples
 	statements, perBatch, commits, lk samples
@@ -57,14 +59,18 @@ func BenchmarkTasks(b *testing.B) {
 func (d *drained) turn(r *round) {
 	n := sized().tasks
 	m := &meter{finished: newMark(n)}
-	set := jobs.Set{Pools: map[string]jobs.Pool{drainPool: {
+	pool := jobs.Pool{
 		Workers: drainWorkers,
 		Handler: jobs.Func(func(context.Context, jobs.Task, struct{}) error { m.start(); return nil }),
-	}}}
+	}
+	if d.limit != nil {
+		d.limit(&pool)
+	}
+	set := jobs.Set{Pools: map[string]jobs.Pool{drainPool: pool}}
 	s := d.kind.open(r)
 	st := s.store(r)
 	s.define(r, st, set)
-	fill(r, st, n)
+	fill(r, st, n, d.keys)
 	counted := s.counter(r)
 	var starts []func()
 	for i := range d.replicas {
@@ -94,13 +100,16 @@ func (d *drained) turn(r *round) {
 	d.lk = append(d.lk, used.lock/float64(m.claims))
 }
 
-// fill enqueues n tasks, a thousand at a time.
-func fill(tb testing.TB, st *store.Store, n int) {
+// fill enqueues n tasks with that many keys, a thousand at a time.
+func fill(tb testing.TB, st *store.Store, n, keys int) {
 	tb.Helper()
 	for n > 0 {
 		tasks := make([]jobs.NewTask, min(n, bulk))
 		for i := range tasks {
 			tasks[i].Pool = drainPool
+			if keys > 0 {
+				tasks[i].Key = fmt.Sprint("tenant-", i%keys)
+			}
 		}
 		if _, err := st.Enqueue(tb.Context(), tasks...); err != nil {
 			tb.Fatal(err)
