@@ -16,8 +16,10 @@ func TestPoolsByKey(t *testing.T) {
 	for shows, row := range map[string]ledger.PoolStatus{
 		`"per_key":{"max_running":2,"rate":"5/s","burst":10},`: {PerKey: limits},
 		`"per_key":{"rate":"1/d"},"order":"key",`:              {PerKey: jobs.KeyLimits{Rate: jobs.Rate{Count: 1, Per: 24 * time.Hour}}, Order: jobs.OrderKey},
-		`"order":"key",`: {Order: jobs.OrderKey},
-		``:               {},
+		`"fair":{"weights":{"big":3}},`:                        {Fair: &jobs.Fair{Weights: map[string]int{"big": 3}}},
+		`"order":"key","fair":{},`:                             {Order: jobs.OrderKey, Fair: &jobs.Fair{}},
+		`"order":"key",`:                                       {Order: jobs.OrderKey},
+		``:                                                     {},
 	} {
 		b := newBackend()
 		row.Name, row.Hash = "mail", "h"

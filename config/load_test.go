@@ -173,6 +173,9 @@ pools:
   d: {per_key: {}, max_running: 3, rate: 1/s, burst: 2}
   e: {per_key: , order: key}
   f: {}
+  g: {fair: {weights: {big: 3, "a b": "${N}"}}}
+  h: {fair: }
+  i: {fair: {}}
 `)
 	want := map[string]jobs.Pool{
 		"a": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 5, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey},
@@ -181,6 +184,9 @@ pools:
 		"d": {MaxRunning: 3, Rate: jobs.Rate{Count: 1, Per: time.Second}, Burst: 2},
 		"e": {Order: jobs.OrderKey},
 		"f": {},
+		"g": {Fair: &jobs.Fair{Weights: map[string]int{"big": 3, "a b": 8}}},
+		"h": {Fair: &jobs.Fair{}},
+		"i": {Fair: &jobs.Fair{}},
 	}
 	if diff := cmp.Diff(want, c.Set.Pools); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -25,9 +25,13 @@ var poolKeys = join(schema[poolDraft]{
 	"burst":       numberField(0, limits.Burst, func(d *poolDraft) *int { return &d.Burst }),
 	"per_key":     section(perKeyKeys, func(d *poolDraft) *jobs.KeyLimits { return &d.PerKey }),
 	"order":       choiceField([]jobs.Order{jobs.OrderNone, jobs.OrderKey}, func(d *poolDraft) *jobs.Order { return &d.Order }),
-	"timeout":     durationField(positive, func(d *poolDraft) *time.Duration { return &d.Timeout }),
-	"on_lost":     choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),
-	"lost_limit":  notYet[poolDraft](only("3"), "another limit than 3 comes with a later release"),
+	"fair": func(r *reader, n *yaml.Node, d *poolDraft) {
+		d.Fair = &jobs.Fair{}
+		object(r, n, fairKeys, d.Fair)
+	},
+	"timeout":    durationField(positive, func(d *poolDraft) *time.Duration { return &d.Timeout }),
+	"on_lost":    choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),
+	"lost_limit": notYet[poolDraft](only("3"), "another limit than 3 comes with a later release"),
 	"retries": func(r *reader, n *yaml.Node, d *poolDraft) {
 		plain, _ := jobs.Set{}.Pool(r.path[1])
 		retries := jobs.Retries{Limit: plain.Retries.Limit}
@@ -45,6 +49,17 @@ var perKeyKeys = schema[jobs.KeyLimits]{
 	"max_running": numberField(0, limits.MaxRunning, func(l *jobs.KeyLimits) *int { return &l.MaxRunning }),
 	"rate":        rateField(func(l *jobs.KeyLimits) *jobs.Rate { return &l.Rate }),
 	"burst":       numberField(0, limits.Burst, func(l *jobs.KeyLimits) *int { return &l.Burst }),
+}
+
+var fairKeys = schema[jobs.Fair]{
+	"weights": func(r *reader, n *yaml.Node, f *jobs.Fair) {
+		f.Weights = map[string]int{}
+		r.each(n, func(key, value *yaml.Node) {
+			if weight, ok := r.number(value, 1, limits.Weight); ok {
+				f.Weights[key.Value] = weight
+			}
+		})
+	},
 }
 
 func (r *reader) readPools(n *yaml.Node) {

@@ -50,6 +50,9 @@ func (p Pool) Hash() string {
 	if p.Order == OrderNone {
 		p.Order = ""
 	}
+	if p.Fair != nil && p.Fair.Weights == nil {
+		p.Fair = &Fair{Weights: map[string]int{}}
+	}
 	kinds := map[string]string{}
 	for kind, h := range p.Kinds {
 		kinds[kind] = identify(h)

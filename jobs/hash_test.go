@@ -194,7 +194,7 @@ func twoFields[T any](t *testing.T, original T, without map[string]bool, hash fu
 		}
 		note(one, altered)
 		everyField(t, altered, func(two string, again T) {
-			if one < two && !without[two] {
+			if one < two && !without[two] && !strings.HasPrefix(two, one+".") { // the change of a pointer is one of what is behind it
 				note(one+" and "+two, again)
 			}
 		})

@@ -18,7 +18,14 @@ const (
 	OrderKey Order = "key"
 )
 
-// ByKey reports whether the pool has limits, or an order, of tasks with the same key.
+// Fair shares a pool between the keys of its tasks, while it has more tasks than may run: none waits until another one has no tasks left.
+// What one does not use is used by the others. Tasks without a key share as one key does.
+type Fair struct {
+	// Weights are how many tasks with a key start for each one with another, 1 to 1,000; keys that are not named have 1.
+	Weights map[string]int
+}
+
+// ByKey reports whether the pool has limits or an order of tasks with the same key, or shares itself between keys.
 func (p Pool) ByKey() bool {
-	return p.PerKey.MaxRunning > 0 || p.PerKey.Rate != (Rate{}) || p.Order == OrderKey
+	return p.PerKey.MaxRunning > 0 || p.PerKey.Rate != (Rate{}) || p.Order == OrderKey || p.Fair != nil
 }

@@ -22,6 +22,10 @@ func TestOrders(t *testing.T) {
 		{Pool{Order: "Key"}, `pools.p.order: "Key" is unknown; use none or key`},
 		{Pool{PerKey: KeyLimits{MaxRunning: -1}}, "pools.p.per_key.max_running: -1 is out of range 0–1000000"},
 		{Pool{PerKey: KeyLimits{Rate: Rate{-1, time.Second}}}, "pools.p.per_key.rate: the number is out of range; allowed: 1 to 1000000"},
+		{Pool{Fair: &Fair{}}, ""},
+		{Pool{Fair: &Fair{Weights: map[string]int{"a b": 1000, "c": 1}}, Order: OrderKey}, ""},
+		{Pool{Fair: &Fair{Weights: map[string]int{"a": 0}}}, "pools.p.fair.weights.a: 0 is out of range 1–1000"},
+		{Pool{Fair: &Fair{Weights: map[string]int{"a\n": 1}}}, `pools.p.fair.weights: key "a\n" must be at most 128 bytes of printable text`},
 		{Pool{PerKey: KeyLimits{Burst: -1}}, "pools.p.per_key.burst: -1 is out of range 0–1000000"},
 	} {
 		if got := text(Set{Pools: map[string]Pool{"p": c.pool}}.Validate()); got != c.says {
@@ -45,9 +49,11 @@ func TestHashesByKey(t *testing.T) {
 		"both":        {PerKey: KeyLimits{MaxRunning: 1}, Order: OrderKey},
 		"rate":        {PerKey: KeyLimits{Rate: Rate{5, time.Second}}},
 		"burst":       {PerKey: KeyLimits{Rate: Rate{5, time.Second}, Burst: 10}},
+		"fair":        {Fair: &Fair{}},
+		"weights":     {Fair: &Fair{Weights: map[string]int{"a": 2}}},
 		"of the pool": {Rate: Rate{5, time.Second}, Burst: 10},
 	} {
-		pool.PerKey, pool.Order, pool.Rate, pool.Burst = by.PerKey, by.Order, by.Rate, by.Burst
+		pool.PerKey, pool.Order, pool.Fair, pool.Rate, pool.Burst = by.PerKey, by.Order, by.Fair, by.Rate, by.Burst
 		hash, none := pool.Hash(), what == "nothing" || what == "order none"
 		if none != (hash == before) {
 			t.Errorf("%s: %s", what, hash)
@@ -65,5 +71,12 @@ func TestHashesByKey(t *testing.T) {
 		if by := what != "of the pool" && !none; pool.ByKey() != by {
 			t.Errorf("%s: by key is %v", what, !by)
 		}
+	}
+}
+
+// TestHashOfNoWeights: no weights and none that are written are the same.
+func TestHashOfNoWeights(t *testing.T) {
+	if a, b := (Pool{Fair: &Fair{}}).Hash(), (Pool{Fair: &Fair{Weights: map[string]int{}}}).Hash(); a != b {
+		t.Errorf("%s and %s", a, b)
 	}
 }

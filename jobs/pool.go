@@ -12,6 +12,7 @@ type Pool struct {
 	Burst       int                `json:",omitempty"` // starts at once after a pause, with a Rate; default: those of one second
 	PerKey      KeyLimits          `json:",omitzero"`  // of the tasks with one key; zero = no limits
 	Order       Order              `json:",omitempty"` // in which the tasks with one key run; default none
+	Fair        *Fair              `json:",omitempty"` // shares the pool between keys; default: their tasks start by priority and due time
 	Timeout     time.Duration      // of one attempt; default 30m
 	OnLost      OnLost             // default retry
 	Retries     Retries            // default: limit 10, backoff 1s, max backoff 15m

@@ -71,6 +71,14 @@ func (p *problems) pool(path, name string, pool Pool) {
 	p.within(path+".per_key.max_running", pool.PerKey.MaxRunning, 0, limits.MaxRunning)
 	p.rate(path+".per_key", pool.PerKey.Rate, pool.PerKey.Burst)
 	p.oneOf(path+".order", string(pool.Order), string(OrderNone), string(OrderKey))
+	if pool.Fair != nil {
+		for _, key := range slices.Sorted(maps.Keys(pool.Fair.Weights)) {
+			if len(key) > limits.Key || !naming.Printable(key) {
+				p.add(path+".fair.weights", "key %.80q must be at most %d bytes of printable text", key, limits.Key)
+			}
+			p.within(path+".fair.weights."+key, pool.Fair.Weights[key], 1, limits.Weight)
+		}
+	}
 	if pool.Order == OrderKey && pool.PerKey.MaxRunning > 1 {
 		p.add(path+".per_key.max_running", "with order: key the tasks of one key run one after the other; remove it, or write order: none")
 	}

@@ -103,7 +103,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 }
 
 const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, " +
-	"key_max_running, key_rate, key_burst, key_order"
+	"key_max_running, key_rate, key_burst, key_order, key_fair, key_pass"
 
 // limited reports whether the pool has limits, as a whole or by key.
 func (p *poolRow) limited() bool { return !p.limits.None() || p.keys != nil }
@@ -160,6 +160,11 @@ func (p *poolRow) leave(room int) {
 func (a *admission) spend(t *tx) error {
 	for _, name := range slices.Sorted(maps.Keys(a.pools)) {
 		p := a.pools[name]
+		if k := p.keys; k != nil && k.fair != nil && k.fair.changed {
+			if _, err := t.Exec("UPDATE {pools} SET key_pass=? WHERE name=?", k.fair.pass, name); err != nil {
+				return err
+			}
+		}
 		if p.limits.Rate == (jobs.Rate{}) || p.admitted == 0 && !p.corrected {
 			continue
 		}

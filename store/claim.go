@@ -162,14 +162,18 @@ func (w *claim) choose(t *tx, room int) error {
 	}
 	where := "{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND (run_at<=? OR run_at=created_at)"
 	scope, names := inScope(w.Scope)
+	keys := w.admission.pools[w.Pool].keys
+	free := room
+	if keys != nil && keys.fair != nil { // the more it reads, the sooner it finds keys that have few tasks
+		room = max(2*room, fairLook)
+	}
 	candidates, err := t.openTasks(taskColumns, where+scope+" ORDER BY rank_order, run_at, id LIMIT ? OFFSET ?",
 		slices.Concat([]any{w.Pool, micros(w.now)}, names, []any{room, w.skip})...)
 	if err != nil {
 		return err
 	}
 	w.seen, w.beyond = len(candidates), len(candidates) == room
-	keys := w.admission.pools[w.Pool].keys
-	if candidates, err = w.withKeyed(t, keys, candidates, room); err != nil {
+	if candidates, err = w.withKeyed(t, keys, candidates, free); err != nil {
 		return err
 	}
 	busy, err := w.lock(t, candidates)
@@ -177,7 +181,7 @@ func (w *claim) choose(t *tx, room int) error {
 		return err
 	}
 	w.askFor(candidates, busy)
-	w.out.More = w.beyond || len(busy) > 0 || keys.more()
+	w.out.More = w.beyond || len(busy) > 0 || keys.more() || keys != nil && keys.fair != nil && len(w.behind) > 0
 	return nil
 }
 
@@ -190,7 +194,6 @@ func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 		}
 	}
 	if k := w.admission.pools[w.Pool].keys; len(wanted) < len(candidates) || k != nil && len(k.looked) > 0 { // their rows come after those of jobs
-
 		w.jobs, busy, err = t.tryLockFreeJobs(wanted)
 	} else {
 		w.jobs, busy, err = t.lockFreeJobs(wanted, time.Time{})
@@ -210,9 +213,9 @@ func (w *claim) askFor(candidates []openTask, busy []string) {
 
 func (w *claim) ask(r *openTask) {
 	job, _ := findJob(w.jobs, r.Job)
-	if keys := w.admission.pools[w.Pool].keys; !keys.lets(r) {
+	if w.waits(r) {
 		if r.row != rowKeyed {
-			keys.wait(r)
+			w.admission.pools[w.Pool].keys.wait(r)
 			w.behind = append(w.behind, r)
 		}
 		return

@@ -18,14 +18,29 @@ func (w *claim) withKeyed(t *tx, keys *poolKeys, candidates []openTask, room int
 		return nil, err
 	}
 	waiting, err := keys.waiting(t, w.Pool, w.Scope, room)
-	if err != nil || len(waiting) == 0 {
-		return candidates, err
+	if err != nil {
+		return nil, err
 	}
-	all := append(candidates, waiting...)
-	slices.SortFunc(all, func(a, b openTask) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), lockOrder(a, b))
-	})
-	return all, nil
+	if keys.fair != nil {
+		keys.fair.counts = w.beyond || len(keys.looked) > 0 || len(candidates) > room
+	}
+	if len(waiting) > 0 {
+		candidates = append(candidates, waiting...)
+		slices.SortFunc(candidates, func(a, b openTask) int {
+			return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), lockOrder(a, b))
+		})
+	}
+	if keys.fair != nil && keys.fair.counts {
+		return keys.inTurn(candidates), nil
+	}
+	return candidates, nil
+}
+
+// waits reports whether a candidate is to wait for its key: its key does not let it start, or it is the turn of other keys, and there is no
+// room for more.
+func (w *claim) waits(r *openTask) bool {
+	p := w.admission.pools[w.Pool]
+	return !p.keys.lets(r) || p.room < 1 && !p.keys.ignores(r) && p.keys.fair != nil && p.keys.fair.counts
 }
 
 // waitForKeys makes candidates wait for their keys, and has those wait no more that were claimed. Those that another transaction has
@@ -74,6 +89,8 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 // reason is why a task waits for its key, for people.
 func (k *poolKeys) reason(key string) string {
 	switch r := k.rows[key]; {
+	case k.fair != nil && k.room(r) > 0 && !k.ordered:
+		return "it is the turn of other keys, which share the pool"
 	case k.ordered && r.first != "":
 		return fmt.Sprintf("behind task %s of the same key", r.first)
 	case r.places < 1:

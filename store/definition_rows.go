@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql/driver"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -87,7 +88,7 @@ func (m poolModel) differs(d *ledger.PoolDef) bool {
 	if d == nil {
 		return m.Hash != ""
 	}
-	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || jobs.Rate(m.Rate) != d.Rate || m.Burst != d.Burst || m.perKey() != keysOf(d.PerKey, d.Order) || m.MaxAttempts != d.MaxAttempts || m.OnLost != string(onLost(d.Retry)) ||
+	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || jobs.Rate(m.Rate) != d.Rate || m.Burst != d.Burst || m.perKey() != keysOf(d.PerKey, d.Order, d.Fair) || !maps.Equal(m.KeyFair.is, weightsOf(d.Fair)) || m.MaxAttempts != d.MaxAttempts || m.OnLost != string(onLost(d.Retry)) ||
 		!reflect.DeepEqual(m.Kinds.is, handled{d.Hash, d.Kinds})
 }
 
@@ -131,11 +132,11 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 		if d == nil {
 			row.Hash = ""
 		} else {
-			k := keysOf(d.PerKey, d.Order)
+			k := keysOf(d.PerKey, d.Order, d.Fair)
 			if err := t.changeKeys(name, row.perKey(), k, now); err != nil {
 				return err
 			}
-			row.KeyMaxRunning, row.KeyRate, row.KeyBurst, row.KeyOrder = k.MaxRunning, storedRate(k.Rate), k.Burst, k.order
+			row.setKeys(k, d.Fair)
 			row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
 			row.Rate, row.Burst, row.Kinds.is = storedRate(d.Rate), d.Burst, handled{d.Hash, d.Kinds}
 			row.BucketFullAt = before.Converted(row.BucketFullAt, now, row.limits())

@@ -16,7 +16,6 @@ func (t *tx) joinKeys(ordered bool, tasks []openTask) error {
 	var rows, keys [][]any
 	for _, r := range tasks {
 		switch {
-		case r.Key == "":
 		case ordered: // it was enqueued before the pool had an order
 			rows = append(rows, []any{r.Pool, r.Key, micros(r.CreatedAt), 0, 0, r.ID, r.Kind})
 			keys = append(keys, []any{r.Pool, r.Key})

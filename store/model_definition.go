@@ -59,7 +59,9 @@ type poolModel struct {
 	KeyMaxRunning           int // this and the next two are limits of the tasks with one key
 	KeyRate                 storedRate
 	KeyBurst                int
-	KeyOrder                string // a jobs.Order; empty: none
+	KeyOrder                string                  // a jobs.Order; empty: none
+	KeyFair                 encoded[map[string]int] // weights; nil: the keys do not share
+	KeyPass                 int64
 	OnLost                  string
 	Paused                  *bool
 	PausedBy                string
@@ -98,22 +100,46 @@ func rateText(r jobs.Rate) string {
 	return r.String()
 }
 
-// perKey is what a pool's row has of its keys.
+// perKey is what a pool has by key.
 type perKey struct {
 	ledger.Limits
 	order string
+	fair  bool
 }
 
 func (m *poolModel) perKey() perKey {
-	return perKey{ledger.Limits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, m.KeyOrder}
+	return perKey{ledger.Limits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, m.KeyOrder, m.KeyFair.is != nil}
 }
 
-func keysOf(l jobs.KeyLimits, order jobs.Order) perKey {
-	k := perKey{Limits: ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}}
+func keysOf(l jobs.KeyLimits, order jobs.Order, fair *jobs.Fair) perKey {
+	k := perKey{Limits: ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}, fair: fair != nil}
 	if order == jobs.OrderKey {
 		k.order = string(order)
 	}
 	return k
+}
+
+// weightsOf are what a pool's row keeps of the sharing of its keys.
+func weightsOf(f *jobs.Fair) map[string]int {
+	switch {
+	case f == nil:
+		return nil
+	case f.Weights == nil:
+		return map[string]int{}
+	}
+	return f.Weights
+}
+
+func (m *poolModel) fair() *jobs.Fair {
+	if m.KeyFair.is == nil {
+		return nil
+	}
+	return &jobs.Fair{Weights: m.KeyFair.is}
+}
+
+// setKeys writes what a definition says of keys into the row.
+func (m *poolModel) setKeys(k perKey, fair *jobs.Fair) {
+	m.KeyMaxRunning, m.KeyRate, m.KeyBurst, m.KeyOrder, m.KeyFair.is = k.MaxRunning, storedRate(k.Rate), k.Burst, k.order, weightsOf(fair)
 }
 
 func (m poolModel) id() string { return m.Name }
@@ -121,7 +147,7 @@ func (m poolModel) id() string { return m.Name }
 func (m *poolModel) status() ledger.PoolStatus {
 	return ledger.PoolStatus{
 		Name: m.Name, Hash: m.Hash, Limits: m.limits(), Override: m.override(), LimitsBy: m.LimitsBy,
-		PerKey: jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, Order: jobs.Order(m.KeyOrder),
+		PerKey: jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, Order: jobs.Order(m.KeyOrder), Fair: m.fair(),
 		Paused: m.Paused, PausedBy: m.PausedBy, Kinds: m.Kinds.is.governs(m.Hash),
 	}
 }

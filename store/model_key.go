@@ -9,6 +9,7 @@ type keyModel struct {
 	BucketFullAt ledger.Bucket
 	LookAt       int64
 	Looks        int
+	Pass         int64
 }
 
 // keyWaitModel is a row of {key_waits}: a task that waits for its key, or that has a place among those with its key.

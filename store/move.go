@@ -146,7 +146,7 @@ func (t *tx) movePart(now time.Time, g guard, moves []move) error {
 	if err := t.endTasks(now, g, ended); err != nil {
 		return err
 	}
-	if keyed := those(ended, func(m move) bool { return m.Key != "" }); len(keyed) > 0 {
+	if keyed := those(ended, func(m move) bool { return m.Key != "" || m.row == rowKeyed }); len(keyed) > 0 {
 		if err := t.forgetKeys(mapped(keyed, move.id)); err != nil {
 			return err
 		}

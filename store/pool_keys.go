@@ -20,7 +20,13 @@ const (
 
 // lookAgain is when a key is looked at that was full. The end of one of its tasks has it looked at at once; but a transaction that was
 // recording one when the first task began to wait may not have seen that. So the first looks come soon.
-var lookAgain = []time.Duration{20 * time.Millisecond, time.Second, 30 * time.Second}
+var lookAgain = []time.Duration{20 * time.Millisecond, time.Second, lookMost / 2}
+
+// lookMost is how far ahead look_at is at most, and some: of a key with a later one the clock was set back since.
+const lookMost = time.Minute
+
+// lookDue is the condition that a key is to be looked at, of now and of lookMost later.
+const lookDue = "(look_at>0 AND look_at<=? OR look_at>?)"
 
 // poolKeys is what a claim knows of the keys of a pool that has limits or an order by them. The pool's row is locked: no other claim changes
 // it. Others set look_at to lookNow, where tasks wait for the key, and keep the row locked until their transaction has ended the key's
@@ -31,6 +37,7 @@ var lookAgain = []time.Duration{20 * time.Millisecond, time.Second, 30 * time.Se
 type poolKeys struct {
 	limits  ledger.Limits
 	ordered bool
+	fair    *fairness
 	now     time.Time // the database's, under the lock of the pool's row
 	rows    map[string]*keyRow
 	looked  []string // keys whose time has come, sorted
@@ -42,6 +49,7 @@ type keyRow struct {
 	bucket  ledger.Bucket
 	lookAt  int64
 	looks   int
+	pass    int64
 	changed bool
 	places  int    // tasks that its max_running lets become running
 	first   string // with an order: the one task that may; "": none waits or runs yet
@@ -53,15 +61,19 @@ type keyRow struct {
 // keysOf are the keys of a pool's row.
 func (m *poolModel) keys() *poolKeys {
 	is := m.perKey()
-	if is.None() && is.order == "" {
+	if is.None() && is.order == "" && !is.fair {
 		return nil
 	}
-	return &poolKeys{limits: is.Limits, ordered: is.order == string(jobs.OrderKey), rows: map[string]*keyRow{}}
+	k := &poolKeys{limits: is.Limits, ordered: is.order == string(jobs.OrderKey), rows: map[string]*keyRow{}}
+	if is.fair {
+		k.fair = &fairness{weights: m.KeyFair.is, pass: m.KeyPass}
+	}
+	return k
 }
 
 // read reads the keys of candidates, and those that are to be looked at now.
 func (k *poolKeys) read(t *tx, pool string, now time.Time, candidates []openTask) error {
-	wanted := []string{""} // no task has it as its key: a list has one element at least
+	wanted := []string{""} // a list has one element at least
 	for _, r := range candidates {
 		wanted = append(wanted, r.Key)
 	}
@@ -78,7 +90,7 @@ func (k *poolKeys) read(t *tx, pool string, now time.Time, candidates []openTask
 			locked = append(locked, f.TaskKey)
 		default:
 			r := k.row(f.TaskKey)
-			if r.bucket, r.lookAt = f.BucketFullAt, f.N; r.lookAt > 0 {
+			if r.bucket, r.lookAt, r.pass = f.BucketFullAt, f.N, f.Pass; r.lookAt > 0 {
 				locked = append(locked, f.TaskKey)
 			}
 		}
@@ -93,14 +105,14 @@ func (k *poolKeys) read(t *tx, pool string, now time.Time, candidates []openTask
 		return err
 	}
 	slices.Sort(k.looked)
-	for _, key := range wanted[1:] {
+	for _, key := range wanted {
 		k.row(key)
 	}
-	for _, r := range k.rows {
-		if r.places += k.limits.MaxRunning; k.limits.MaxRunning == 0 {
+	for key, r := range k.rows {
+		if r.places += k.limits.MaxRunning; k.limits.MaxRunning == 0 || key == "" {
 			r.places = math.MaxInt
 		}
-		if k.limits.Rate != (jobs.Rate{}) {
+		if k.limits.Rate != (jobs.Rate{}) && key != "" {
 			possible := k.limits.Possible(r.bucket, k.now)
 			r.bucket, r.changed = possible, possible != r.bucket
 		}
@@ -117,27 +129,33 @@ type keyFact struct {
 	TaskKey      string
 	N            int64
 	BucketFullAt ledger.Bucket
+	Pass         int64
 }
 
-// facts reads what a claim has to know of keys: the time, those to look at, those of its candidates, and how many tasks run of each.
+// facts reads what a claim has to know of keys: the time, those to look at, those of its candidates, and how many tasks run of each. Keys
+// that share the pool are looked at in their turn.
 //
-// Index: keys_pool; primary key of keys; tasks_claim.
+// Index: keys_pool, or keys_fair; primary key of keys; tasks_claim.
 func (k *poolKeys) facts(t *tx, pool string, now time.Time, wanted []string) found {
-	return t.rows(`SELECT 'now' AS what, '' AS task_key, COALESCE({now}, 0) AS n, 0 AS bucket_full_at
-		UNION ALL SELECT 'look', task_key, 0, 0 FROM (SELECT task_key FROM {keys}{index}{keys}_pool{end} WHERE pool=? AND look_at>0 AND look_at<=? ORDER BY look_at LIMIT ?) AS due
-		UNION ALL SELECT 'key', task_key, look_at, bucket_full_at FROM {keys}{by_key} WHERE pool=? AND {in name task_key}
-		UNION ALL SELECT 'running', task_key, COUNT(*), 0 FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=? AND task_key<>'' AND ?>0 GROUP BY task_key`,
-		sqlkit.Keys(wanted), pool, micros(now), looksAtOnce, pool, pool, k.limits.MaxRunning)
+	by := "{index}{keys}_pool{end} WHERE pool=? AND " + lookDue + " ORDER BY look_at"
+	if k.fair != nil {
+		by = "{index}{keys}_fair{end} WHERE pool=? AND " + lookDue + " ORDER BY pass"
+	}
+	return t.rows(`SELECT 'now' AS what, '' AS task_key, COALESCE({now}, 0) AS n, 0 AS bucket_full_at, 0 AS pass
+		UNION ALL SELECT 'look', task_key, 0, 0, 0 FROM (SELECT task_key FROM {keys}`+by+` LIMIT ?) AS due
+		UNION ALL SELECT 'key', task_key, look_at, bucket_full_at, pass FROM {keys}{by_key} WHERE pool=? AND {in name task_key}
+		UNION ALL SELECT 'running', task_key, COUNT(*), 0, 0 FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=? AND task_key<>'' AND ?>0 GROUP BY task_key`,
+		sqlkit.Keys(wanted), pool, micros(now), micros(now.Add(lookMost)), looksAtOnce, pool, pool, k.limits.MaxRunning)
 }
 
 // lock locks rows of keys, and counts their tasks again.
 //
 // Index: primary key of keys; tasks_claim.
 func (k *poolKeys) lock(t *tx, pool string, keys []string) error {
-	err := each(t.rows("SELECT task_key, look_at, looks, bucket_full_at FROM {keys}{by_key} WHERE pool=? AND {in name task_key} ORDER BY task_key{for_update}", sqlkit.Keys(keys), pool),
+	err := each(t.rows("SELECT task_key, look_at, looks, bucket_full_at, pass FROM {keys}{by_key} WHERE pool=? AND {in name task_key} ORDER BY task_key{for_update}", sqlkit.Keys(keys), pool),
 		func(m *keyModel) {
 			r := k.row(m.TaskKey)
-			r.bucket, r.lookAt, r.looks = m.BucketFullAt, m.LookAt, m.Looks
+			r.bucket, r.lookAt, r.looks, r.pass = m.BucketFullAt, m.LookAt, m.Looks, m.Pass
 		})
 	if err != nil || k.limits.MaxRunning == 0 || !t.DB.Dialect.LocksRows() {
 		return err
@@ -151,7 +169,16 @@ func (k *poolKeys) lock(t *tx, pool string, keys []string) error {
 
 // room is how many tasks of a key may still become running.
 func (k *poolKeys) room(r *keyRow) int {
+	if r == k.rows[""] { // no limits are about tasks without a key
+		return math.MaxInt
+	}
 	return max(0, min(r.places, k.limits.Starts(r.bucket, k.now)))
+}
+
+// ignores reports whether a task starts whatever the others of its key do: it has none, or is a job's. Tasks without a key share a pool as
+// those of one key do.
+func (k *poolKeys) ignores(r *openTask) bool {
+	return k == nil || r.Job != "" || r.Key == "" && (k.fair == nil || k.ordered)
 }
 
 func (k *poolKeys) row(key string) *keyRow {
@@ -196,8 +223,7 @@ func (k *poolKeys) waiting(t *tx, pool string, scope ledger.Scope, room int) ([]
 	if k.ordered {
 		return k.waitingFirst(t, pool, scope, open)
 	}
-	share := (room + len(open) - 1) / len(open)
-	most := func(key string) int { return min(share, k.room(k.rows[key])) }
+	most := func(key string) int { return min(k.share(key, room, open), k.room(k.rows[key])) }
 	ids, err := t.firstOf(pool, open, scope, most)
 	if err != nil || len(ids) == 0 {
 		return nil, err
@@ -271,7 +297,7 @@ func padded(n int) int {
 
 // lets reports whether a task may start as far as its key says.
 func (k *poolKeys) lets(r *openTask) bool {
-	if k == nil || r.Key == "" {
+	if k.ignores(r) {
 		return true
 	}
 	row := k.rows[r.Key]
@@ -280,17 +306,18 @@ func (k *poolKeys) lets(r *openTask) bool {
 
 // start takes a start from the key of a task.
 func (k *poolKeys) start(r *openTask) {
-	if k == nil || r.Key == "" {
+	if k.ignores(r) {
 		return
 	}
 	row := k.rows[r.Key]
+	k.fair.start(r.Key, row)
 	if row.places--; k.ordered {
 		if row.first == "" {
 			k.new = append(k.new, r.ID)
 		}
 		row.first, row.held = r.ID, true
 	}
-	if k.limits.Rate != (jobs.Rate{}) {
+	if k.limits.Rate != (jobs.Rate{}) && r.Key != "" {
 		row.bucket, row.changed = k.limits.Started(row.bucket, k.now, 1), true
 	}
 }
@@ -316,10 +343,10 @@ func (k *poolKeys) write(t *tx, pool string) error {
 		r := k.rows[key]
 		_, looked := slices.BinarySearch(k.looked, key)
 		if at := k.lookAtKey(r, looked); r.changed || at != r.lookAt {
-			rows = append(rows, []any{pool, key, int64(r.bucket), at, r.looks})
+			rows = append(rows, []any{pool, key, int64(r.bucket), at, r.looks, r.pass})
 		}
 	}
-	return t.Upsert("{keys} (pool, task_key, bucket_full_at, look_at, looks)", "pool, task_key", rows)
+	return t.Upsert("{keys} (pool, task_key, bucket_full_at, look_at, looks, pass)", "pool, task_key", rows)
 }
 
 // lookAtKey is when a key is to be looked at: where its rate alone is the limit, when that lets one more task start.
@@ -330,8 +357,8 @@ func (k *poolKeys) lookAtKey(r *keyRow, looked bool) int64 {
 		return r.lookAt
 	case free && opens > 0:
 		r.looks = 0
-		return micros(k.now.Add(opens)) + 1 // not before that: times are cut to microseconds
-	case looked && free:
+		return micros(k.now.Add(min(opens, lookMost/2))) + 1 // not before that: times are cut to microseconds
+	case looked && free, free && k.fair != nil:
 		r.looks = 0
 		return micros(k.now) // there was no room for more, in the pool or in this replica, or the rest is for other replicas
 	case looked:

@@ -98,11 +98,11 @@ func TestPools(t *testing.T) {
 			"bad": does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no such address") }),
 		}},
 		"still":   {Handler: does(fine)},
-		"tenants": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 5, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey, Handler: does(fine)},
+		"tenants": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 5, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey, Fair: &jobs.Fair{}, Handler: does(fine)},
 	}}, api.Options{})
 	b := newTab(t, 1280)
 	b.navigate(s.url)
-	b.says("#pools", "per key at most 1, 5/s burst 10, in order")
+	b.says("#pools", "per key at most 1, 5/s burst 10, in order, fair")
 	if err := s.store.Sides().API.PausePool(t.Context(), "still", "ann", new(true)); err != nil {
 		t.Fatal(err)
 	}

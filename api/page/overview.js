@@ -25,7 +25,7 @@ function grouped(list, wrong) {
 const rate = (l) => [l.rate, l.burst ? "burst " + l.burst : ""].filter(Boolean).join(" ");
 
 function perKey(p) {
-  const l = p.per_key ?? {}, all = [l.max_running ? "at most " + l.max_running : "", rate(l), p.order ? "in order" : ""].filter(Boolean);
+  const l = p.per_key ?? {}, all = [l.max_running ? "at most " + l.max_running : "", rate(l), p.order ? "in order" : "", p.fair ? "fair" : ""].filter(Boolean);
   return all.length ? "per key " + all.join(", ") : "";
 }
 

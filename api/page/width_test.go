@@ -42,7 +42,7 @@ func TestWidths(t *testing.T) {
 			})},
 			"short": {Schedule: "@yearly", Handler: does(fine)},
 		},
-		Pools: map[string]jobs.Pool{strings.Repeat("p", 64): {Handler: does(fine), Order: jobs.OrderKey, PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 1_000_000, Per: 90 * time.Minute}, Burst: 1_000_000}}},
+		Pools: map[string]jobs.Pool{strings.Repeat("p", 64): {Handler: does(fine), Order: jobs.OrderKey, Fair: &jobs.Fair{}, PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 1_000_000, Per: 90 * time.Minute}, Burst: 1_000_000}}},
 	}
 	s := newScene(t, set, api.Options{})
 	task := s.run(long)

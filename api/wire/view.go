@@ -45,6 +45,7 @@ type Pool struct {
 	LimitsBy      string      `json:"limits_by,omitempty"`
 	PerKey        KeyLimits   `json:"per_key,omitzero"`
 	Order         jobs.Order  `json:"order,omitempty"` // "key", or absent: none
+	Fair          *Fair       `json:"fair,omitempty"`  // absent: keys do not share the pool
 	Paused        bool        `json:"paused"`
 	Override      *bool       `json:"paused_override,omitempty"` // set by the API, until it is reset
 	PausedBy      string      `json:"paused_by,omitempty"`
@@ -61,6 +62,11 @@ type KeyLimits struct {
 	MaxRunning int       `json:"max_running,omitempty"`
 	Rate       jobs.Rate `json:"rate,omitzero"`
 	Burst      int       `json:"burst,omitempty"`
+}
+
+// Fair is a jobs.Fair in JSON.
+type Fair struct {
+	Weights map[string]int `json:"weights,omitempty"`
 }
 
 // PoolLimits are limits of a pool that the API sets in place of those of its definition. Nil fields leave those as they are.

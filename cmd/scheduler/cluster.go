@@ -22,14 +22,26 @@ func newPoolsCommand(a *app) *cobra.Command {
 	)
 }
 
+// orderText is in which order the tasks of a pool start, by their keys; empty: by priority and due time.
+func orderText(order jobs.Order, fair bool) string {
+	var words []string
+	if order == jobs.OrderKey {
+		words = append(words, string(order))
+	}
+	if fair {
+		words = append(words, "fair")
+	}
+	return strings.Join(words, "+")
+}
+
 func newPoolsListCommand(a *app) *cobra.Command {
 	return newListCommand(a, listing[wire.Pool]{
 		short:   "List the pools and their numbers of tasks",
-		more:    ".\n\nMAX is the limit of running tasks, and RATE that of starts, of all replicas. PER-KEY are those of the\ntasks with one key, and with the ORDER key these run one after the other. With a * a limit is set\nby 'scheduler pools set', and -o json has by whom.",
+		more:    ".\n\nMAX is the limit of running tasks, and RATE that of starts, of all replicas. PER-KEY are those of the\ntasks with one key, and with the ORDER key these run one after the other; with fair the keys share the\npool. With a * a limit is set\nby 'scheduler pools set', and -o json has by whom.",
 		heading: "POOL STATE WORKERS MAX RATE PER-KEY ORDER RUNNING PENDING SCHEDULED OLDEST",
 		fetch:   (*client.Client).Pools,
 		row: func(p wire.Pool) []string {
-			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKeyText(jobs.KeyLimits(p.PerKey)), string(p.Order), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
+			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKeyText(jobs.KeyLimits(p.PerKey)), orderText(p.Order, p.Fair != nil), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
 		},
 		note: func(pools []wire.Pool) string {
 			if slices.ContainsFunc(pools, func(p wire.Pool) bool { return p.Limits != nil }) {

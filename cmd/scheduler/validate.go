@@ -40,6 +40,7 @@ type poolSummary struct {
 	Burst      int            `json:"burst,omitempty"`
 	PerKey     wire.KeyLimits `json:"per_key,omitzero"`
 	Order      jobs.Order     `json:"order,omitempty"`
+	Fair       *wire.Fair     `json:"fair,omitempty"`
 	Handler    string         `json:"handler,omitempty"`
 	Kinds      []string       `json:"kinds,omitempty"`
 }
@@ -118,7 +119,7 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 		p, _ := c.Set.Pool(name)
 		pool := poolSummary{
 			Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Rate: p.Rate, Burst: p.Burst,
-			PerKey: wire.KeyLimits(p.PerKey), Kinds: slices.Sorted(maps.Keys(p.Kinds)),
+			PerKey: wire.KeyLimits(p.PerKey), Fair: (*wire.Fair)(p.Fair), Kinds: slices.Sorted(maps.Keys(p.Kinds)),
 		}
 		if p.Order == jobs.OrderKey {
 			pool.Order = p.Order
@@ -170,7 +171,7 @@ func (s summary) write(w io.Writer) error {
 				rate = rateText(p.Rate, p.Burst)
 			}
 			perKey := cmp.Or(perKeyText(jobs.KeyLimits(p.PerKey)), "no limit")
-			return []string{p.Name, fmt.Sprint(p.Workers), limit, rate, perKey, cmp.Or(string(p.Order), "none"), strings.Join(p.Kinds, ","), shorten(p.Handler)}
+			return []string{p.Name, fmt.Sprint(p.Workers), limit, rate, perKey, cmp.Or(orderText(p.Order, p.Fair != nil), "none"), strings.Join(p.Kinds, ","), shorten(p.Handler)}
 		})
 		if err != nil {
 			return err

@@ -52,6 +52,7 @@ type PoolDef struct {
 	Burst       int
 	PerKey      jobs.KeyLimits
 	Order       jobs.Order
+	Fair        *jobs.Fair
 	MaxAttempts int
 	Retry       bool // on_lost: retry
 	// Kinds are those of the tasks that it has a handler for, and what tells the handler from others, see

@@ -25,7 +25,8 @@ type PoolStatus struct {
 	LimitsBy      string
 	PerKey        jobs.KeyLimits
 	Order         jobs.Order // empty: none
-	Paused        *bool      // override; nil = none
+	Fair          *jobs.Fair
+	Paused        *bool // override; nil = none
 	PausedBy      string
 	Pending       int // due now
 	Scheduled     int // waits for its time
@@ -48,6 +49,7 @@ func (p PoolStatus) View() wire.Pool {
 		LimitsBy:      p.LimitsBy,
 		PerKey:        wire.KeyLimits(p.PerKey),
 		Order:         p.Order,
+		Fair:          (*wire.Fair)(p.Fair),
 		Paused:        p.Paused != nil && *p.Paused,
 		Override:      p.Paused,
 		PausedBy:      p.PausedBy,

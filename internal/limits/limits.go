@@ -9,6 +9,7 @@ const (
 	Priority       = 100 // and down to −100
 	IdempotencyKey = 255 // bytes
 	Key            = 128 // bytes
+	Weight         = 1000
 	Tags           = 20
 	Tag            = 64  // bytes
 	By             = 255 // bytes

@@ -12,12 +12,15 @@ ALTER TABLE {p}tasks
 ALTER TABLE {p}done
   ADD COLUMN task_key VARBINARY(128) NOT NULL DEFAULT '';
 
--- key_order: empty, or key.
+-- key_order: empty, or key. key_fair: JSON of the weights of keys that share the pool; NULL: they do not. key_pass is that of the last
+-- start, as pass in keys.
 ALTER TABLE {p}pools
   ADD COLUMN key_max_running INT           NOT NULL DEFAULT 0,
   ADD COLUMN key_rate        VARBINARY(32) NOT NULL DEFAULT '',
   ADD COLUMN key_burst       INT           NOT NULL DEFAULT 0,
-  ADD COLUMN key_order       VARBINARY(8)  NOT NULL DEFAULT '';
+  ADD COLUMN key_order       VARBINARY(8)  NOT NULL DEFAULT '',
+  ADD COLUMN key_fair        MEDIUMBLOB    NULL,
+  ADD COLUMN key_pass        BIGINT        NOT NULL DEFAULT 0;
 
 -- keys: a key that tasks wait for, or whose rate has started some. bucket_full_at is as in pools.
 CREATE TABLE IF NOT EXISTS {p}keys (
@@ -26,8 +29,10 @@ CREATE TABLE IF NOT EXISTS {p}keys (
   bucket_full_at BIGINT         NOT NULL DEFAULT 0,
   look_at        BIGINT         NOT NULL DEFAULT 0, -- when a claim looks at those that wait for it; 0 = none does
   looks          TINYINT        NOT NULL DEFAULT 0, -- how often one has, and found it full; 100 at most
+  pass           BIGINT         NOT NULL DEFAULT 0, -- with key_fair: the key with the smallest one starts a task next
   PRIMARY KEY (pool, task_key),
   KEY {p}keys_pool (pool, look_at),
+  KEY {p}keys_fair (pool, pass, look_at),
   KEY {p}keys_look (look_at, bucket_full_at)
 ) ENGINE=InnoDB;
 

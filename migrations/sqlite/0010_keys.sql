@@ -12,7 +12,8 @@ CREATE INDEX {p}tasks_claim ON {p}tasks (state, pool, rank_order, run_at, id, ta
 ALTER TABLE {p}done
   ADD COLUMN task_key TEXT NOT NULL DEFAULT '';
 
--- key_order: empty, or key.
+-- key_order: empty, or key. key_fair: JSON of the weights of keys that share the pool; NULL: they do not. key_pass is that of the last
+-- start, as pass in keys.
 ALTER TABLE {p}pools
   ADD COLUMN key_max_running INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE {p}pools
@@ -21,6 +22,10 @@ ALTER TABLE {p}pools
   ADD COLUMN key_burst INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE {p}pools
   ADD COLUMN key_order TEXT NOT NULL DEFAULT '';
+ALTER TABLE {p}pools
+  ADD COLUMN key_fair BLOB NULL;
+ALTER TABLE {p}pools
+  ADD COLUMN key_pass INTEGER NOT NULL DEFAULT 0;
 
 -- keys: a key that tasks wait for, or whose rate has started some. bucket_full_at is as in pools.
 CREATE TABLE IF NOT EXISTS {p}keys (
@@ -29,9 +34,11 @@ CREATE TABLE IF NOT EXISTS {p}keys (
   bucket_full_at INTEGER NOT NULL DEFAULT 0,
   look_at        INTEGER NOT NULL DEFAULT 0, -- when a claim looks at those that wait for it; 0 = none does
   looks          INTEGER NOT NULL DEFAULT 0, -- how often one has, and found it full; 100 at most
+  pass           INTEGER NOT NULL DEFAULT 0, -- with key_fair: the key with the smallest one starts a task next
   PRIMARY KEY (pool, task_key)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS {p}keys_pool ON {p}keys (pool, look_at);
+CREATE INDEX IF NOT EXISTS {p}keys_fair ON {p}keys (pool, pass, look_at);
 CREATE INDEX IF NOT EXISTS {p}keys_look ON {p}keys (look_at, bucket_full_at);
 
 -- key_waits: the tasks that wait for their key, in the order in which they are to start; with key_order all that have not ended.

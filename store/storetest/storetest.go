@@ -99,6 +99,7 @@ var Contract = slices.Concat(
 	rateCases,
 	keyCases,
 	keysTogetherCases[:2],
+	fairCases,
 	overrideCases,
 	waitCases,
 	endCases,

@@ -21,7 +21,11 @@ func (p *plan) drawTaskKeys(d draw) {
 		if name == "default" || d.chance(0.3) {
 			continue
 		}
-		switch d.IntN(3) {
+		if d.chance(0.3) {
+			pool.Fair = &jobs.Fair{Weights: map[string]int{"a": 2}}
+		}
+		switch d.IntN(4) {
+		case 3:
 		case 0:
 			pool.PerKey.MaxRunning = 1 + d.IntN(2)
 		case 1:

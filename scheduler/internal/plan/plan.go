@@ -151,7 +151,7 @@ func (p *Plan) Definitions() ledger.Definitions {
 		pool := p.Pools[name]
 		def := ledger.PoolDef{
 			Name: name, Hash: pool.Hash, MaxRunning: pool.MaxRunning, Rate: pool.Rate, Burst: pool.Burst,
-			PerKey: pool.PerKey, Order: pool.Order,
+			PerKey: pool.PerKey, Order: pool.Order, Fair: pool.Fair,
 			MaxAttempts: pool.Retries.Attempts(), Retry: pool.OnLost == jobs.LostRetries,
 		}
 		if name != naming.NotificationsPool { // events of a newer configuration's notifiers are forwarded

@@ -64,17 +64,23 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 			out.Locked, out.Waiting = nil, nil
 			return nil
 		}
+		t.correctKeys(c.Pool)
 		candidates := t.candidates(c, now)
 		candidates = candidates[min(skip, len(candidates)):]
-		candidates = candidates[:min(room, len(candidates))]
-		out.More = len(candidates) == room
+		candidates, shared := t.inTurn(pool, candidates, room)
+		if out.More = len(candidates) >= room; !shared {
+			candidates = candidates[:min(room, len(candidates))]
+		}
 		for _, r := range candidates {
 			if lets, _ := t.lets(r); !lets {
 				t.waitForKey(r)
 				out.Behind++
 				continue
 			}
-			a.take(c, r, &out)
+			before := len(out.Tasks)
+			if a.take(c, r, &out); shared && len(out.Tasks) > before {
+				t.startInTurn(t.tasks.rows[r.ID])
+			}
 		}
 		return nil
 	})

@@ -138,7 +138,7 @@ func (t *tx) definePool(config int64, name string, defs map[string]ledger.PoolDe
 		row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, onLost(d.Retry)
 		before := row.Limits()
 		row.Rate, row.Burst = rateText(d.Rate), d.Burst
-		t.defineKeys(&row, d.PerKey, d.Order)
+		t.defineKeys(&row, d.PerKey, d.Order, d.Fair)
 		row.Bucket = before.Converted(row.Bucket, t.now(), row.Limits())
 		t.keepKinds(0, name, handled{d.Hash, d.Kinds})
 	} else {

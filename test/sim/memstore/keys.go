@@ -1,8 +1,11 @@
 package memstore
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -17,6 +20,7 @@ type TaskKey struct {
 	Pool   string        `col:"pool"`
 	Key    string        `col:"task_key"`
 	Bucket ledger.Bucket `col:"bucket_full_at"`
+	Pass   int64         `col:"pass"`
 }
 
 // KeyWait is a row of key_waits: the place of a task in a pool with an order. Other tasks wait for their keys without a row.
@@ -36,15 +40,45 @@ func (r Pool) KeyLimits() ledger.Limits {
 }
 
 // ByKey reports whether the pool has limits or an order by key.
-func (r Pool) ByKey() bool { return !r.KeyLimits().None() || r.KeyOrder != "" }
+func (r Pool) ByKey() bool { return !r.KeyLimits().None() || r.KeyOrder != "" || r.fair() != nil }
+
+// fair are the weights of keys that share the pool; nil: they do not.
+func (r Pool) fair() (weights map[string]int) {
+	if len(r.KeyFair) > 0 {
+		_ = json.Unmarshal(r.KeyFair, &weights) // as it was encoded here
+	}
+	return weights
+}
+
+func (r Pool) shown() *jobs.Fair {
+	if weights := r.fair(); weights != nil {
+		return &jobs.Fair{Weights: weights}
+	}
+	return nil
+}
+
+// encodeFair is the inverse.
+func encodeFair(f *jobs.Fair) []byte {
+	if f == nil {
+		return nil
+	}
+	weights := f.Weights
+	if weights == nil {
+		weights = map[string]int{}
+	}
+	text, _ := json.Marshal(weights) // it always encodes
+	return text
+}
 
 func (r Pool) sameKeys(d ledger.PoolDef) bool {
-	return r.KeyMaxRunning == d.PerKey.MaxRunning && r.KeyRate == rateText(d.PerKey.Rate) && r.KeyBurst == d.PerKey.Burst && (r.KeyOrder != "") == (d.Order == jobs.OrderKey)
+	return r.KeyMaxRunning == d.PerKey.MaxRunning && r.KeyRate == rateText(d.PerKey.Rate) && r.KeyBurst == d.PerKey.Burst && (r.KeyOrder != "") == (d.Order == jobs.OrderKey) &&
+		bytes.Equal(r.KeyFair, encodeFair(d.Fair))
 }
 
 // defineKeys gives the row the limits and the order of a definition.
-func (t *tx) defineKeys(row *Pool, limits jobs.KeyLimits, order jobs.Order) {
+func (t *tx) defineKeys(row *Pool, limits jobs.KeyLimits, order jobs.Order, fair *jobs.Fair) {
 	before := row.KeyLimits()
+	row.KeyFair = encodeFair(fair)
 	row.KeyMaxRunning, row.KeyRate, row.KeyBurst = limits.MaxRunning, rateText(limits.Rate), limits.Burst
 	for _, k := range t.taskKeys.rows {
 		if k.Pool == row.Name {
@@ -135,12 +169,84 @@ func (t *tx) lets(r Task) (lets bool, opens time.Duration) {
 	return opens == 0, opens
 }
 
-func (t *tx) bucket(r Task) ledger.Bucket { return t.taskKeys.rows[poolKey{r.Pool, r.TaskKey}].Bucket }
+func (t *tx) bucket(r Task) ledger.Bucket { return t.taskKey(r).Bucket }
+
+// taskKey is the row of the key of a task.
+func (t *tx) taskKey(r Task) TaskKey {
+	k := t.taskKeys.rows[poolKey{r.Pool, r.TaskKey}]
+	k.Pool, k.Key = r.Pool, r.TaskKey
+	return k
+}
+
+// strideOfOne is how far a start moves the pass of a key with weight 1.
+const strideOfOne = 1 << 20
+
+func stride(weights map[string]int, key string) int64 {
+	return strideOfOne / int64(cmp.Or(weights[key], 1))
+}
+
+// inTurn puts candidates into the order in which their keys start them, if the pool shares itself between keys, and there are more than
+// there is room for.
+func (t *tx) inTurn(pool Pool, candidates []Task, room int) (all []Task, shared bool) {
+	weights := pool.fair()
+	if weights == nil || len(candidates) <= room {
+		return candidates, false
+	}
+	queues, pass := map[string][]Task{}, map[string]int64{}
+	for _, r := range candidates {
+		if r.Job != "" || r.TaskKey == "" && pool.KeyOrder != "" {
+			all = append(all, r)
+			continue
+		}
+		queues[r.TaskKey] = append(queues[r.TaskKey], r)
+		pass[r.TaskKey] = max(t.taskKey(r).Pass, pool.KeyPass)
+	}
+	for len(queues) > 0 {
+		next := slices.MinFunc(slices.Sorted(maps.Keys(queues)), func(a, b string) int { return cmp.Compare(pass[a], pass[b]) })
+		all = append(all, queues[next][0])
+		pass[next] += stride(weights, next)
+		if queues[next] = queues[next][1:]; len(queues[next]) == 0 {
+			delete(queues, next)
+		}
+	}
+	return all, true
+}
+
+// startInTurn moves the pass of the key of a task ahead that has started in its turn.
+func (t *tx) startInTurn(r Task) {
+	pool := t.pools.rows[r.Pool]
+	if r.Job != "" || r.TaskKey == "" && pool.KeyOrder != "" {
+		return
+	}
+	k := t.taskKey(r)
+	pool.KeyPass = max(k.Pass, pool.KeyPass)
+	k.Pass = pool.KeyPass + stride(pool.fair(), r.TaskKey)
+	put(t, &t.taskKeys, k)
+	put(t, &t.pools, pool)
+}
 
 // startKey takes a start from the key of a task.
 func (t *tx) startKey(r Task) {
 	if l := t.pools.rows[r.Pool].KeyLimits(); r.TaskKey != "" && l.Rate != (jobs.Rate{}) {
-		put(t, &t.taskKeys, TaskKey{r.Pool, r.TaskKey, l.Started(l.Possible(t.bucket(r), t.now()), t.now(), 1)})
+		k := t.taskKey(r)
+		k.Bucket = l.Started(l.Possible(k.Bucket, t.now()), t.now(), 1)
+		put(t, &t.taskKeys, k)
+	}
+}
+
+// impossible reports whether the bucket of a task's key cannot be as it is: the clock was set back since it was written.
+func (t *tx) impossible(r Task) bool {
+	l := t.pools.rows[r.Pool].KeyLimits()
+	return r.TaskKey != "" && l.Rate != (jobs.Rate{}) && l.Possible(t.bucket(r), t.now()) != t.bucket(r)
+}
+
+// correctKeys writes the buckets of keys that cannot be as they are.
+func (t *tx) correctKeys(pool string) {
+	for _, k := range t.taskKeys.rows {
+		if r := (Task{Pool: k.Pool, TaskKey: k.Key}); k.Pool == pool && t.impossible(r) {
+			k.Bucket = t.pools.rows[pool].KeyLimits().Possible(k.Bucket, t.now())
+			put(t, &t.taskKeys, k)
+		}
 	}
 }
 

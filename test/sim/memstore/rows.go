@@ -52,6 +52,8 @@ type Pool struct {
 	KeyRate       string        `col:"key_rate"`
 	KeyBurst      int           `col:"key_burst"`
 	KeyOrder      string        `col:"key_order"`
+	KeyFair       []byte        `col:"key_fair"`
+	KeyPass       int64         `col:"key_pass"`
 	MaxAttempts   int           `col:"max_attempts"`
 	OnLost        string        `col:"on_lost"`
 	Paused        *bool         `col:"paused"`
