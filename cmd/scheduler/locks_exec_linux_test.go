@@ -212,7 +212,8 @@ func TestExecPassesSignalsOn(t *testing.T) {
 		if code := p.Exit(t, 10*time.Second); code != 9 {
 			t.Errorf("exit code %d, want that of the command, 9", code)
 		}
-		q := s.start(t, "orders", "--", "sh", "-c", "echo ready; sleep 60")
+		// With exec: dash loses a SIGINT for the sleep that comes while it starts it, and waits for its end.
+		q := s.start(t, "orders", "--", "sh", "-c", "echo ready; exec sleep 60")
 		wrote(t, q, "ready")
 		q.Signal(t, syscall.SIGINT)
 		if code := q.Exit(t, 10*time.Second); code != 130 {
