@@ -23,6 +23,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/locks/zklock"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -78,7 +79,7 @@ func onQuorum(addresses string) (driver.Driver, func() error, error) {
 	for address := range strings.SplitSeq(addresses, ",") {
 		clients = append(clients, redis.NewClient(&redis.Options{Addr: address}))
 	}
-	return quorumlock.New(clients, quorumlock.Options{NoGracePeriod: true}), func() error {
+	return quorumlock.New(clients, quorumlock.Options{NodeTimeout: callTimeout, NoGracePeriod: true}), func() error {
 		var errs []error
 		for _, rdb := range clients {
 			errs = append(errs, rdb.Close())
@@ -104,7 +105,7 @@ func onMySQL(mode sqllock.Mode) func(address string) (driver.Driver, func() erro
 func newFile(t *testing.T) string { return filepath.Join(t.TempDir(), "locks.db") }
 
 func onSQLite(file string) (driver.Driver, func() error, error) {
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(5000)&_txlock=immediate")
+	db, err := sql.Open("sqlite", fmt.Sprintf("file:%s?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(%d)&_txlock=immediate", file, callTimeout.Milliseconds()))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -200,8 +201,11 @@ func eachBackend(t *testing.T, run func(t *testing.T, s site)) {
 	}
 }
 
-// ttl is long enough for the busiest machine, where no session is to end.
-const ttl = 20 * time.Second
+// ttl is long enough for the busiest machine, where no session is to end, and callTimeout for its calls.
+const (
+	ttl         = 20 * time.Second
+	callTimeout = 10 * time.Second
+)
 
 // lockers makes n Lockers that share nothing but the server; beyond 16 they share a client, for the sake of the server.
 func (s site) lockers(t *testing.T, n int) []*locks.Locker {
@@ -234,11 +238,18 @@ func (s site) client(t *testing.T) driver.Driver {
 
 func (s site) on(t *testing.T, d driver.Driver, owner string) *locks.Locker {
 	t.Helper()
-	l, err := locks.New(d, locks.Options{Namespace: s.namespace, Owner: owner, TTL: ttl, CallTimeout: 10 * time.Second})
+	l, err := locks.New(d, locks.Options{Namespace: s.namespace, Owner: owner, TTL: ttl, CallTimeout: callTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close(context.Background()) })
+	defer func() {
+		if err != nil {
+			t.Log(err)
+		}
+	}()
+	// A backend gives an opening up after a time of its own, in which a busy machine may not be done.
+	await.Until(t, owner+" has a session", func() bool { err = l.Connect(t.Context()); return err == nil })
 	return l
 }
 
