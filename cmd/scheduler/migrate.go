@@ -63,7 +63,7 @@ func openStore(ctx context.Context, c config.Store) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Dialect(c.Driver), c.DSN, store.Options{Prefix: c.TablePrefix, TLS: c.TLS})
 	if err != nil && c.Driver == config.MySQL {
 		if d, bad := mysqlconn.Parse(c.DSN); bad == nil && d.Net == "tcp" {
-			if answers := probe(context.WithoutCancel(ctx), d.Addr); len(answers) > 0 && !slices.Contains(answers, isMySQL) {
+			if answers := probe(context.WithoutCancel(ctx), d.Addr, probeTimeout); len(answers) > 0 && !slices.Contains(answers, isMySQL) {
 				return nil, wrongServer{fmt.Errorf("store.dsn: %s answers at %s, not %s; correct the address: %w", answers[0], d.Addr, isMySQL, err)}
 			}
 		}

@@ -24,9 +24,9 @@ type wrongServer struct{ error }
 func (w wrongServer) Unwrap() error { return w.error }
 
 // checkServers probes each address of the lock service. Its error, a wrongServer, names the first that has another kind
-// of server or refuses this client's TLS; nil if there is none, or nothing answers. It takes up to two seconds an
-// address.
-func checkServers(ctx context.Context, l config.Lock) error {
+// of server or refuses this client's TLS; nil if there is none, or nothing answers within the limit, which each address has
+// twice.
+func checkServers(ctx context.Context, l config.Lock, limit time.Duration) error {
 	kind, field, addrs, settings := lockServers(l)
 	text := probeText[kind]
 	if settings != nil {
@@ -34,11 +34,11 @@ func checkServers(ctx context.Context, l config.Lock) error {
 	}
 	for _, addr := range addrs {
 		if settings != nil {
-			if why := tlsRefusal(ctx, addr, settings, text); why != nil {
+			if why := tlsRefusal(ctx, addr, settings, text, limit); why != nil {
 				return wrongServer{fmt.Errorf("%s: %s: %w", field, addr, why)}
 			}
 		}
-		if answers := probe(ctx, addr); len(answers) > 0 && !slices.Contains(answers, kind) {
+		if answers := probe(ctx, addr, limit); len(answers) > 0 && !slices.Contains(answers, kind) {
 			return wrongServer{fmt.Errorf("%s: %s answers at %s, not %s%s", field, answers[0], addr, kind, tlsHint(l, answers[0]))}
 		}
 	}
@@ -83,13 +83,13 @@ const (
 // probeText is answered by a server of its kind without a login.
 var probeText = map[string]string{isRedis: "PING\r\n", isZooKeeper: "ruok"}
 
-// probeTimeout bounds the probes of one address.
+// probeTimeout is the limit of the probes of one address.
 const probeTimeout = time.Second
 
-// probe returns the kinds of servers that answer at an address, in the order above. Each kind is probed on its own
+// probe returns the kinds of servers that answer at an address within the limit, in the order above. Each kind is probed on its own
 // connection. No credential is sent, and a TLS connection ends after the handshake.
-func probe(ctx context.Context, addr string) []string {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+func probe(ctx context.Context, addr string, limit time.Duration) []string {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	probes := []func(net.Conn) string{sendProbe(probeText[isRedis]), sendProbe(probeText[isZooKeeper]), sendProbe(""), probeTLS}
 	found := make([]string, len(probes))
@@ -151,13 +151,13 @@ func probeTLS(c net.Conn) string {
 var errNoCertificate = errors.New("the server wants a client certificate, and none is configured")
 
 // tlsRefusal returns why the server at addr refuses this client's TLS, if that is permanent: it rejects the handshake
-// or the client's certificate, or requires one. It is nil if the server accepts, does not answer, or cannot be reached.
+// or the client's certificate, or requires one. It is nil if the server accepts, does not answer within the limit, or cannot be reached.
 //
 // With TLS 1.3 the server's alert about a client certificate comes after the client's handshake, and a reset may follow
 // it. A write that fails by the reset must not hide the alert, which can still be read: so errors of writes are
 // ignored.
-func tlsRefusal(ctx context.Context, addr string, settings *tls.Config, sendProbe string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+func tlsRefusal(ctx context.Context, addr string, settings *tls.Config, sendProbe string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
@@ -23,10 +24,15 @@ import (
 // password, a certificate, a permission, a server setting, an address. diagnosis adds what a probe of the servers
 // found; it is nil for none.
 func unreachable(ctx context.Context, l config.Lock, err error) (_ bool, diagnosis error) {
+	return unreachableWithin(ctx, l, err, probeTimeout)
+}
+
+// unreachableWithin is unreachable with a limit of the probe: who answers later is not there.
+func unreachableWithin(ctx context.Context, l config.Lock, err error, limit time.Duration) (_ bool, diagnosis error) {
 	if anyOf(err, permanent) {
 		return false, nil
 	}
-	if diagnosis = checkServers(ctx, l); diagnosis != nil {
+	if diagnosis = checkServers(ctx, l, limit); diagnosis != nil {
 		return false, diagnosis
 	}
 	return anyOf(err, transient), nil

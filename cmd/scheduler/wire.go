@@ -260,7 +260,7 @@ func (p *parts) ready(ctx context.Context, l config.Lock) error {
 	probing.Go(func() {
 		select {
 		case <-time.After(probeAfter):
-			if wrong = checkServers(calling, l); wrong != nil {
+			if wrong = checkServers(calling, l, probeTimeout); wrong != nil {
 				cancel()
 			}
 		case <-calling.Done():
