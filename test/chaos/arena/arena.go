@@ -79,6 +79,7 @@ type Arena struct {
 	http                  *http.Client
 	closing               chan struct{}
 	acknowledged          atomic.Int64 // tasks
+	asked                 sync.Map     // kinds of calls, and whether one has worked
 
 	mu     sync.Mutex
 	faults []error // of the arena itself

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -28,9 +29,10 @@ const askTimeout = 2 * time.Second
 
 // caller sends the calls of clients, and logs the answers.
 type caller struct {
-	http *http.Client
-	asks *history.Log[history.Ask]
-	note func(error)
+	http  *http.Client
+	asks  *history.Log[history.Ask]
+	asked *sync.Map // of the arena
+	note  func(error)
 }
 
 // ask posts body to a path of a replica and decodes a good answer into out. a has the target of the call
@@ -111,5 +113,8 @@ func (c *caller) do(request *http.Request, out any) (int, error) {
 func (c *caller) write(asks ...history.Ask) {
 	for _, a := range asks {
 		c.note(c.asks.Add(a))
+		if _, before := c.asked.LoadOrStore(a.What, a.Answer == ok); before && a.Answer == ok {
+			c.asked.Store(a.What, true)
+		}
 	}
 }

@@ -34,7 +34,7 @@ func (a *Arena) Work(ctx context.Context, seed uint64) error {
 		return err
 	}
 	defer asks.Close()
-	c := &Clients{arena: a, caller: &caller{http: a.http, asks: asks, note: a.note}}
+	c := &Clients{arena: a, caller: &caller{http: a.http, asks: asks, asked: &a.asked, note: a.note}}
 	var working sync.WaitGroup
 	for i := range enqueuers {
 		working.Go(func() { c.enqueue(ctx, i, rand.New(rand.NewPCG(seed, uint64(i)))) })
@@ -174,6 +174,16 @@ func (c *Clients) send(ctx context.Context, p batch, r *rand.Rand) bool {
 
 // Acknowledged is how many tasks the replicas have acknowledged to clients.
 func (a *Arena) Acknowledged() int { return int(a.acknowledged.Load()) }
+
+// Unanswered reports whether clients have asked for something of a kind that has never worked.
+func (a *Arena) Unanswered() bool {
+	for _, worked := range a.asked.Range {
+		if !worked.(bool) {
+			return true
+		}
+	}
+	return false
+}
 
 // acked are the acknowledged tasks: all, the latest, and those that take long.
 type acked struct {

@@ -38,7 +38,7 @@ func (a *Arena) suspendJobs(ctx context.Context) error {
 		return err
 	}
 	defer asks.Close()
-	c := &caller{http: a.http, asks: asks, note: a.note}
+	c := &caller{http: a.http, asks: asks, asked: &a.asked, note: a.note}
 	for _, j := range jobsOfRun() {
 		for i := 0; ; i++ {
 			r := a.Replicas[i%len(a.Replicas)]

@@ -148,6 +148,12 @@ func TestExcuses(t *testing.T) {
 			outage(h)
 			expires(h, h.Windows[0].Healed.Add(time.Hour))
 		}, func(h *history.History) { expires(h, h.Windows[0].Began.Add(time.Second)) }},
+		{"a killed replica's task decided late on a busy machine, where no replica was ready before", Recovers, reapedLate, func(h *history.History) {
+			h.Run.Slack = time.Millisecond
+			for i, p := range h.Probes {
+				h.Probes[i].Ready = p.Ready && (p.At.Before(h.Windows[0].Began) || p.At.After(h.Windows[0].Began.Add(6*time.Second)))
+			}
+		}},
 		{"a killed replica's task decided late while the store is slow for all", Recovers, reapedLate, func(h *history.History) {
 			also(h, h.Windows[0].Began, window, nil, history.StoreSlow)
 		}},

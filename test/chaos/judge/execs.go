@@ -22,7 +22,8 @@ const (
 //
 // 1 is excused while the lock service is away or slow, has lost what it knew, or has a wrong clock; where the locks are in
 // the store, while that is so; where they are rows, while another replica's connection to them is slow, since its transactions
-// hold the row that tokens come from; and for one that was frozen as it waited, whose session ended. Nothing else is.
+// hold the row that tokens come from; for one that was frozen as it waited, whose session ended; and beside a replica that a busy
+// machine starves, since its own calls may then be answered too late. Nothing else is.
 func (t *trial) execs() {
 	completed := map[string]bool{}
 	for _, l := range t.h.Locked {
@@ -62,7 +63,7 @@ func execEnd(e history.Exec) string {
 // nothingGranted reports whether the lock service may not have granted anything to it.
 func (t *trial) nothingGranted(e history.Exec) bool {
 	switch {
-	case e.How == history.ExecFrozen, t.excused(e.Began, e.Ended, e.Beside, t.lockFaults()...):
+	case e.How == history.ExecFrozen, t.starved(e.Beside, e.Ended), t.excused(e.Began, e.Ended, e.Beside, t.lockFaults()...):
 		return true
 	case strings.HasSuffix(t.run.Cell, "+lease"):
 		return t.excused(e.Began, e.Ended, "", history.LockDown, history.LockSlow)

@@ -47,6 +47,13 @@ func TestExecs(t *testing.T) {
 			h.Windows[len(h.Windows)-1].Replicas = []string{"b"}
 		}, nil, func(h *history.History) { h.Run.Cell = "mariadb+lease" }},
 		{"nothing is granted to one that stood still", Clean, "grants nothing", func(h *history.History) { h.Execs[1].Exit = execDown }, nil, func(h *history.History) { h.Execs[1].How = history.ExecFrozen }},
+		{"nothing is granted on a machine with time for all", Clean, "grants nothing", func(h *history.History) {
+			h.Execs[1].Exit = execDown
+			h.Probes = append(h.Probes, history.Probe{At: h.Execs[1].Ended.Add(-time.Second), Replica: h.Execs[1].Beside, Live: true})
+		}, nil, func(h *history.History) { h.Run.Slack = time.Second }},
+		{"nothing is granted on a busy machine, beside a replica that is ready", Clean, "grants nothing", func(h *history.History) {
+			h.Execs[1].Exit, h.Run.Slack = execDown, time.Second
+		}, nil, nil},
 		{"an unknown code", Clean, "which nothing explains", func(h *history.History) { h.Execs[1].Exit = 66; strikeAll(history.LockDown)(h) }, nil, nil},
 		{"a signal", Clean, "ended with -1", func(h *history.History) { h.Execs[1].Exit = -1 }, nil, func(h *history.History) { h.Execs[1].How = history.ExecKilled }},
 		{"busy while nobody worked", InTurn, "while locks exec c.4 waited", busy, nil, strikeAll(history.LockDown)},

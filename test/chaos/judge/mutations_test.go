@@ -309,6 +309,10 @@ func TestBrokenPromises(t *testing.T) {
 		}},
 
 		{"a killed replica's task decided late", Recovers, nil, reapedLate},
+		{"a killed replica's task decided late on a busy machine, though others were ready", Recovers, nil, func(h *history.History) {
+			h.Run.Slack = time.Millisecond
+			reapedLate(h)
+		}},
 		{"a killed replica's task decided late beside one that is cut off", Recovers, nil, func(h *history.History) {
 			also(h, h.Windows[0].Began, window, []string{other(h)}, history.StoreSlow)
 			reapedLate(h)

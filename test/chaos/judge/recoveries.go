@@ -165,7 +165,7 @@ func (t *trial) reaped() {
 			case c.row.Replica != p.Replica || !t.sameClock(c.seq) || c.from.Before(p.Started) || c.from.After(p.Ended):
 			case c.to.IsZero():
 				t.violate(Recovers, p.Replica, p.Ended, "killed while it had task %s, which is running to the end", c.row.ID)
-			case t.sameClock(c.toSeq) && c.to.After(bound):
+			case t.sameClock(c.toSeq) && c.to.After(bound.Add(t.unready(p.Ended, c.to))):
 				t.violate(Recovers, p.Replica, c.to, "killed while it had task %s, which was decided %v later, and %v are allowed",
 					c.row.ID, ms(c.to.Sub(p.Ended)), ms(bound.Sub(p.Ended)))
 			}

@@ -49,3 +49,30 @@ func (t *trial) starved(replica string, at time.Time) bool {
 		return p.Replica == replica && !p.Ready && p.At.After(from) && p.At.Before(at)
 	})
 }
+
+// unready is for how long between two moments no replica at all was ready, on a machine that is known to be busy (Run.Slack): then
+// none could reap. Pauses between probes do not count.
+func (t *trial) unready(from, to time.Time) (sum time.Duration) {
+	if t.run.Slack == 0 {
+		return 0
+	}
+	var ready []time.Time
+	for _, p := range t.h.Probes {
+		if p.Ready && p.At.After(from) && p.At.Before(to) {
+			ready = append(ready, p.At)
+		}
+	}
+	slices.SortFunc(ready, time.Time.Compare)
+	for last := from; ; ready = ready[1:] {
+		next := to
+		if len(ready) > 0 {
+			next = ready[0]
+		}
+		if gap := next.Sub(last); gap > time.Second {
+			sum += gap
+		}
+		if last = next; len(ready) == 0 {
+			return sum
+		}
+	}
+}

@@ -72,15 +72,12 @@ func commandsOf(a *arena.Arena) map[string][]int {
 	return commands(filepath.Join(a.Dir, history.EffectsFile))
 }
 
-const (
-	idleFor = 8 * time.Second  // that a nemesis waits for a replica which has work
-	chance  = 10 * time.Second // for a moment that a nemesis waits for
-)
+const chance = 10 * time.Second // for a moment that a nemesis waits for
 
-// pickBusy is a replica that runs commands which are not about to end, and how many.
+// pickBusy is a replica that runs commands which are not about to end, and how many. It waits for one until ctx ends.
 func pickBusy(ctx context.Context, a *arena.Arena, r *rand.Rand) (victim *arena.Replica, busy int, err error) {
 	var before map[string][]int
-	found := poll(ctx, idleFor, seldom, func() bool {
+	found := poll(ctx, 0, seldom, func() bool {
 		now := commandsOf(a)
 		for _, i := range r.Perm(len(a.Replicas)) {
 			one := a.Replicas[i]
