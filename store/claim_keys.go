@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -76,7 +77,7 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 	}
 	joining := mapped(w.behind, func(r *openTask) openTask { return *r })
 	for _, m := range w.rows {
-		if slices.Contains(keys.new, m.id()) {
+		if slices.Contains(keys.new, m.id()) && slices.ContainsFunc(w.out.Tasks, func(s ledger.Started) bool { return s.ID == m.id() }) { // else it was cancelled meanwhile
 			joining = append(joining, *m.was)
 		}
 	}

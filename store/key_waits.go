@@ -55,30 +55,57 @@ func (t *tx) forgetKeys(tasks []string) error {
 	return err
 }
 
-// wakeKeys has claims look at the keys of tasks that end, or that others need not wait for any more. It comes before the tasks' own rows
-// are written, in the order of locks. A row that says so already is locked as well, until the tasks have ended: a claim that looks meanwhile
-// counts them after that.
-//
-// Index: primary key of keys.
-func (t *tx) wakeKeys(moves []move) error {
-	type key struct{ pool, key string }
-	var all []key
+// poolKey is a key of a pool.
+type poolKey struct{ pool, key string }
+
+// keysOfMoves are the keys of tasks that end, or that others need not wait for any more, in the order of locks.
+func keysOfMoves(moves []move) (all []poolKey) {
 	for _, m := range moves {
 		if m.Key != "" {
-			all = append(all, key{m.Pool, m.Key})
+			all = append(all, poolKey{m.Pool, m.Key})
 		}
 	}
+	slices.SortFunc(all, func(a, b poolKey) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.key, b.key)) })
+	return slices.Compact(all)
+}
+
+// keyed says of pools whether tasks wait for keys there, and whether tasks have places: without, there is nothing to write when one ends.
+// A task that begins to wait right after this is looked at soon, see lookAgain; and no place of a task that is there already comes later.
+//
+// Index: primary keys of pools and key_waits; keys_pool.
+func (t *tx) keyed(pools []string) (wait, places bool, err error) {
+	err = each(t.rows(`SELECT (SELECT MAX(k.look_at) FROM {keys} k WHERE k.pool=p.name) AS look_at,
+			(SELECT w.place FROM {key_waits} w WHERE w.pool=p.name LIMIT 1) AS place
+		FROM {pools} p WHERE {in name name}`, sqlkit.Keys(pools)),
+		func(m *struct{ LookAt, Place *int64 }) {
+			wait = wait || m.LookAt != nil && *m.LookAt > 0
+			places = places || m.Place != nil
+		})
+	return wait, places, err
+}
+
+// wakeKeys has claims look at keys whose tasks end, or that others need not wait for any more. It comes before the tasks' own rows are
+// written, in the order of locks. A row that says so already is locked as well, until the tasks have ended: a claim that looks meanwhile
+// counts them after that. places: tasks have places there, see forgetKeys.
+//
+// Index: primary key of keys.
+func (t *tx) wakeKeys(moves []move) (places bool, err error) {
+	all := keysOfMoves(moves)
+	waited := slices.ContainsFunc(moves, func(m move) bool { return m.row == rowKeyed })
 	if len(all) == 0 {
-		return nil
+		return waited, nil
 	}
-	slices.SortFunc(all, func(a, b key) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.key, b.key)) })
-	for part := range slices.Chunk(slices.Compact(all), sqlkit.MaxRows) {
+	wait, places, err := t.keyed(sqlkit.Distinct(mapped(all, func(k poolKey) string { return k.pool })))
+	if places = places || waited; err != nil || !wait {
+		return places, err
+	}
+	for part := range slices.Chunk(all, sqlkit.MaxRows) {
 		if _, err := t.Exec("UPDATE {each}{keys}{by_key} SET look_at={int look} WHERE look_at>0 AND {in name pool, name task_key}",
-			sqlkit.Rows(part, func(k key) []any { return []any{int64(lookNow), k.pool, k.key} })); err != nil {
-			return err
+			sqlkit.Rows(part, func(k poolKey) []any { return []any{int64(lookNow), k.pool, k.key} })); err != nil {
+			return places, err
 		}
 	}
-	return nil
+	return places, nil
 }
 
 // changeKeys has no task of a pool wait for its key, if its limits or its order by key change: claims have them wait again. The pool's row
@@ -118,6 +145,6 @@ func (t *tx) changeKeys(pool string, is, to perKey, now time.Time) error {
 		return err
 	}
 	_, err := t.Exec(`{insert_ignore} {key_waits} (pool, task_key, place, rank_order, run_at, task_id, kind)
-		SELECT pool, task_key, created_at, 0, 0, id, kind FROM {tasks} WHERE pool=? AND task_key<>'' ORDER BY task_key, created_at, id`, pool)
+		SELECT pool, task_key, created_at, 0, 0, id, kind FROM {tasks} WHERE pool=? AND task_key<>'' ORDER BY task_key, created_at, id{for_update}`, pool) // waits for ends
 	return err
 }

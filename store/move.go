@@ -120,19 +120,20 @@ func bit(is bool) int64 {
 // move writes all moves, each portion with at most nine statements, and what follows for standings
 // and events. If a row does not meet the guard, the answer is sqlkit.ErrMoved and nothing may be committed.
 func (t *tx) move(now time.Time, g guard, moves []move) error {
-	if err := t.wakeKeys(moves); err != nil {
+	places, err := t.wakeKeys(moves)
+	if err != nil {
 		return err
 	}
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
 	for part := range sqlkit.Portions(moves, sqlkit.MaxRows, move.texts) {
-		if err := t.movePart(now, g, part); err != nil {
+		if err := t.movePart(now, g, part, places); err != nil {
 			return err
 		}
 	}
 	return t.happened(now, ends(moves))
 }
 
-func (t *tx) movePart(now time.Time, g guard, moves []move) error {
+func (t *tx) movePart(now time.Time, g guard, moves []move, places bool) error {
 	ended, pending := moves, those(moves, func(m move) bool { return m.to != toDone })
 	if len(pending) > 0 { // nearly always all end, and none is copied
 		ended = those(moves, func(m move) bool { return m.to == toDone })
@@ -146,7 +147,7 @@ func (t *tx) movePart(now time.Time, g guard, moves []move) error {
 	if err := t.endTasks(now, g, ended); err != nil {
 		return err
 	}
-	if keyed := those(ended, func(m move) bool { return m.Key != "" || m.row == rowKeyed }); len(keyed) > 0 {
+	if keyed := those(ended, func(m move) bool { return m.Key != "" || m.row == rowKeyed }); places && len(keyed) > 0 {
 		if err := t.forgetKeys(mapped(keyed, move.id)); err != nil {
 			return err
 		}
