@@ -35,7 +35,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		all[name] = p
 		k := keysOf(p.PerKey, p.Order, p.Fair)
 		rows = append(rows, []any{
-			name, p.Hash(), 0, p.MaxRunning, rateText(p.Rate), p.Burst, k.MaxRunning, rateText(k.Rate), k.Burst, k.order, encoded[map[string]int]{weightsOf(p.Fair)},
+			name, p.Hash(), 0, p.MaxRunning, rateText(p.Rate), p.Burst, k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair),
 			p.Retries.Attempts(), string(p.OnLost),
 		})
 	}
@@ -76,7 +76,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, bucket_full_at = ?,
 						key_max_running = ?, key_rate = ?, key_burst = ?, key_order = ?, key_fair = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
 					p.Hash(), p.MaxRunning, rateText(p.Rate), p.Burst, int64(before.Converted(row.BucketFullAt, now, row.limits())),
-					k.MaxRunning, rateText(k.Rate), k.Burst, k.order, encoded[map[string]int]{weightsOf(p.Fair)},
+					k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair),
 					p.Retries.Attempts(), string(p.OnLost), has.declared(), name)
 			} else {
 				// Index: primary key.

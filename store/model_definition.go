@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/json"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -128,6 +129,12 @@ func weightsOf(f *jobs.Fair) map[string]int {
 		return map[string]int{}
 	}
 	return f.Weights
+}
+
+// weightsText is the parameter for key_fair.
+func weightsText(f *jobs.Fair) any {
+	text, _ := json.Marshal(weightsOf(f)) // it always encodes
+	return text
 }
 
 func (m *poolModel) fair() *jobs.Fair {
