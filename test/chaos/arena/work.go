@@ -107,7 +107,7 @@ pools:
 			fmt.Fprintf(&b, "rate: %d/s, burst: %d, ", p.Rate, p.Burst)
 		}
 		if p.PerKey > 0 {
-			fmt.Fprintf(&b, "per_key: {max_running: %d, rate: %d/s, burst: %d}, ", p.PerKey, p.KeyRate, p.KeyBurst)
+			fmt.Fprintf(&b, "per_key: {max_running: %d, rate: %d/s, burst: %d}, fair: {weights: {a: 2}}, ", p.PerKey, p.KeyRate, p.KeyBurst)
 		}
 		if p.Ordered {
 			b.WriteString("order: key, ")
