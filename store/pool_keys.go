@@ -22,6 +22,9 @@ const (
 // recording one when the first task began to wait may not have seen that. So the first looks come soon.
 var lookAgain = []time.Duration{20 * time.Millisecond, time.Second, lookMost / 2}
 
+// lookElsewhere is when a key is looked at again whose tasks this replica cannot run: other keys have their turn meanwhile.
+const lookElsewhere = 200 * time.Millisecond
+
 // lookMost is how far ahead look_at is at most, and some: of a key with a later one the clock was set back since.
 const lookMost = time.Minute
 
@@ -54,6 +57,7 @@ type keyRow struct {
 	places  int    // tasks that its max_running lets become running
 	first   string // with an order: the one task that may; "": none waits or runs yet
 	rest    bool   // more tasks may wait for it than were read
+	read    bool   // some of those that wait for it were
 	held    bool   // by that one, which has started, or waits for its time or its locks
 	behind  bool   // a task of this claim waits for it from now on
 }
@@ -232,7 +236,8 @@ func (k *poolKeys) waiting(t *tx, pool string, scope ledger.Scope, room int) ([]
 	read := map[string]int{}
 	for _, r := range tasks {
 		read[r.Key]++
-		k.rows[r.Key].rest = read[r.Key] == most(r.Key)
+		row := k.rows[r.Key]
+		row.read, row.rest = true, read[r.Key] == most(r.Key)
 	}
 	return tasks, err
 }
@@ -250,7 +255,7 @@ func (k *poolKeys) waitingFirst(t *tx, pool string, scope ledger.Scope, open []s
 	}
 	first, err := t.keyedTasks(pool, ids)
 	for _, r := range first {
-		k.rows[r.Key].held = false
+		k.rows[r.Key].held, k.rows[r.Key].read = false, true
 	}
 	return those(first, func(r openTask) bool { return scope.Kinds == nil || slices.Contains(scope.Kinds, r.Kind) }), err
 }
@@ -358,6 +363,9 @@ func (k *poolKeys) lookAtKey(r *keyRow, looked bool) int64 {
 	case free && opens > 0:
 		r.looks = 0
 		return micros(k.now.Add(min(opens, lookMost/2))) + 1 // not before that: times are cut to microseconds
+	case looked && free && k.fair != nil && !r.read: // it has tasks for other replicas alone, or for none, and would stay in front
+		r.looks = 0
+		return micros(k.now.Add(lookElsewhere))
 	case looked && free, free && k.fair != nil:
 		r.looks = 0
 		return micros(k.now) // there was no room for more, in the pool or in this replica, or the rest is for other replicas

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -15,6 +17,7 @@ var fairCases = []Case{
 	{"Fair/Joins", fairJoins},
 	{"Fair/Idle", fairIdle},
 	{"Fair/Keyless", fairKeyless},
+	{"Fair/Kinds", fairKinds},
 	{"Fair/Limits", fairLimits},
 	{"Fair/Order", fairOrder},
 }
@@ -160,6 +163,42 @@ func fairKeyless(t *testing.T, b *Bench) {
 	must(t, err)
 	s.wantInt(0, "SELECT COUNT(*) FROM {key_waits} WHERE task_id=?", task)
 	s.wantInt(1, "SELECT COUNT(*) FROM {done} WHERE state='cancelled'")
+}
+
+// However many keys have tasks of kinds that a replica does not know, it finds those that it knows.
+func fairKinds(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.shared(jobs.KeyLimits{}, "", nil)
+	var batch []jobs.NewTask
+	for i := range 150 {
+		key := fmt.Sprintf("%03d", i)
+		for range 2 {
+			batch = append(batch, jobs.NewTask{Pool: "work", Key: key, Kind: "x", Force: true})
+		}
+	}
+	_, err := b.Store.Enqueue(s.ctx(), batch...)
+	must(t, err)
+	s.limitedClaim("work", 1) // has the others wait for their keys
+	known := s.newTask(jobs.NewTask{Key: "z", Kind: "y", Force: true})
+	other := s.newTask(jobs.NewTask{Key: "z", Kind: "y", Force: true})
+	of := func(room int) []string {
+		t.Helper()
+		c := s.claiming("work", room)
+		share(&c, func(s *ledger.Share) { s.Limited = true })
+		c.Scope.Kinds = []string{"y"}
+		got, err := tasksOf(b.Store.Claim(s.ctx(), c))
+		must(t, err)
+		return ids(got.Tasks)
+	}
+	var all []string
+	for claims := 0; len(all) < 2; claims++ {
+		if all = append(all, of(1)...); claims > 9 {
+			t.Fatalf("after %d claims: %v", claims, all)
+		}
+	}
+	if d := cmp.Diff([]string{known, other}, all); d != "" {
+		t.Error(d)
+	}
 }
 
 // Limits by key hold, and what they leave is shared by the others.
