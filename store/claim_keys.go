@@ -90,9 +90,9 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 // reason is why a task waits for its key, for people.
 func (k *poolKeys) reason(key string) string {
 	switch r := k.rows[key]; {
-	case k.fair != nil && k.room(r) > 0 && !k.ordered:
+	case k.fair != nil && k.room(r) > 0 && (!k.ordered || key == "" || r.first == ""):
 		return "it is the turn of other keys, which share the pool"
-	case k.ordered && r.first != "":
+	case k.ordered && r.first != "" && key != "":
 		return fmt.Sprintf("behind task %s of the same key", r.first)
 	case r.places < 1:
 		return fmt.Sprintf("as many tasks with this key run as may at once: %d", k.limits.MaxRunning)
@@ -102,7 +102,7 @@ func (k *poolKeys) reason(key string) string {
 
 // more reports whether there may be more tasks that wait for keys which are free than a claim reads.
 func (k *poolKeys) more() bool {
-	return k != nil && slices.ContainsFunc(k.looked, func(key string) bool { r := k.rows[key]; return r.rest && k.room(r) > 0 })
+	return k != nil && slices.ContainsFunc(k.looked, func(key string) bool { r := k.rows[key]; return r.rest && k.room(r) > 0 }) || k != nil && k.beyond
 }
 
 // chooseFree are the candidates among tasks that wait for their locks whose keys let them start; the others wait for their locks no more.

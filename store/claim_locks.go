@@ -73,6 +73,11 @@ func (w *claim) lockTasks(t *tx, waits []locked) error {
 	if err := t.lockTasks(waits); err != nil {
 		return err
 	}
+	if keyed := those(waits, func(l locked) bool { return l.row == rowKeyed }); len(keyed) > 0 {
+		if err := t.leaveKeys(mapped(keyed, func(l locked) string { return l.ID })); err != nil {
+			return err
+		}
+	}
 	is, err := column[string](t.rows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=3 ORDER BY id", sqlkit.Keys(mapped(waits, func(l locked) string { return l.ID }))))
 	if err != nil {
 		return err

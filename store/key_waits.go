@@ -9,26 +9,44 @@ import (
 )
 
 // joinKeys has tasks wait for their keys: behind those with a larger priority or an earlier due time, or with an order behind those
-// that were enqueued before. Those that have a place already stay there.
+// that were enqueued before.
 //
-// Index: primary key of key_waits; key_waits_task.
+// Index: primary keys of key_waits and sequences; key_waits_task.
 func (t *tx) joinKeys(ordered bool, tasks []openTask) error {
-	var rows, keys [][]any
-	for _, r := range tasks {
-		switch {
-		case ordered: // it was enqueued before the pool had an order
-			rows = append(rows, []any{r.Pool, r.Key, micros(r.CreatedAt), 0, 0, r.ID, r.Kind})
-			keys = append(keys, []any{r.Pool, r.Key})
-		default:
-			rows = append(rows, []any{r.Pool, r.Key, 0, -r.Priority, micros(r.RunAt), r.ID, r.Kind})
+	inOrder := func(r openTask) bool { return ordered && r.Key != "" }
+	if unplaced := those(tasks, inOrder); len(unplaced) > 0 {
+		if err := t.placeLate(unplaced); err != nil {
+			return err
 		}
 	}
-	inOrder := func(a, b []any) int { return cmp.Compare(a[1].(string), b[1].(string)) }
-	slices.SortStableFunc(keys, inOrder)
-	if _, err := t.InsertNew("{sequences} (pool, task_key)", keys); err != nil {
+	return t.insertPlaces(mapped(those(tasks, func(r openTask) bool { return !inOrder(r) }), func(r openTask) []any {
+		return []any{r.Pool, r.Key, 0, -r.Priority, micros(r.RunAt), r.ID, r.Kind}
+	}))
+}
+
+// placeLate gives tasks a place that have none, as they were enqueued before their pool had an order. Who enqueues may have a sequence locked
+// for as long as its transaction lasts: only those are written that are missing.
+func (t *tx) placeLate(tasks []openTask) error {
+	placed, err := column[string](t.rows("SELECT task_id FROM {key_waits} WHERE {in name task_id}", sqlkit.Keys(mapped(tasks, openTask.id))))
+	if err != nil {
 		return err
 	}
-	return t.insertPlaces(rows)
+	tasks = those(tasks, func(r openTask) bool { return !slices.Contains(placed, r.ID) })
+	if len(tasks) == 0 {
+		return nil
+	}
+	keys := sqlkit.Distinct(mapped(tasks, func(r openTask) string { return r.Key }))
+	known, err := column[string](t.rows("SELECT task_key FROM {sequences} WHERE pool=? AND {in name task_key}", sqlkit.Keys(keys), tasks[0].Pool))
+	if err != nil {
+		return err
+	}
+	missing := those(keys, func(key string) bool { return !slices.Contains(known, key) })
+	if _, err := t.InsertNew("{sequences} (pool, task_key)", mapped(missing, func(key string) []any { return []any{tasks[0].Pool, key} })); err != nil {
+		return err
+	}
+	return t.insertPlaces(mapped(tasks, func(r openTask) []any {
+		return []any{r.Pool, r.Key, micros(r.CreatedAt), 0, 0, r.ID, r.Kind}
+	}))
 }
 
 func (t *tx) insertPlaces(rows [][]any) error {
@@ -40,19 +58,39 @@ func (t *tx) insertPlaces(rows [][]any) error {
 }
 
 // leaveKeys has tasks wait for their keys no more; with an order they keep their places.
-//
-// Index: key_waits_task.
 func (t *tx) leaveKeys(tasks []string) error {
-	_, err := t.Exec("{delete} {key_waits} AS t WHERE place=0 AND {in name task_id}", sqlkit.Keys(sqlkit.Distinct(tasks)))
-	return err
+	return t.deletePlaces("{in name task_id} AND place=0", sqlkit.Keys(sqlkit.Distinct(tasks)))
 }
 
 // forgetKeys deletes the places of tasks that have ended.
-//
-// Index: key_waits_task.
 func (t *tx) forgetKeys(tasks []string) error {
-	_, err := t.Exec("{delete} {key_waits} AS t WHERE {in name task_id}", sqlkit.Keys(sqlkit.Distinct(tasks)))
-	return err
+	return t.deletePlaces("{in name task_id}", sqlkit.Keys(sqlkit.Distinct(tasks)))
+}
+
+// deletePlaces deletes rows of {key_waits} by their whole key, which is read first, without a lock. MySQL would read a small table as a whole
+// for a list of tasks, and with it rows that transactions of users have locked: there the list is a table that is read first.
+//
+// Index: key_waits_task; primary key of key_waits.
+func (t *tx) deletePlaces(where string, args ...any) error {
+	rows, err := list(t.rows("SELECT pool, task_key, place, rank_order, run_at, task_id FROM {key_waits} WHERE "+where+
+		" ORDER BY pool, task_key, place, rank_order, run_at, task_id", args...),
+		func(m *keyWaitModel) []any {
+			return []any{m.Pool, m.TaskKey, m.Place, int64(m.RankOrder), m.RunAt, m.TaskID}
+		})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	from := ""
+	if t.DB.Dialect.LocksRows() {
+		from = "{each}"
+	}
+	for part := range slices.Chunk(rows, sqlkit.MaxRows) {
+		_, err := t.Exec("{delete} "+from+"{key_waits} AS t{by_key} WHERE {in name pool, name task_key, int place, int rank_order, int run_at, name task_id}", sqlkit.Many(part))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // poolKey is a key of a pool.
@@ -89,7 +127,7 @@ func (t *tx) keyed(pools []string) (wait, places bool, err error) {
 // counts them after that. places: tasks have places there, see forgetKeys.
 //
 // Index: primary key of keys.
-func (t *tx) wakeKeys(moves []move) (places bool, err error) {
+func (t *tx) wakeKeys(now time.Time, moves []move) (places bool, err error) {
 	all := keysOfMoves(moves)
 	waited := slices.ContainsFunc(moves, func(m move) bool { return m.row == rowKeyed })
 	if len(all) == 0 {
@@ -100,23 +138,27 @@ func (t *tx) wakeKeys(moves []move) (places bool, err error) {
 		return places, err
 	}
 	for part := range slices.Chunk(all, sqlkit.MaxRows) {
-		if _, err := t.Exec("UPDATE {each}{keys}{by_key} SET look_at={int look} WHERE look_at>0 AND {in name pool, name task_key}",
-			sqlkit.Rows(part, func(k poolKey) []any { return []any{int64(lookNow), k.pool, k.key} })); err != nil {
+		if _, err := t.Exec("UPDATE {keys}{by_key} SET look_at=CASE WHEN look_at<? THEN look_at ELSE ? END WHERE look_at>0 AND {in name pool, name task_key}",
+			sqlkit.Rows(part, func(k poolKey) []any { return []any{k.pool, k.key} }), micros(now), micros(now)); err != nil {
 			return places, err
 		}
 	}
 	return places, nil
 }
 
-// changeKeys has no task of a pool wait for its key, if its limits or its order by key change: claims have them wait again. The pool's row
-// is locked. What a rate has started counts on.
+// changeKeys has claims look at all keys of a pool for which tasks wait, if its limits by key change. If its order or its sharing does, or it
+// has no limits any more, no task waits on: claims have them wait again. The pool's row is locked. What a rate has started counts on.
 //
 // Index: tasks_claim; primary keys of keys and key_waits.
 func (t *tx) changeKeys(pool string, is, to perKey, now time.Time) error {
 	if is == to {
 		return nil
 	}
-	if _, err := t.Exec("UPDATE {keys} SET look_at=0 WHERE pool=? AND look_at>0", pool); err != nil {
+	look := int64(0)
+	if is.order == to.order && is.fair == to.fair && is.some() && to.some() { // they wait on, and claims look at them
+		look = micros(now)
+	}
+	if _, err := t.Exec("UPDATE {keys}{index}{keys}_pool{end} SET look_at=? WHERE pool=? AND look_at>0", look, pool); err != nil {
 		return err
 	}
 	if is.Rate != to.Rate {
@@ -131,13 +173,16 @@ func (t *tx) changeKeys(pool string, is, to perKey, now time.Time) error {
 			return err
 		}
 	}
+	if look > 0 {
+		return nil
+	}
 	if err := t.unkeyTasks(pool); err != nil {
 		return err
 	}
 	if is.order == to.order && is.order != "" {
 		return nil // the places stay
 	}
-	if _, err := t.Exec("DELETE FROM {key_waits} WHERE pool=?", pool); err != nil || to.order == "" {
+	if err := t.deletePlaces("pool=?", pool); err != nil || to.order == "" {
 		return err
 	}
 	// Index: tasks_pool.
@@ -145,6 +190,6 @@ func (t *tx) changeKeys(pool string, is, to perKey, now time.Time) error {
 		return err
 	}
 	_, err := t.Exec(`{insert_ignore} {key_waits} (pool, task_key, place, rank_order, run_at, task_id, kind)
-		SELECT pool, task_key, created_at, 0, 0, id, kind FROM {tasks} WHERE pool=? AND task_key<>'' ORDER BY task_key, created_at, id{for_update}`, pool) // waits for ends
+		SELECT pool, task_key, created_at, 0, 0, id, kind FROM {tasks} WHERE pool=? AND task_key<>'' ORDER BY task_key, created_at, id`, pool)
 	return err
 }

@@ -20,7 +20,10 @@ func (s replica) Look(ctx context.Context, pool string, l ledger.Look) (seen led
 		seen = ledger.Seen{Past: map[int]time.Time{}}
 		for rank, more := math.MinInt32, true; seen.Work == nil; {
 			var err error
-			if rank, more, err = t.nextRank(pool, rank); err != nil || !more {
+			if rank, more, err = t.nextRank(pool, rank); err == nil && !more {
+				seen.Work, err = t.lookAtKeys(pool, l.Scope)
+			}
+			if err != nil || !more {
 				return err
 			}
 			if err := t.lookAt(pool, rank, l, &seen); err != nil {
@@ -67,6 +70,32 @@ func (t *tx) lookAt(pool string, rank int, l ledger.Look, seen *ledger.Seen) err
 		seen.Past[w.Priority] = w.UpTo
 	}
 	return nil
+}
+
+// lookAtKeys finds out whether tasks in a scope wait for keys that are to be looked at. Its window has no ready task.
+//
+// Index: keys_pool, primary key of key_waits.
+func (t *tx) lookAtKeys(pool string, s ledger.Scope) (*ledger.Window, error) {
+	kinds, args := "", []any(nil)
+	switch {
+	case s.Kinds == nil:
+	case len(s.Kinds) == 0:
+		return nil, nil
+	default:
+		list, of := sqlkit.List(s.Kinds)
+		kinds, args = " AND w.kind IN "+list, of
+	}
+	now, err := t.Now()
+	if err != nil {
+		return nil, err
+	}
+	found, err := t.One("SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=? AND k.look_at>0 AND k.look_at<=?"+
+		" AND EXISTS (SELECT 1 FROM {key_waits} w WHERE w.pool=k.pool AND w.task_key=k.task_key"+kinds+") LIMIT 1",
+		slices.Concat([]any{pool, micros(now)}, args), new(string))
+	if err != nil || !found {
+		return nil, err
+	}
+	return &ledger.Window{UpTo: time.UnixMicro(1)}, nil
 }
 
 // inScope is the condition, beginning with AND, that a row of {tasks} is in the scope, for a WHERE that

@@ -108,6 +108,9 @@ type perKey struct {
 	fair  bool
 }
 
+// some reports whether there is anything.
+func (k perKey) some() bool { return !k.None() || k.order != "" || k.fair }
+
 func (m *poolModel) perKey() perKey {
 	return perKey{ledger.Limits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, m.KeyOrder, m.KeyFair.is != nil}
 }

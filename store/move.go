@@ -120,7 +120,7 @@ func bit(is bool) int64 {
 // move writes all moves, each portion with at most nine statements, and what follows for standings
 // and events. If a row does not meet the guard, the answer is sqlkit.ErrMoved and nothing may be committed.
 func (t *tx) move(now time.Time, g guard, moves []move) error {
-	places, err := t.wakeKeys(moves)
+	places, err := t.wakeKeys(now, moves)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,8 @@ import (
 
 // fairness shares the starts of a pool between the keys that have tasks, by stride scheduling (Waldspurger and Weihl, 1995): a start moves
 // the pass of its key ahead by a stride, which is the shorter the larger the key's weight is, and the key with the smallest pass is next.
-// A key that had no tasks for a while joins at the pass of the pool: it neither makes up for that time, nor waits for what it had before.
+// A key that had no tasks for a while joins a stride behind the pass of the pool: it neither makes up for that time, nor waits for what it
+// had before, and keys that come anew all the time do not come before those that wait.
 //
 // Passes count only while the pool has more tasks than there is room for. Tasks without a key share as one key does. Tasks of jobs come
 // first. nil is for a pool without.
@@ -31,9 +32,15 @@ func (f *fairness) start(key string, r *keyRow) {
 	if f == nil || !f.counts {
 		return
 	}
-	at := max(r.pass, f.pass)
-	r.pass, r.changed = at+f.stride(key), true
-	f.pass, f.changed = at, true
+	f.pass, f.changed = max(f.pass, r.pass), true
+	r.pass, r.changed = r.pass+f.stride(key), true
+}
+
+// join gives a key its pass for which no task waited.
+func (f *fairness) join(key string, r *keyRow) {
+	if at := f.pass + f.stride(key); r.lookAt == 0 && r.pass < at {
+		r.pass, r.changed = at, true
+	}
 }
 
 // share is how many of the tasks that wait for a key are read, for that much room: what its weight gives it, and one.
@@ -58,7 +65,8 @@ func (k *poolKeys) inTurn(candidates []openTask) []openTask {
 			first = append(first, r)
 			continue
 		}
-		pass[r.Key] = max(k.row(r.Key).pass, k.fair.pass)
+		k.fair.join(r.Key, k.row(r.Key))
+		pass[r.Key] = k.row(r.Key).pass
 		tasks[r.Key] = append(tasks[r.Key], r)
 	}
 	keys := make([]string, 0, len(tasks))

@@ -14,13 +14,11 @@ import (
 const (
 	// looksAtOnce is how many keys a claim looks at, besides those of the candidates that it finds anyway.
 	looksAtOnce = 64
-	// lookNow is look_at of a key of which a task has ended: it comes before all others.
-	lookNow = 1
 )
 
 // lookAgain is when a key is looked at that was full. The end of one of its tasks has it looked at at once; but a transaction that was
 // recording one when the first task began to wait may not have seen that. So the first looks come soon.
-var lookAgain = []time.Duration{20 * time.Millisecond, time.Second, lookMost / 2}
+var lookAgain = []time.Duration{20 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, lookMost / 2}
 
 // lookElsewhere is when a key is looked at again whose tasks this replica cannot run: other keys have their turn meanwhile.
 const lookElsewhere = 200 * time.Millisecond
@@ -28,11 +26,8 @@ const lookElsewhere = 200 * time.Millisecond
 // lookMost is how far ahead look_at is at most, and some: of a key with a later one the clock was set back since.
 const lookMost = time.Minute
 
-// lookDue is the condition that a key is to be looked at, of now and of lookMost later.
-const lookDue = "(look_at>0 AND look_at<=? OR look_at>?)"
-
 // poolKeys is what a claim knows of the keys of a pool that has limits or an order by them. The pool's row is locked: no other claim changes
-// it. Others set look_at to lookNow, where tasks wait for the key, and keep the row locked until their transaction has ended the key's
+// it. Others set look_at to the time of an end, where tasks wait for the key, and keep the row locked until their transaction has ended the key's
 // tasks. A claim locks these rows, too, before it counts running tasks. So the end of a task is either counted, or comes after this claim
 // and has the key looked at again.
 //
@@ -44,6 +39,7 @@ type poolKeys struct {
 	now     time.Time // the database's, under the lock of the pool's row
 	rows    map[string]*keyRow
 	looked  []string // keys whose time has come, sorted
+	beyond  bool     // there may be more of them
 	new     []string // with an order: tasks that start and have no place yet, as they were enqueued before the pool had one
 }
 
@@ -65,10 +61,13 @@ type keyRow struct {
 // keysOf are the keys of a pool's row.
 func (m *poolModel) keys() *poolKeys {
 	is := m.perKey()
-	if is.None() && is.order == "" && !is.fair {
+	if !is.some() {
 		return nil
 	}
 	k := &poolKeys{limits: is.Limits, ordered: is.order == string(jobs.OrderKey), rows: map[string]*keyRow{}}
+	if k.ordered { // also of those that were claimed before the pool had an order
+		k.limits.MaxRunning = 1
+	}
 	if is.fair {
 		k.fair = &fairness{weights: m.KeyFair.is, pass: m.KeyPass}
 	}
@@ -108,7 +107,9 @@ func (k *poolKeys) read(t *tx, pool string, now time.Time, candidates []openTask
 	if err != nil {
 		return err
 	}
+	k.beyond = len(k.looked) >= looksAtOnce
 	slices.Sort(k.looked)
+	k.looked = slices.Compact(k.looked)
 	for _, key := range wanted {
 		k.row(key)
 	}
@@ -137,19 +138,22 @@ type keyFact struct {
 }
 
 // facts reads what a claim has to know of keys: the time, those to look at, those of its candidates, and how many tasks run of each. Keys
-// that share the pool are looked at in their turn.
+// that share the pool are looked at in their turn. A look that is further ahead than any is written by a clock that was set back since.
 //
-// Index: keys_pool, or keys_fair; primary key of keys; tasks_claim.
+// Index: keys_pool; primary key of keys; tasks_claim.
 func (k *poolKeys) facts(t *tx, pool string, now time.Time, wanted []string) found {
-	by := "{index}{keys}_pool{end} WHERE pool=? AND " + lookDue + " ORDER BY look_at"
+	order := "look_at"
 	if k.fair != nil {
-		by = "{index}{keys}_fair{end} WHERE pool=? AND " + lookDue + " ORDER BY pass"
+		order = "pass"
 	}
 	return t.rows(`SELECT 'now' AS what, '' AS task_key, COALESCE({now}, 0) AS n, 0 AS bucket_full_at, 0 AS pass
-		UNION ALL SELECT 'look', task_key, 0, 0, 0 FROM (SELECT task_key FROM {keys}`+by+` LIMIT ?) AS due
+		UNION ALL SELECT 'look', task_key, 0, 0, 0 FROM (SELECT task_key FROM {keys}{index}{keys}_pool{end}
+			WHERE pool=? AND look_at>0 AND look_at<=COALESCE({now}, ?) ORDER BY `+order+` LIMIT ?) AS due
+		UNION ALL SELECT 'look', task_key, 0, 0, 0 FROM (SELECT task_key FROM {keys}{index}{keys}_pool{end}
+			WHERE pool=? AND look_at>COALESCE({now}, ?)+? ORDER BY look_at LIMIT ?) AS far
 		UNION ALL SELECT 'key', task_key, look_at, bucket_full_at, pass FROM {keys}{by_key} WHERE pool=? AND {in name task_key}
 		UNION ALL SELECT 'running', task_key, COUNT(*), 0, 0 FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=? AND task_key<>'' AND ?>0 GROUP BY task_key`,
-		sqlkit.Keys(wanted), pool, micros(now), micros(now.Add(lookMost)), looksAtOnce, pool, pool, k.limits.MaxRunning)
+		sqlkit.Keys(wanted), pool, micros(now), looksAtOnce, pool, micros(now), lookMost.Microseconds(), looksAtOnce, pool, pool, k.limits.MaxRunning)
 }
 
 // lock locks rows of keys, and counts their tasks again.
@@ -182,7 +186,7 @@ func (k *poolKeys) room(r *keyRow) int {
 // ignores reports whether a task starts whatever the others of its key do: it has none, or is a job's. Tasks without a key share a pool as
 // those of one key do.
 func (k *poolKeys) ignores(r *openTask) bool {
-	return k == nil || r.Job != "" || r.Key == "" && (k.fair == nil || k.ordered)
+	return k == nil || r.Job != "" || r.Key == "" && k.fair == nil
 }
 
 func (k *poolKeys) row(key string) *keyRow {
@@ -194,7 +198,7 @@ func (k *poolKeys) row(key string) *keyRow {
 	return r
 }
 
-// readFirst reads which task of each key is the first that has not ended.
+// readFirst reads which task of each key is the first that has not ended. One that ended while its pool got the order may have a place still.
 //
 // Index: primary keys of sequences and key_waits.
 func (k *poolKeys) readFirst(t *tx, pool string) error {
@@ -203,7 +207,7 @@ func (k *poolKeys) readFirst(t *tx, pool string) error {
 		return nil
 	}
 	return each(t.rows(`SELECT task_key, (SELECT w.task_id FROM {key_waits} w WHERE w.pool=s.pool AND w.task_key=s.task_key
-			ORDER BY w.place, w.rank_order, w.run_at, w.task_id LIMIT 1) AS id
+			AND EXISTS (SELECT 1 FROM {tasks} t WHERE t.id=w.task_id) ORDER BY w.place, w.rank_order, w.run_at, w.task_id LIMIT 1) AS id
 		FROM {sequences} s WHERE s.pool=? AND {in name task_key}`, sqlkit.Keys(keys), pool),
 		func(m *struct {
 			TaskKey string
@@ -225,8 +229,18 @@ func (k *poolKeys) waiting(t *tx, pool string, scope ledger.Scope, room int) ([]
 		return nil, nil
 	}
 	if k.ordered {
-		return k.waitingFirst(t, pool, scope, open)
+		first, err := k.waitingFirst(t, pool, scope, those(open, func(key string) bool { return key != "" }))
+		if open = those(open, func(key string) bool { return key == "" }); err != nil || len(open) == 0 {
+			return first, err
+		}
+		keyless, err := k.waitingShares(t, pool, scope, room, open)
+		return append(first, keyless...), err
 	}
+	return k.waitingShares(t, pool, scope, room, open)
+}
+
+// waitingShares reads as many of the tasks that wait for each of the keys as its share of the room is.
+func (k *poolKeys) waitingShares(t *tx, pool string, scope ledger.Scope, room int, open []string) ([]openTask, error) {
 	most := func(key string) int { return min(k.share(key, room, open), k.room(k.rows[key])) }
 	ids, err := t.firstOf(pool, open, scope, most)
 	if err != nil || len(ids) == 0 {
@@ -306,7 +320,7 @@ func (k *poolKeys) lets(r *openTask) bool {
 		return true
 	}
 	row := k.rows[r.Key]
-	return row != nil && k.room(row) > 0 && (!k.ordered || row.first == "" || row.first == r.ID)
+	return row != nil && k.room(row) > 0 && (!k.ordered || r.Key == "" || row.first == "" || row.first == r.ID)
 }
 
 // start takes a start from the key of a task.
@@ -316,7 +330,7 @@ func (k *poolKeys) start(r *openTask) {
 	}
 	row := k.rows[r.Key]
 	k.fair.start(r.Key, row)
-	if row.places--; k.ordered {
+	if row.places--; k.ordered && r.Key != "" {
 		if row.first == "" {
 			k.new = append(k.new, r.ID)
 		}

@@ -65,7 +65,8 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 			ELSE (SELECT COUNT(*) FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL
 		FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
-			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND (k.look_at>0 AND k.look_at<=COALESCE({now}, ?) OR k.look_at>COALESCE({now}, ?)+?) LIMIT 1) IS NOT NULL)`,
+			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE({now}, ?) LIMIT 1) IS NOT NULL
+			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>COALESCE({now}, ?)+? LIMIT 1) IS NOT NULL)`,
 		[]any{local, local, local, lookMost.Microseconds()}, func(scan func(...any) error) error {
 			var m poolModel
 			var running int

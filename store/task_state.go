@@ -185,12 +185,12 @@ func (t *tx) updatePending(was, is openTask) error {
 	return err
 }
 
-// lockTasks makes ready tasks wait for their locks that are still as they were.
+// lockTasks makes ready tasks, and those that wait for their key, wait for their locks that are still as they were.
 //
 // Index: primary key.
 func (t *tx) lockTasks(tasks []locked) error {
 	_, err := t.Exec(`UPDATE {each}{tasks}{by_key} SET state=3, reason={text reason}, reason_code='`+string(reason.WaitsForLock)+`'
-		WHERE state+0=0 AND {in name id, int token}`,
+		WHERE state+0 IN (0, 4) AND {in name id, int token}`,
 		sqlkit.Rows(tasks, func(l locked) []any { return []any{clip.Text(l.Reason, 512), l.ID, l.Token} }))
 	return err
 }

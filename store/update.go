@@ -49,7 +49,7 @@ func (s *Store) UpdateTask(ctx context.Context, id string, change wire.TaskChang
 			return err
 		}
 		is = changed(was, change, now)
-		if _, err := t.wakeKeys([]move{{openTask: was}}); err != nil {
+		if _, err := t.wakeKeys(now, []move{{openTask: was}}); err != nil {
 			return err
 		}
 		if err := t.updatePending(was, is); err != nil {

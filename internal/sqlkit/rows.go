@@ -11,7 +11,7 @@ import (
 //
 //	{in name id, int token}  the condition that the columns are the key of one of the rows
 //	{int until}              the row's own value, which the text may use several times
-//	{each}                   stands before the name of the table; only where there are such values
+//	{each}                   stands before the name of the table where there are such values, or where the list is to be read first
 //
 // int, name and text are the types: a name is short and valid UTF-8, as keys are; a text is any bytes. Only an int may be
 // NULL. A row is what the text names, in the order in which it does so first.
@@ -129,7 +129,7 @@ func newShape(text string) (*shape, error) {
 		end = m[1]
 	}
 	s.parts = append(s.parts, part{text: text[end:]})
-	if len(s.keys) == 0 || s.each != (len(s.keys) < len(s.columns)) {
+	if len(s.keys) == 0 || !s.each && len(s.keys) < len(s.columns) {
 		return nil, fmt.Errorf("not a statement for many rows: %s", text)
 	}
 	return s, nil
@@ -141,7 +141,7 @@ func (db *DB) forRows(text string, rows Many, args []any) (string, []any, error)
 	if err != nil {
 		return "", nil, err
 	}
-	differ := slices.ContainsFunc(rows, func(row []any) bool { return !s.same(row, rows[0]) })
+	differ := s.each && len(s.keys) == len(s.columns) || slices.ContainsFunc(rows, func(row []any) bool { return !s.same(row, rows[0]) })
 	one := form{text, padded(len(rows)), differ, 0}
 	if !differ {
 		one.fixed = s.fixed(rows)

@@ -31,8 +31,7 @@ CREATE TABLE IF NOT EXISTS {p}keys (
   looks          TINYINT        NOT NULL DEFAULT 0, -- how often one has, and found it full; 100 at most
   pass           BIGINT         NOT NULL DEFAULT 0, -- with key_fair: the key with the smallest one starts a task next
   PRIMARY KEY (pool, task_key),
-  KEY {p}keys_pool (pool, look_at),
-  KEY {p}keys_fair (pool, pass, look_at),
+  KEY {p}keys_pool (pool, look_at, pass),
   KEY {p}keys_look (look_at, bucket_full_at)
 ) ENGINE=InnoDB;
 

@@ -37,8 +37,7 @@ CREATE TABLE IF NOT EXISTS {p}keys (
   pass           INTEGER NOT NULL DEFAULT 0, -- with key_fair: the key with the smallest one starts a task next
   PRIMARY KEY (pool, task_key)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS {p}keys_pool ON {p}keys (pool, look_at);
-CREATE INDEX IF NOT EXISTS {p}keys_fair ON {p}keys (pool, pass, look_at);
+CREATE INDEX IF NOT EXISTS {p}keys_pool ON {p}keys (pool, look_at, pass);
 CREATE INDEX IF NOT EXISTS {p}keys_look ON {p}keys (look_at, bucket_full_at);
 
 -- key_waits: the tasks that wait for their key, in the order in which they are to start; with key_order all that have not ended.

@@ -31,6 +31,9 @@ var keyCases = []Case{
 	{"Order/Passes", orderPasses},
 	{"Order/Rate", orderRate},
 	{"Order/Begins", orderBegins},
+	{"Order/BeginsLate", orderBeginsLate},
+	{"Keys/Look", keyLook},
+	{"Keys/LocksLater", keyLocksLater},
 }
 
 // perKey gives pool work other limits and another order of the tasks with one key, as a replica does that has loaded another definition.
@@ -542,4 +545,73 @@ func orderBegins(t *testing.T, b *Bench) {
 	s.starts("without an order", k[3])
 	s.ends(k[1], k[3])
 	s.starts("without an order", more...)
+}
+
+// While a later task of a key runs, the pool gets an order: an earlier one starts when that has ended.
+func orderBeginsLate(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	low := s.newTask(jobs.NewTask{Key: "a"})
+	high := s.newTask(jobs.NewTask{Key: "a", Priority: 5})
+	if d := cmp.Diff([]string{high}, ids(s.claim("work", 1))); d != "" {
+		t.Fatal(d)
+	}
+	s.perKey(jobs.KeyLimits{}, jobs.OrderKey)
+	s.starts("a later one runs")
+	s.ends(high)
+	s.starts("it has ended", low)
+}
+
+// A replica that cannot run some pending task looks for others, and finds those that wait for keys which are free.
+func keyLook(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.perKey(jobs.KeyLimits{MaxRunning: 1}, "")
+	k := s.keyed("a", "a")
+	s.starts("first", k[0])
+	s.newTask(jobs.NewTask{Kind: "x", Force: true})
+	look := func(when string, kinds []string, want bool) {
+		t.Helper()
+		seen, err := b.Store.Look(s.ctx(), "work", ledger.Look{Scope: ledger.Scope{Kinds: kinds}, Past: map[int]time.Time{}, Most: 1000})
+		if must(t, err); (seen.Work != nil) != want {
+			t.Errorf("%s: work of kinds %q: %+v", when, kinds, seen.Work)
+		}
+	}
+	s.ends(k[0])
+	s.ready("the key is free", "work")
+	look("the key is free", []string{""}, true)
+	look("the key is free", []string{"y"}, false)
+	c := s.claiming("work", 10)
+	share(&c, func(s *ledger.Share) { s.Limited = true })
+	seen, err := b.Store.Look(s.ctx(), "work", ledger.Look{Scope: ledger.Scope{Kinds: []string{""}}, Past: map[int]time.Time{}, Most: 1000})
+	must(t, err)
+	c.Scope = ledger.Scope{Kinds: []string{""}, Within: seen.Work}
+	got, err := tasksOf(b.Store.Claim(s.ctx(), c))
+	must(t, err)
+	if d := cmp.Diff([]string{k[1]}, ids(got.Tasks)); d != "" {
+		t.Error(d)
+	}
+	look("it runs", []string{""}, false)
+}
+
+// A task that has waited for its key, and finds its locks busy, waits for them.
+func keyLocksLater(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.perKey(jobs.KeyLimits{MaxRunning: 1}, "")
+	k := s.keyed("a", "a")
+	s.starts("first", k[0])
+	s.starts("its key is full")
+	s.ends(k[0])
+	c := s.claiming("work", 10)
+	share(&c, func(s *ledger.Share) { s.Limited = true })
+	c.Locks = func(ledger.Candidate) ledger.Locking { return busy("user/x") }
+	got, err := tasksOf(b.Store.Claim(s.ctx(), c))
+	if must(t, err); len(got.Waiting) != 1 {
+		t.Errorf("%d wait for locks", len(got.Waiting))
+	}
+	s.wantInt(1, "SELECT COUNT(*) FROM {lock_waits}")
+	s.wantInt(0, "SELECT COUNT(*) FROM {key_waits}")
+	s.idle("it waits for its lock")
+	first := s.first()
+	if len(first) != 1 || first[0].Task().ID != k[1] {
+		t.Errorf("first for its lock: %+v", first)
+	}
 }

@@ -20,6 +20,7 @@ var keysTogetherCases = []Case{
 	{"Keys/Together", keysTogether},
 	{"Order/Together", orderTogether},
 	{"Order/Transactions", orderTransactions},
+	{"Order/OpenTransaction", orderOpenTransaction},
 }
 
 // running are the tasks of each key that run at one time, as their owners know it.
@@ -210,4 +211,59 @@ func orderTransactions(t *testing.T, b *Bench) {
 	s.starts("both are visible", first[0].ID)
 	s.ends(first[0].ID)
 	s.starts("the first has ended", id)
+}
+
+// A transaction of a user that has enqueued tasks, and stays open, holds up no claim and no end of others, of its own key and of others, in
+// its pool and in others; nor a change of the definition.
+func orderOpenTransaction(t *testing.T, b *Bench) {
+	if b.Dialect == store.SQLite {
+		return // one transaction writes at a time
+	}
+	for _, n := range []int{1, 20} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := newScene(t, b)
+			defer s.die()
+			s.DB.Exec(t, "DELETE FROM {tasks}")
+			s.DB.Exec(t, "DELETE FROM {key_waits}")
+			s.perKey(jobs.KeyLimits{}, jobs.OrderKey)
+			var names []string
+			for i := range n {
+				names = append(names, fmt.Sprint("k", i), fmt.Sprint("k", i))
+			}
+			s.keyed(names...)
+			tx, err := b.DB.Handle().BeginTx(s.ctx(), nil)
+			must(t, err)
+			defer tx.Rollback()
+			for _, key := range []string{"k0", "x", "y", "z"} {
+				_, err := b.SQL().EnqueueTx(s.ctx(), tx, jobs.NewTask{Pool: "work", Key: key})
+				must(t, err)
+			}
+			ctx, cancel := context.WithCancel(s.ctx())
+			open := make(chan struct{})
+			go func() { // calls that wait for it wait until they are given up
+				defer close(open)
+				for range 2 {
+					got := s.limitedClaim("work", 500)
+					if len(got.Tasks) != n {
+						t.Errorf("%d of %d started", len(got.Tasks), n)
+					}
+					var ended []ledger.Result
+					for _, k := range got.Tasks {
+						ended = append(ended, result(k, ledger.Ended, jobs.StateSucceeded))
+					}
+					s.finish(ended...)
+				}
+				s.perKey(jobs.KeyLimits{MaxRunning: 1}, "")
+				cancel()
+			}()
+			select {
+			case <-ctx.Done():
+			case <-time.After(30 * time.Second):
+				t.Error("they wait for the transaction")
+			}
+			_ = tx.Rollback()
+			<-open
+			cancel()
+		})
+	}
 }

@@ -74,7 +74,8 @@ COMMIT;
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
-			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND (k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) OR k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000) LIMIT 1) IS NOT NULL);
+			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
+			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL);
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
@@ -89,7 +90,8 @@ UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET state=0 WHERE state+0=1 AND id I
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
-			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND (k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) OR k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000) LIMIT 1) IS NOT NULL);
+			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
+			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL);
 COMMIT;
 
 -- poll
@@ -104,7 +106,8 @@ COMMIT;
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
-			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND (k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) OR k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000) LIMIT 1) IS NOT NULL);
+			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
+			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL);
 
 -- decide
 

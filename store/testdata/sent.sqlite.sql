@@ -67,7 +67,8 @@ COMMIT;
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
-			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND (k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) OR k.look_at>COALESCE(NULL, 1800000000000000)+60000000) LIMIT 1) IS NOT NULL);
+			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
+			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL);
 BEGIN IMMEDIATE;
 SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
 UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
@@ -81,7 +82,8 @@ UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
-			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND (k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) OR k.look_at>COALESCE(NULL, 1800000000000000)+60000000) LIMIT 1) IS NOT NULL);
+			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
+			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL);
 COMMIT;
 
 -- poll
@@ -96,7 +98,8 @@ COMMIT;
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
-			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND (k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) OR k.look_at>COALESCE(NULL, 1800000000000000)+60000000) LIMIT 1) IS NOT NULL);
+			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
+			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL);
 
 -- decide
 

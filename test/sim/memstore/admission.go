@@ -29,6 +29,11 @@ func (a *admission) room(pool string) (room int, full bool) {
 	return max(0, min(left, share.Room-a.taken[pool])), left == 0
 }
 
+func (a *admission) hasRoom(pool string) bool {
+	room, _ := a.room(pool)
+	return room > 0
+}
+
 // left is how many tasks the limits of a pool let start.
 func (a *admission) left(pool string) int {
 	l := a.t.pools.rows[pool].Limits()

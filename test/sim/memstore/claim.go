@@ -78,8 +78,14 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 				continue
 			}
 			before := len(out.Tasks)
-			if a.take(c, r, &out); shared && len(out.Tasks) > before {
+			a.take(c, r, &out)
+			switch started := len(out.Tasks) > before; {
+			case shared && started:
 				t.startInTurn(t.tasks.rows[r.ID])
+			case shared && !a.hasRoom(c.Pool) && r.Job == "" && r.ReasonCode != reason.WaitsForKey:
+				r.Reason, r.ReasonCode = "it is the turn of other keys, which share the pool", reason.WaitsForKey
+				put(t, &t.tasks, r)
+				out.Behind++
 			}
 		}
 		return nil

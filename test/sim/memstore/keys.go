@@ -144,7 +144,11 @@ func (t *tx) places(r Task) int {
 	if pool.KeyOrder != "" && r.ID != t.first(r.Pool, r.TaskKey) {
 		return 0
 	}
-	if pool.KeyMaxRunning == 0 {
+	most := pool.KeyMaxRunning
+	if pool.KeyOrder != "" {
+		most = 1
+	}
+	if most == 0 {
 		return math.MaxInt
 	}
 	running := 0
@@ -153,7 +157,7 @@ func (t *tx) places(r Task) int {
 			running++
 		}
 	}
-	return max(0, pool.KeyMaxRunning-running)
+	return max(0, most-running)
 }
 
 // lets reports whether a task may start as far as its key says, and when its rate lets it if that is all that it waits for.
@@ -192,14 +196,22 @@ func (t *tx) inTurn(pool Pool, candidates []Task, room int) (all []Task, shared 
 	if weights == nil || len(candidates) <= room {
 		return candidates, false
 	}
-	queues, pass := map[string][]Task{}, map[string]int64{}
+	queues, pass, waited := map[string][]Task{}, map[string]int64{}, map[string]bool{}
 	for _, r := range candidates {
-		if r.Job != "" || r.TaskKey == "" && pool.KeyOrder != "" {
+		waited[r.TaskKey] = waited[r.TaskKey] || r.ReasonCode == reason.WaitsForKey
+	}
+	for _, r := range candidates {
+		if r.Job != "" {
 			all = append(all, r)
 			continue
 		}
 		queues[r.TaskKey] = append(queues[r.TaskKey], r)
-		pass[r.TaskKey] = max(t.taskKey(r).Pass, pool.KeyPass)
+		k := t.taskKey(r)
+		if at := pool.KeyPass + stride(weights, r.TaskKey); !waited[r.TaskKey] && k.Pass < at { // it joins
+			k.Pass = at
+			put(t, &t.taskKeys, k)
+		}
+		pass[r.TaskKey] = k.Pass
 	}
 	for len(queues) > 0 {
 		next := slices.MinFunc(slices.Sorted(maps.Keys(queues)), func(a, b string) int { return cmp.Compare(pass[a], pass[b]) })
@@ -215,12 +227,12 @@ func (t *tx) inTurn(pool Pool, candidates []Task, room int) (all []Task, shared 
 // startInTurn moves the pass of the key of a task ahead that has started in its turn.
 func (t *tx) startInTurn(r Task) {
 	pool := t.pools.rows[r.Pool]
-	if r.Job != "" || r.TaskKey == "" && pool.KeyOrder != "" {
+	if r.Job != "" {
 		return
 	}
 	k := t.taskKey(r)
 	pool.KeyPass = max(k.Pass, pool.KeyPass)
-	k.Pass = pool.KeyPass + stride(pool.fair(), r.TaskKey)
+	k.Pass += stride(pool.fair(), r.TaskKey)
 	put(t, &t.taskKeys, k)
 	put(t, &t.pools, pool)
 }
