@@ -20,7 +20,7 @@ func (t Task) fields() taskFields {
 // Enqueued is the outcome of enqueueing one task. In JSON it is the task's object, with "existed" if that is true.
 type Enqueued struct {
 	Task
-	Existed bool `json:"existed,omitempty"` // its idempotency key was used before; Task is that one
+	Existed bool `json:"existed,omitempty"` // its idempotency key was used before, or its Unique met one that exists; Task is that one
 }
 
 func (e Enqueued) MarshalJSON() ([]byte, error) {

@@ -31,6 +31,7 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 	if len(n.IdempotencyKey) > limits.IdempotencyKey || !naming.Printable(n.IdempotencyKey) {
 		p.add("idempotency_key", "must be at most %d bytes of printable text", limits.IdempotencyKey)
 	}
+	p.unique(n.Unique)
 	if len(n.By) > limits.By || !naming.Printable(n.By) {
 		p.add("by", "must be at most %d bytes of printable text", limits.By)
 	}

@@ -86,7 +86,8 @@ type NewTask struct {
 	Priority       int       `json:"priority,omitempty"`        // −100 … 100
 	IdempotencyKey string    `json:"idempotency_key,omitempty"` // at most 255 bytes; one task per pool and key, as long as the task is kept
 	Tags           []string  `json:"tags,omitempty"`
-	By             string    `json:"-"` // the user that enqueues it, for people: at most 255 bytes. The API sets it to the name of the token
+	By             string    `json:"-"`                // the user that enqueues it, for people: at most 255 bytes. The API sets it to the name of the token
+	Unique         *Unique   `json:"unique,omitempty"` // at most one task with the same values; nil: any number of them. The idempotency key is judged first
 	// Force adds the task even though no live replica can run it: those that can are to follow.
 	Force bool `json:"force,omitempty"`
 }

@@ -10,6 +10,8 @@ const (
 	IdempotencyKey = 255 // bytes
 	Key            = 128 // bytes
 	Weight         = 1000
+	UniqueBy       = 16  // names
+	UniqueName     = 255 // bytes
 	Tags           = 20
 	Tag            = 64  // bytes
 	By             = 255 // bytes
@@ -32,6 +34,9 @@ const (
 	RatePerMost  = 24 * time.Hour
 	RateFill     = 366 * 24 * time.Hour // in which the burst has to be full again
 )
+
+// UniqueLeast is the shortest time for which a task may be unique; the longest is duration.Max.
+const UniqueLeast = time.Millisecond
 
 // Losses is how many attempts of one task may be lost before it ends as lost.
 const Losses = 3
