@@ -19,6 +19,11 @@ import (
 // If the idempotency key of a task was used before in its pool, with the same kind and payload, the task is not added: the answer
 // has the task that exists. With another kind or payload it is jobs.ErrConflict. Payloads are the same if their compact JSON is,
 // byte for byte: the order of fields counts, and how numbers and characters are written.
+//
+// A task that is unique, see jobs.Unique, is not added either where the uniqueness of another one with its values holds: the answer has that
+// one, with the changes of jobs.ConflictReplaces; with jobs.ConflictRejects it is jobs.ErrConflict. Its own idempotency key, which is judged first, then
+// stands for the task that exists. In one list, the first task with its values comes first.
+//
 // A pool that no replica has loaded is jobs.ErrNotFound, see AddPools. A new task that no live replica can run, nor
 // the configuration that governs or did last, is a *jobs.KindError, unless it has Force. A bad field is jobs.ErrInvalid, with all
 // that NewTask.Encode finds wrong with the first bad task; fields come before pools.
@@ -39,18 +44,14 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqu
 		return err
 	}
 	err = s.settle(ctx, "enqueue", add, func(t *tx) (bool, error) {
-		i := slices.IndexFunc(batch, func(p *newTask) bool { return !p.existed })
-		if i < 0 {
-			return true, nil // nothing was written
-		}
-		return t.kept(batch[i].task.ID)
+		return t.batchKept(batch)
 	})
 	if err != nil {
 		return nil, err
 	}
 	var pools []string
-	for _, e := range all {
-		if !e.Existed && !slices.Contains(pools, e.Pool) {
+	for i, e := range all {
+		if is := batch[i].replaced; (!e.Existed || is != nil && is.row == rowReady) && !slices.Contains(pools, e.Pool) {
 			pools = append(pools, e.Pool)
 		}
 	}
@@ -61,6 +62,9 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqu
 // enqueue writes the new tasks of the batch, and fills in what comes from the database. It may be called
 // again for the same batch.
 func (t *tx) enqueue(batch []*newTask) error {
+	for _, p := range batch {
+		p.begin()
+	}
 	governing, now, err := t.fillPools(batch)
 	if err != nil {
 		return err
@@ -72,6 +76,9 @@ func (t *tx) enqueue(batch []*newTask) error {
 		if _, refused := errors.AsType[*jobs.KindError](err); refused {
 			err = cmp.Or(t.dropKeys(batch), err)
 		}
+		return err
+	}
+	if err := t.takeUnique(batch, now); err != nil {
 		return err
 	}
 	var rows []*newTask

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -32,6 +33,10 @@ import (
 // requested task with the id of the existing one. While another open transaction has added the same key, EnqueueTx waits for its
 // end, as long as the caller's lock timeout allows.
 //
+// The same holds for a unique task: others that enqueue one with its values wait. If one exists that is pending, or that runs and is unique
+// while it is open, its row stays locked until the caller's transaction ends, so that its claim comes after that and sees what the transaction
+// wrote: until then this claim, and the result of a task that runs, waits, and those that come with it. Commit soon.
+//
 // On SQLite a transaction that has read cannot write any more once another connection has written
 // (SQLITE_BUSY): begin with a write, or open the handle with _txlock=immediate.
 func (s *Store) EnqueueTx(ctx context.Context, tx any, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
@@ -59,7 +64,7 @@ func (s *Store) EnqueueTx(ctx context.Context, tx any, tasks ...jobs.NewTask) ([
 		switch {
 		case s.db.Dialect.Answer(err) == sqlkit.AnswerReadsOnly:
 			err = fmt.Errorf("%w: this transaction only reads, and the task could not be written in it: begin one that may write, on a handle that may: %w", jobs.ErrInvalid, err)
-		case s.db.Fault(ctx, err) != sqlkit.FaultNone:
+		case s.db.Fault(ctx, err) != sqlkit.FaultNone || errors.Is(err, sqlkit.ErrMoved):
 			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 		}
 		return nil, &opError{"enqueue", s.explain(err)}

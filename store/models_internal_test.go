@@ -28,7 +28,7 @@ func TestModelsAreTheTables(t *testing.T) {
 		for _, model := range []any{
 			taskModel{}, doneModel{}, attemptModel{}, triggerModel{}, eventModel{}, jobModel{}, poolModel{}, kindsModel{},
 			standingModel{}, sessionModel{}, auditModel{}, lockWaitModel{},
-			keyModel{}, keyWaitModel{}, sequenceModel{},
+			keyModel{}, keyWaitModel{}, sequenceModel{}, uniqueModel{},
 		} {
 			stmt := gorm.Statement{DB: s.models}
 			if err := stmt.Parse(model); err != nil {

@@ -24,6 +24,12 @@ type newTask struct {
 	force   bool     // it may be one that no replica can run
 	first   *newTask // an earlier one of the same batch with the same key
 	existed bool
+
+	values   string      // hash of what it is compared by; "": it is not unique
+	unique   jobs.Unique // if it is, with its defaults
+	made     jobs.Task   // as it was asked for: another one of the batch may replace it
+	added    bool        // its idempotency key is new, and stands for the task that it met
+	replaced *openTask   // what it made of a pending task
 }
 
 // newBatch has package jobs check the tasks, and gives them ids. The batch is in the order of the ids.
@@ -63,13 +69,25 @@ func makeTask(n jobs.NewTask) (*newTask, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n", n.Kind)
 	sum.Write(payload)
-	return &newTask{
+	p := &newTask{
 		task: jobs.Task{
 			ID: id, Pool: n.Pool, Kind: n.Kind, Key: n.Key, State: jobs.StatePending,
 			Priority: n.Priority, RunAt: runAt, Payload: payload, PayloadSize: len(payload), Tags: n.Tags, By: n.By,
 		},
 		own: id, key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt, force: n.Force,
-	}, nil
+	}
+	if n.Unique != nil {
+		p.values, p.unique, p.made = uniqueOf(n, payload), n.Unique.WithDefaults(), p.task
+	}
+	return p, nil
+}
+
+// begin has the task be as it was asked for, for one more try.
+func (p *newTask) begin() {
+	p.existed, p.added, p.replaced = false, false, nil
+	if p.values != "" {
+		p.task, p.runAt = p.made, p.made.RunAt
+	}
 }
 
 // newID sorts by the time that it was made at. Package uuid reads random bytes for it, which does not fail.

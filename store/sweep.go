@@ -14,8 +14,8 @@ import (
 const deadSessionsFor = time.Hour
 
 // Sweep deletes what is older than its retention, as judge takes the time, at most limit rows of each
-// kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output
-// and idempotency key go with their task. Open triggers stay. Pending tasks of jobs that no
+// kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output,
+// idempotency key and uniqueness go with their task. Open triggers stay. Pending tasks of jobs that no
 // configuration has any more are cancelled, at most limit of them. It implements ledger.Tasks.
 //
 // Errors: what judge returned, and nothing is deleted; jobs.ErrUnavailable: what was deleted before it
@@ -52,7 +52,7 @@ type sweep struct {
 }
 
 func sweeps(r jobs.Retention) []sweep {
-	// Index: done_state, then primary keys and idempotency_task.
+	// Index: done_state, then primary keys, idempotency_task and unique_tasks_task.
 	tasks := func(state jobs.State, age time.Duration) sweep {
 		return sweep{
 			"tasks", age, "SELECT id FROM {done} WHERE state='" + string(state) + "' AND finished_at<? ORDER BY finished_at LIMIT ?",
@@ -61,6 +61,7 @@ func sweeps(r jobs.Retention) []sweep {
 				"{delete} {attempts} AS t{by_key} WHERE {in name task_id}",
 				"{delete} {outputs} AS t{by_key} WHERE {in name task_id}",
 				"{delete} {idempotency} AS t WHERE {in name task_id}",
+				"{delete} {unique_tasks} AS t WHERE {in name task_id}",
 			},
 		}
 	}
@@ -92,6 +93,15 @@ func sweeps(r jobs.Retention) []sweep {
 			"sequences", time.Hour, "SELECT pool, task_key FROM {sequences} s WHERE last_place<? AND " + noPlace("s") + " LIMIT ?{for_update}{skip_locked}",
 			[]string{"DELETE FROM {sequences} WHERE last_place<? AND {in name pool, name task_key} AND " + noPlace("{sequences}")},
 		},
+		// Each row is looked at once. One whose task is unique for longer goes with the task. Index: unique_tasks_look; primary keys.
+		{
+			"unique tasks", time.Hour,
+			"SELECT pool, values_hash FROM {unique_tasks}{index}{unique_tasks}_look{end} WHERE look_at>0 AND look_at<? ORDER BY look_at LIMIT ?{for_update}{skip_locked}",
+			[]string{
+				"DELETE FROM {unique_tasks} WHERE look_at<? AND {in name pool, name values_hash} AND " + noUniqueTask,
+				"UPDATE {unique_tasks} SET look_at=0 WHERE {in name pool, name values_hash}",
+			},
+		},
 		// A dead session is kept as long as tasks run under it: their reaping names it. Index: sessions_dead; tasks_claim for the
 		// running ones.
 		{
@@ -112,6 +122,10 @@ func sweeps(r jobs.Retention) []sweep {
 func noPlace(table string) string {
 	return "NOT EXISTS (SELECT 1 FROM {key_waits} w WHERE w.pool=" + table + ".pool AND w.task_key=" + table + ".task_key)"
 }
+
+// noUniqueTask is the condition that what a row names is not unique any more, whose time is over; see unique.holds.
+const noUniqueTask = "NOT EXISTS (SELECT 1 FROM {tasks} k WHERE k.id={unique_tasks}.task_id AND ({unique_tasks}.unique_while='open' OR " +
+	"{unique_tasks}.unique_while='pending' AND k.state<>2 AND k.token<={unique_tasks}.token))"
 
 // once deletes some rows that are older than a moment, and returns how many.
 func (w sweep) once(t *tx, before int64, limit int) (int, error) {

@@ -185,6 +185,34 @@ func (t *tx) updatePending(was, is openTask) error {
 	return err
 }
 
+// replacement is a pending task that was read with a lock, and what it is to be.
+type replacement struct{ was, is openTask }
+
+// replacePending is updatePending for several tasks.
+//
+// Index: primary key.
+func (t *tx) replacePending(tasks []replacement) error {
+	for part := range sqlkit.Portions(tasks, sqlkit.MaxRows, func(r replacement) int { return len(r.is.Payload) }) {
+		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
+			SET state={int state}, rank_order={int rank}, run_at={int run_at}, payload={text payload}, tags={text tags}, reason={text reason},
+				reason_code={name code}, token=token+1
+			WHERE state+0<>2 AND {in name id, int token}`,
+			sqlkit.Rows(part, func(r replacement) []any {
+				return []any{
+					r.is.row, -r.is.Priority, micros(r.is.RunAt), string(r.is.Payload), string(encodeTags(r.is.Tags)), r.is.Reason, string(r.is.ReasonCode),
+					r.was.ID, r.was.Token,
+				}
+			}))
+		if err == nil && n != int64(len(part)) {
+			err = sqlkit.ErrMoved
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // lockTasks makes ready tasks, and those that wait for their key, wait for their locks that are still as they were.
 //
 // Index: primary key.

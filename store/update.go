@@ -17,7 +17,7 @@ import (
 // retried at once. One that waits for its locks asks for them anew, unless its tags alone are changed.
 //
 // The task's idempotency key goes on standing for what was enqueued: an Enqueue with this key, and the kind and payload of then, returns the
-// task as it is now.
+// task as it is now. So does what a unique task is compared by.
 //
 // Errors: jobs.ErrInvalid, for a change of nothing as well; jobs.ErrNotFound; jobs.ErrConflict if the task is running, has ended or is
 // a job's; jobs.ErrUnavailable.
@@ -49,6 +49,9 @@ func (s *Store) UpdateTask(ctx context.Context, id string, change wire.TaskChang
 			return err
 		}
 		is = changed(was, change, now)
+		if err := t.changeUnique(was, is); err != nil {
+			return err
+		}
 		if _, err := t.wakeKeys(now, []move{{openTask: was}}); err != nil {
 			return err
 		}
