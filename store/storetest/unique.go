@@ -349,7 +349,9 @@ func uniqueReplaceWaiting(t *testing.T, b *Bench) {
 	waits := s.unique(by, jobs.NewTask{Kind: "keyed", Key: "a"})
 	s.DB.Exec(t, "DELETE FROM {tasks} WHERE id=?", first.ID)
 	s.starts("one of the key", running)
-	s.want("behind it", s.DB.Text(t, "SELECT state FROM {tasks} WHERE id=?", waits.ID), "4")
+	if _, is := sqlOf(b.Store); is { // others have no such state
+		s.want("behind it", s.DB.Text(t, "SELECT state FROM {tasks} WHERE id=?", waits.ID), "4")
+	}
 	s.again("waits for its key", by, jobs.NewTask{Kind: "keyed", Key: "a", Payload: 1}, waits, true)
 	s.want("replaced", s.task(waits.ID), "ready attempt 0 token 1 replica -: -")
 	s.wantInt(0, "SELECT COUNT(*) FROM {key_waits}")

@@ -93,6 +93,12 @@ func (t *tx) enqueue(batch []*newTask) error {
 		if err := t.runnable(i, p.NewTask); err != nil {
 			return err
 		}
+		if met, err := t.takeUnique(p, now); met || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		row := Task{
 			ID: p.id, Pool: p.Pool, Kind: p.Kind, TaskKey: p.NewTask.Key, Rank: -p.Priority, RunAt: micros(p.RunAt), MaxAttempts: pool.MaxAttempts,
 			OnLost: pool.OnLost, Key: p.IdempotencyKey, Payload: p.payload, Tags: encodeTags(p.Tags), CreatedAt: micros(now), By: p.By,

@@ -60,6 +60,17 @@ func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention,
 				remove(t, &t.outputs, k)
 			}
 		}
+		for k, u := range t.unique.rows {
+			if u.LookAt == 0 || !old(u.LookAt, time.Hour) || !room("unique task") {
+				continue
+			}
+			if t.uniqueNow(u, micros(now)) {
+				u.LookAt = 0
+				put(t, &t.unique, u)
+			} else {
+				remove(t, &t.unique, k)
+			}
+		}
 		busy := map[string]bool{}
 		for _, task := range t.tasks.rows {
 			busy[task.Session] = busy[task.Session] || task.State == Running
@@ -99,6 +110,11 @@ func (t *tx) forget(id string) {
 	for k, row := range t.keys.rows {
 		if row.TaskID == id {
 			remove(t, &t.keys, k)
+		}
+	}
+	for k, row := range t.unique.rows {
+		if row.TaskID == id {
+			remove(t, &t.unique, k)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type tables struct {
 	waits    table[waitKey, LockWait]
 	taskKeys table[poolKey, TaskKey]
 	keyWaits table[string, KeyWait]
+	unique   table[poolKey, uniqueTask]
 }
 
 func newTables() tables {
@@ -40,6 +41,7 @@ func newTables() tables {
 		kinds:    empty(func(r Kinds) kindsKey { return kindsKey{r.Pool, r.Config} }),
 		taskKeys: empty(func(r TaskKey) poolKey { return poolKey{r.Pool, r.Key} }),
 		keyWaits: empty(func(r KeyWait) string { return r.TaskID }),
+		unique:   empty(func(r uniqueTask) poolKey { return poolKey{r.Pool, r.Values} }),
 		waits:    empty(func(r LockWait) waitKey { return waitKey{r.Key, r.Rank, r.RunAt, r.TaskID} }),
 	}
 }
@@ -118,7 +120,7 @@ func (d *tables) byName() map[string]rowset {
 	return map[string]rowset{
 		"sessions": &d.sessions, "pools": &d.pools, "jobs": &d.jobs, "triggers": &d.triggers, "tasks": &d.tasks, "done": &d.done,
 		"attempts": &d.attempts, "outputs": &d.outputs, "idempotency": &d.keys, "events": &d.events, "standings": &d.standing, "kinds": &d.kinds,
-		"lock_waits": &d.waits, "keys": &d.taskKeys, "key_waits": &d.keyWaits,
+		"lock_waits": &d.waits, "keys": &d.taskKeys, "key_waits": &d.keyWaits, "unique_tasks": &d.unique,
 	}
 }
 

@@ -51,6 +51,7 @@ func (s *Store) UpdateTask(ctx context.Context, id string, c wire.TaskChange) (t
 		if c.Tags != nil {
 			row.Tags = encodeTags(*c.Tags)
 		}
+		t.changeUnique(id, row.Token)
 		row.Token++
 		put(t, &t.tasks, row)
 		task = row.task()
