@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -18,8 +20,8 @@ const (
 	maxTasks    = 1000
 )
 
-// enqueue enqueues one task or a list, all or none, and returns the tasks in order: 201, or 200 if all idempotency keys
-// existed.
+// enqueue enqueues one task or a list, all or none, and returns the tasks in order: 201, or 200 if all of them
+// existed: their idempotency keys, or unique ones with their values.
 func (s *server) enqueue(w http.ResponseWriter, r *http.Request, _ *query) error {
 	body, err := readBody(w, r, maxListBody)
 	if err != nil {
@@ -55,11 +57,16 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request, _ *query) error
 		}
 	}
 	s.addReasons(r.Context(), rows...)
-	if status == http.StatusCreated {
+	if status == http.StatusCreated || slices.ContainsFunc(tasks, replaces) {
 		s.Replica.Wake(pool)
 	}
 	made(w, enqueued[0].ID, len(enqueued))
 	return replyList(w, status, enqueued, "", nil)
+}
+
+// replaces reports whether a task may change one that exists, and so make it due.
+func replaces(n jobs.NewTask) bool {
+	return n.Unique != nil && n.Unique.OnConflict == jobs.ConflictReplaces
 }
 
 // noHandler is the error of a task that no live replica can run. If its pool has no handler at all, the field is not
@@ -138,7 +145,7 @@ func readItems(body []byte) ([]json.RawMessage, error) {
 
 func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 	task := jobs.NewTask{Pool: pool}
-	var payload json.RawMessage
+	var payload, unique json.RawMessage
 	var runAt *string
 	err := readObject(text, within, map[string]any{
 		"payload":         &payload,
@@ -149,6 +156,7 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 		"idempotency_key": &task.IdempotencyKey,
 		"tags":            &task.Tags,
 		"force":           &task.Force,
+		"unique":          &unique,
 	})
 	if err != nil {
 		return task, err
@@ -161,7 +169,26 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 			return task, err
 		}
 	}
+	if task.Unique, err = readUnique(unique, join(within, "unique")); err != nil {
+		return task, err
+	}
 	return task, check(task, within)
+}
+
+// readUnique is nil for nothing, and for null.
+func readUnique(text []byte, within string) (*jobs.Unique, error) {
+	if text == nil || string(text) == "null" {
+		return nil, nil
+	}
+	var u jobs.Unique
+	var lasts *string // a duration
+	err := readObject(text, within, map[string]any{"by": &u.By, "for": &lasts, "while": &u.While, "on_conflict": &u.OnConflict})
+	if err == nil && lasts != nil {
+		if u.For, err = duration.Parse(*lasts); err != nil {
+			err = malformed(join(within, "for"), "%v", err)
+		}
+	}
+	return &u, err
 }
 
 func readTime(text, field string) (time.Time, error) {

@@ -13,10 +13,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -25,25 +27,37 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 		task           jobs.NewTask
 		payload, runAt string
 		many, wait     bool
+		unique         jobs.Unique
+		uniqueFor      string
 	)
 	cmd := &cobra.Command{
 		Use:   "enqueue POOL",
 		Short: "Enqueue one task or many",
 		Long: "Enqueue a task and print its id. With --idempotency-key, a task that has this key already is\n" +
 			"printed instead. --key is what the pool's limits per key and its order go by, such as a tenant.\n" +
+			"With any of --unique-by, --unique-for, --unique-while and --on-conflict the task is unique: while\n" +
+			"another one with the same values is, it is not added. By default those are kind and payload, until\n" +
+			"the task has ended, and the task that exists is kept and printed.\n" +
 			"With --wait: wait for its end, print its output, and exit with 1 unless it succeeded.\n\n" +
 			"With --many each line of standard input is one task, a JSON object with the keys payload, kind,\n" +
-			"key, run_at, priority, idempotency_key, tags and force. Flags are the defaults of these keys. If the command\n" +
+			"key, run_at, priority, idempotency_key, unique, tags and force. Flags are the defaults of these keys. If the command\n" +
 			"fails midway, the message says which lines were enqueued.",
 		Example: "  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --idempotency-key welcome-7\n" +
 			"  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --key tenant-7\n" +
 			"  scheduler tasks enqueue mail --payload @letter.json --run-at 2h\n" +
+			"  scheduler tasks enqueue mail --payload '{\"user\":7}' --unique-by kind,payload.user --unique-for 10m\n" +
 			"  scheduler tasks enqueue mail --many < tasks.ndjson",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			task.Pool = args[0]
 			var err error
 			if task.RunAt, err = a.moment(runAt, +1); err != nil {
 				return usagef("--run-at: %w", err)
+			}
+			if unique.For, err = lasts(uniqueFor); err != nil {
+				return usagef("--unique-for: %w", err)
+			}
+			if unique.By != nil || uniqueFor != "" || unique.While != "" || unique.OnConflict != "" {
+				task.Unique = &unique
 			}
 			if many {
 				if wait {
@@ -63,7 +77,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			}
 			made := enqueued[0]
 			if made.Existed {
-				fmt.Fprintln(a.stderr, "A task with this idempotency key exists already.")
+				fmt.Fprintln(a.stderr, existsAlready(task))
 			}
 			if made.Reason != "" && !made.State.Ended() {
 				fmt.Fprintln(a.stderr, "Note:", made.Reason)
@@ -80,11 +94,34 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	cmd.Flags().IntVar(&task.Priority, "priority", 0, "-100 … 100, larger first")
 	cmd.Flags().StringVar(&task.Key, "key", "", "`KEY` of the task, such as a tenant, for limits per key and the order of the pool")
 	cmd.Flags().StringVar(&task.IdempotencyKey, "idempotency-key", "", "`KEY` of which the pool has one task, however often it is enqueued")
+	cmd.Flags().StringSliceVar(&unique.By, "unique-by", nil, "`NAMES` of what unique tasks are compared by: kind, key, payload, or fields such as payload.user")
+	cmd.Flags().StringVar(&uniqueFor, "unique-for", "", "how long the task is unique since it was created, as `DURATION` such as 10m")
+	cmd.Flags().StringVar((*string)(&unique.While), "unique-while", "", "`STATE` in which it is unique: pending, until its first claim, or open, until it has ended")
+	cmd.Flags().StringVar((*string)(&unique.OnConflict), "on-conflict", "", "what becomes of it if another one is unique: `keep` that, replace that with it, or reject it")
 	cmd.Flags().StringArrayVar(&task.Tags, "tag", nil, "`TAG` shown in lists; may be repeated")
 	cmd.Flags().BoolVar(&task.Force, "force", false, "also if no live replica can run it yet")
 	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait for its end and print its output")
 	cmd.Flags().BoolVar(&many, "many", false, "read tasks from standard input, one JSON object per line")
 	return cmd
+}
+
+// lasts reads a duration; 0 for "".
+func lasts(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	return duration.Parse(text)
+}
+
+// existsAlready says why a task was not added.
+func existsAlready(task jobs.NewTask) string {
+	switch {
+	case task.Unique == nil:
+		return "A task with this idempotency key exists already."
+	case task.IdempotencyKey == "":
+		return "A unique task with the same values exists already."
+	}
+	return "A task with this idempotency key, or a unique one with the same values, exists already."
 }
 
 // payload reads JSON from the argument, a file or standard input; nil for "".
@@ -235,7 +272,11 @@ func readLine(line []byte, defaults jobs.NewTask) (jobs.NewTask, error) {
 	task := struct {
 		*jobs.NewTask
 		Payload json.RawMessage `json:"payload"`
+		Unique  *jobs.Unique    `json:"unique"` // the defaults are other lines', too
 	}{NewTask: &defaults}
+	if defaults.Unique != nil {
+		task.Unique = new(*defaults.Unique)
+	}
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&task); err != nil {
@@ -247,5 +288,6 @@ func readLine(line []byte, defaults jobs.NewTask) (jobs.NewTask, error) {
 	if task.Payload != nil {
 		defaults.Payload = task.Payload
 	}
+	defaults.Unique = task.Unique
 	return defaults, nil
 }
