@@ -69,9 +69,9 @@ func TestRequests(t *testing.T) {
 		{func() error { _, err := c.Task(ctx, "id"); return err }, "GET /below/api/v1/tasks/id  Bearer secret"},
 		{func() error { _, err := c.Output(ctx, "id", 2); return err }, "GET /below/api/v1/tasks/id/logs?attempt=2  Bearer secret"},
 		{func() error {
-			_, err := c.Enqueue(ctx, jobs.NewTask{Pool: "mail", Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Key: "tenant-7", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC(), Force: true}, jobs.NewTask{Pool: "mail"})
+			_, err := c.Enqueue(ctx, jobs.NewTask{Pool: "mail", Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Key: "tenant-7", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC(), Force: true}, jobs.NewTask{Pool: "mail", Unique: &jobs.Unique{By: []string{"key"}, For: 90 * time.Second, While: jobs.WhileOpen, OnConflict: jobs.ConflictRejects}})
 			return err
-		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","key":"tenant-7","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","priority":-3,"idempotency_key":"i","tags":["t"],"force":true},{}]`},
+		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","key":"tenant-7","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","priority":-3,"idempotency_key":"i","tags":["t"],"force":true},{"unique":{"by":["key"],"for":"1m30s","while":"open","on_conflict":"reject"}}]`},
 		{func() error { _, err := c.Cancel(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/cancel  Bearer secret"},
 		{func() error {
 			_, err := c.UpdateTask(ctx, "id", wire.TaskChange{RunAt: new(since.UTC()), Priority: new(0), Payload: json.RawMessage(`null`), Tags: &[]string{}})
