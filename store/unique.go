@@ -100,7 +100,7 @@ func (t *tx) lockUnique(batch []*newTask, now time.Time) ([]*unique, error) {
 		fresh = those(all, func(u *unique) bool { return !known[[2]string{u.row.Pool, u.row.ValuesHash}] })
 	}
 	rows := mapped(fresh, func(u *unique) []any { return u.row.values() })
-	if err := t.Upsert(uniqueInto, "pool, values_hash", rows, "pool"); err != nil { // locks those that are there
+	if err := t.Upsert("{unique_tasks} (pool, values_hash, task_id, unique_until, unique_while, token, look_at)", "pool, values_hash", rows, "pool"); err != nil { // locks those that are there
 		return nil, err
 	}
 	found := 0
@@ -119,8 +119,6 @@ func (t *tx) lockUnique(batch []*newTask, now time.Time) ([]*unique, error) {
 	}
 	return all, nil
 }
-
-const uniqueInto = "{unique_tasks} (pool, values_hash, task_id, unique_until, unique_while, token, look_at)"
 
 func (m uniqueModel) values() []any {
 	return []any{m.Pool, m.ValuesHash, m.TaskID, m.UniqueUntil, m.UniqueWhile, m.Token, m.LookAt}
@@ -321,7 +319,7 @@ func (t *tx) writeUnique(all []*unique) error {
 			waited = append(waited, u.is.ID)
 		}
 	}
-	if err := t.Upsert(uniqueInto, "pool, values_hash", rows); err != nil {
+	if err := t.Upsert("{unique_tasks} (pool, values_hash, task_id, unique_until, unique_while, token, look_at)", "pool, values_hash", rows); err != nil {
 		return err
 	}
 	if err := t.replacePending(replaced); err != nil {
