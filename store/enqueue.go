@@ -244,13 +244,3 @@ func (t *tx) enqueued(batch []*newTask) ([]jobs.Enqueued, error) {
 	}
 	return all, nil
 }
-
-// kept reports whether a task was committed, and waits for a COMMIT in progress. The task may have ended since.
-func (t *tx) kept(id string) (bool, error) {
-	var n int
-	found, err := t.One(`SELECT 1 FROM {tasks} WHERE id = ?{for_update}`, []any{id}, &n)
-	if err != nil || found {
-		return found, err
-	}
-	return t.One(`SELECT 1 FROM {done} WHERE id = ?{for_update}`, []any{id}, &n)
-}
