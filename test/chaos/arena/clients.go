@@ -72,6 +72,12 @@ type newTask struct {
 	Key            string       `json:"key,omitempty"`
 	Priority       int          `json:"priority,omitempty"`
 	RunAt          string       `json:"run_at,omitempty"`
+	Unique         *unique      `json:"unique,omitempty"`
+}
+
+type unique struct {
+	By    []string `json:"by"`
+	While string   `json:"while"`
 }
 
 const maxTries = 20
@@ -88,7 +94,7 @@ func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 			p = newBatch(client, n, r)
 		}
 		p.tries++
-		known := c.send(ctx, p, r)
+		known := c.call(ctx, p, r)
 		if !known && p.tries < maxTries || known && p.tries == 1 && r.IntN(20) == 0 {
 			again = append(again, p)
 		}
@@ -101,7 +107,7 @@ func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 }
 
 func newBatch(client, n int, r *rand.Rand) batch {
-	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered"}
+	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered", "unique", "unique"}
 	p := batch{pool: pools[r.IntN(len(pools))]}
 	if p.pool == "command" && r.IntN(4) == 0 {
 		p.pool = "turn" // few: one runs at a time
@@ -118,6 +124,10 @@ func newBatch(client, n int, r *rand.Rand) batch {
 		t.Payload.Takes = (time.Duration(r.IntN(400)) * time.Millisecond).String()
 		if p.pool == "keyed" || p.pool == "ordered" {
 			t.Key = []string{"", "a", "b", "b", "c", "c", "c"}[r.IntN(7)]
+		}
+		if p.pool == "unique" { // without a key that is judged before
+			t.Key, t.IdempotencyKey = []string{"a", "b", "c"}[r.IntN(3)], ""
+			t.Unique = &unique{By: []string{"key"}, While: "open"}
 		}
 		if r.IntN(10) == 0 {
 			t.Payload.Fails = 1 + r.IntN(5) // some never succeed
@@ -141,6 +151,17 @@ func newBatch(client, n int, r *rand.Rand) batch {
 	return p
 }
 
+// call sends a batch; false if its outcome is unknown. Unique tasks are sent by two clients at the same time.
+func (c *Clients) call(ctx context.Context, p batch, r *rand.Rand) bool {
+	var twin sync.WaitGroup
+	defer twin.Wait()
+	if p.pool == "unique" {
+		own := rand.New(rand.NewPCG(r.Uint64(), 0))
+		twin.Go(func() { c.send(ctx, p, own) })
+	}
+	return c.send(ctx, p, r)
+}
+
 // send makes one call; false if its outcome is unknown.
 func (c *Clients) send(ctx context.Context, p batch, r *rand.Rand) bool {
 	var answer struct{ Items []struct{ ID string } }
@@ -148,7 +169,7 @@ func (c *Clients) send(ctx context.Context, p batch, r *rand.Rand) bool {
 	var header http.Header
 	if len(p.tasks) == 1 {
 		one := p.tasks[0]
-		if p.tries%2 == 1 { // both ways to name a key
+		if p.tries%2 == 1 && one.IdempotencyKey != "" { // both ways to name a key
 			header = http.Header{"Idempotency-Key": {one.IdempotencyKey}}
 			one.IdempotencyKey = ""
 		}

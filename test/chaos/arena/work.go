@@ -70,6 +70,7 @@ func poolsOfRun() []pool {
 		{history.Pool{Name: "rated", OnLost: "retry", Retries: 2, Rate: 20, Burst: 3, Lane: "http"}, 8},
 		{history.Pool{Name: "keyed", OnLost: "retry", Retries: 2, PerKey: 2, KeyRate: 10, KeyBurst: 2, Lane: "http"}, 8},
 		{history.Pool{Name: "ordered", OnLost: "retry", Retries: 2, Ordered: true, Lane: "http"}, 8},
+		{history.Pool{Name: "unique", OnLost: "retry", Retries: 2, Unique: true, Lane: "http"}, 8},
 		{history.Pool{Name: "once", OnLost: "fail", Lane: "http"}, 4},
 		{history.Pool{Name: "turn", OnLost: "retry", Retries: 2, Lane: "exec", Lock: lockOfRun}, 2},
 	}

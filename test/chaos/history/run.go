@@ -82,6 +82,7 @@ type Pool struct {
 	KeyRate    int // as Rate, of the tasks with one key
 	KeyBurst   int
 	Ordered    bool // the tasks with one key run one after the other, as they were enqueued
+	Unique     bool // clients enqueue tasks that are unique by their key while they are open
 	Lane       string
 	Lock       string // as a job's
 }

@@ -13,7 +13,7 @@ const notifications = "notifications"
 
 // conserved is I6: each task acknowledged to a client is in the tables; each task in them was enqueued by a
 // client, and each one without a key by one call: it was acknowledged, or its outcome is unknown; an
-// idempotency key has one task, see keys; and the tasks that existed when clients stopped have ended.
+// idempotency key has one task, see keys; so have the values of unique tasks, see unique; and the tasks that existed when clients stopped have ended.
 //
 // No excuses. If the database's clock was stepped, tasks delayed while it was ahead may wait.
 func (t *trial) conserved() {
@@ -67,6 +67,7 @@ func (t *trial) conserved() {
 	}
 	t.keys(rows)
 	t.keyless(rows, acked)
+	t.unique()
 	t.unfinished()
 }
 

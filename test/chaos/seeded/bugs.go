@@ -58,6 +58,14 @@ func All() []Bug {
 			Directly: "-run TestMySQL/Claims/MaxRunning ./store",
 		},
 		{
+			Name:    "unique-by-read-then-write",
+			Mistake: "Who enqueues a unique task looks whether one with its values is there, and if not writes its row together with the task: the primary key of that has no second row.",
+			Breaks: "Two that look at the same time find nothing, or one that has ended, and both add a task. The second row is not refused: it is an upsert, as that of the next one is. " +
+				"Two tasks with the same values are open at once, and each was acknowledged as the only one.",
+			Cell: "mariadb+redis", Nemeses: []string{"far-store"}, Caught: []string{"I6"},
+			Directly: "-run TestMySQL/Unique ./store",
+		},
+		{
 			Name:    "exec-before-commit",
 			Mistake: "Work begins while COMMIT is on its way, so that no due time waits for the disk.",
 			Breaks:  "A transaction whose COMMIT never arrives is rolled back, with the work under way: the due time is decided again, and started again by another replica.",
