@@ -27,7 +27,6 @@ type newTask struct {
 
 	values   string      // hash of what it is compared by; "": it is not unique
 	unique   jobs.Unique // if it is, with its defaults
-	made     jobs.Task   // as it was asked for: another one of the batch may replace it
 	added    bool        // its idempotency key is new, and stands for the task that it met
 	replaced *openTask   // what it made of a pending task
 }
@@ -77,18 +76,13 @@ func makeTask(n jobs.NewTask) (*newTask, error) {
 		own: id, key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt, force: n.Force,
 	}
 	if n.Unique != nil {
-		p.values, p.unique, p.made = uniqueOf(n, payload), n.Unique.WithDefaults(), p.task
+		p.values, p.unique = uniqueOf(n, payload), n.Unique.WithDefaults()
 	}
 	return p, nil
 }
 
-// begin has the task be as it was asked for, for one more try.
-func (p *newTask) begin() {
-	p.existed, p.added, p.replaced = false, false, nil
-	if p.values != "" {
-		p.task, p.runAt = p.made, p.made.RunAt
-	}
-}
+// begin forgets what an earlier try made of the task.
+func (p *newTask) begin() { p.task.ID, p.existed, p.added, p.replaced = p.own, false, false, nil }
 
 // newID sorts by the time that it was made at. Package uuid reads random bytes for it, which does not fail.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

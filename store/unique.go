@@ -104,10 +104,10 @@ func (u *unique) decide(now time.Time) error {
 		var err error
 		switch {
 		case p.unique.OnConflict == jobs.ConflictRejects:
-			err = p.conflict(u.row.TaskID, "exists, and on_conflict is reject")
+			err = p.conflict(u.named(added), "exists, and on_conflict is reject")
 		case p.unique.OnConflict != jobs.ConflictReplaces:
 		case added != nil:
-			err = p.replaceNew(added)
+			err = p.replaceNew(u.named(added), added)
 		default:
 			err = u.replace(p, now)
 		}
@@ -118,26 +118,34 @@ func (u *unique) decide(now time.Time) error {
 	return nil
 }
 
-func (p *newTask) conflict(id, what string) error {
-	return fmt.Errorf("task %s of pool %q with the same %s %s: %w", id, p.task.Pool, strings.Join(p.unique.By, ", "), what, jobs.ErrConflict)
+// named is how messages call the task that has the row.
+func (u *unique) named(added *newTask) string {
+	if added != nil {
+		return "an earlier task of the list"
+	}
+	return "task " + u.row.TaskID
+}
+
+func (p *newTask) conflict(name, what string) error {
+	return fmt.Errorf("%s, of pool %q with the same %s, %s: %w", name, p.task.Pool, strings.Join(p.unique.By, ", "), what, jobs.ErrConflict)
 }
 
 // sameWork reports whether a task with this kind and key may get what p has.
-func (p *newTask) sameWork(is jobs.Task) error {
+func (p *newTask) sameWork(name string, is jobs.Task) error {
 	if is.Kind != p.task.Kind || is.Key != p.task.Key {
-		return p.conflict(is.ID, fmt.Sprintf("has kind %q and key %q, which a replacement does not change; name kind and key in by", is.Kind, is.Key))
+		return p.conflict(name, fmt.Sprintf("has kind %q and key %q, which a replacement does not change; name kind and key in by", is.Kind, is.Key))
 	}
 	return nil
 }
 
 // replaceNew changes a task of the same batch.
-func (p *newTask) replaceNew(added *newTask) error {
-	if err := p.sameWork(added.task); err != nil {
+func (p *newTask) replaceNew(name string, added *newTask) error {
+	if err := p.sameWork(name, added.task); err != nil {
 		return err
 	}
-	k, was := &added.task, p.made
-	k.Payload, k.PayloadSize, k.Priority, k.Tags, k.RunAt = was.Payload, was.PayloadSize, was.Priority, was.Tags, was.RunAt
-	added.runAt = was.RunAt
+	k := &added.task
+	k.Payload, k.PayloadSize, k.Priority, k.Tags, k.RunAt = p.task.Payload, p.task.PayloadSize, p.task.Priority, p.task.Tags, p.runAt
+	added.runAt = p.runAt
 	return nil
 }
 
@@ -146,12 +154,11 @@ func (u *unique) replace(p *newTask, now time.Time) error {
 	if u.open == nil || u.open.row == rowRunning {
 		return nil
 	}
-	if err := p.sameWork(u.open.Task); err != nil {
+	if err := p.sameWork(u.named(nil), u.open.Task); err != nil {
 		return err
 	}
-	tags := p.made.Tags
-	is := changed(*u.open, wire.TaskChange{RunAt: &p.made.RunAt, Priority: &p.made.Priority, Tags: &tags}, now)
-	is.Payload, is.PayloadSize = p.made.Payload, p.made.PayloadSize
+	is := changed(*u.open, wire.TaskChange{RunAt: &p.runAt, Priority: &p.task.Priority, Tags: &p.task.Tags}, now)
+	is.Payload, is.PayloadSize = p.task.Payload, p.task.PayloadSize
 	if u.open.Token == u.row.Token && !u.wanted {
 		u.row.Token, u.wanted = is.Token, true
 	}

@@ -409,10 +409,10 @@ func uniqueInOneList(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE pool='default' AND kind='k'")
 	s.DB.Exec(t, "DELETE FROM {tasks}")
 	s.DB.Exec(t, "DELETE FROM {unique_tasks}")
-	if _, err := s.Store.Enqueue(s.ctx(), task(1, ""), task(2, jobs.ConflictRejects)); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := s.Store.Enqueue(s.ctx(), task(1, ""), task(2, jobs.ConflictRejects)); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "of the list") {
 		t.Errorf("the second is rejected: %v", err)
 	}
-	if _, err := s.Store.Enqueue(s.ctx(), task(1, jobs.ConflictRejects), jobs.NewTask{Pool: "work", Kind: "k", Key: "other", Unique: &jobs.Unique{By: []string{"kind"}, OnConflict: jobs.ConflictReplaces}}); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := s.Store.Enqueue(s.ctx(), task(1, jobs.ConflictRejects), jobs.NewTask{Pool: "work", Kind: "k", Key: "other", Unique: &jobs.Unique{By: []string{"kind"}, OnConflict: jobs.ConflictReplaces}}); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "of the list") {
 		t.Errorf("the second has another key: %v", err)
 	}
 	s.wantTasks(0)

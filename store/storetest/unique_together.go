@@ -22,8 +22,10 @@ var uniqueTogetherCases = []Case{
 	{"Unique/PendingBesideClaims", pendingBesideClaims},
 	{"Unique/Transactions", uniqueTransactions},
 	{"Unique/TransactionBesideAClaim", uniqueTransactionBesideAClaim},
+	{"Unique/TransactionBesideOthers", uniqueTransactionBesideOthers},
 	{"Unique/OldSnapshot", uniqueOldSnapshot},
 	{"Unique/UnknownKind", uniqueUnknownKind},
+	{"Unique/Listened", uniqueListened},
 }
 
 // Of several processes that enqueue tasks with the same values at the same time, exactly one adds it: when there is none, and when the
@@ -299,6 +301,41 @@ func uniqueTransactionBesideAClaim(t *testing.T, b *Bench) {
 	}
 }
 
+// A caller's transaction that met unique tasks, and stays open, holds up none that enqueue other values or other tasks: it locks no gap of a
+// table.
+func uniqueTransactionBesideOthers(t *testing.T, b *Bench) {
+	if b.Dialect == store.SQLite {
+		return // one transaction writes at a time
+	}
+	s := newScene(t, b)
+	u := jobs.Unique{By: []string{"payload"}}
+	var met []jobs.NewTask
+	for i := range 6 {
+		made := s.unique(u, jobs.NewTask{Payload: i})
+		met = append(met, jobs.NewTask{Pool: "work", Payload: i, Unique: &u})
+		if i%2 == 0 {
+			_, err := s.Store.Cancel(s.ctx(), made.ID, "") // its uniqueness has ended
+			must(t, err)
+		}
+	}
+	for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead} {
+		tx, err := b.DB.Handle().BeginTx(s.ctx(), &sql.TxOptions{Isolation: level})
+		must(t, err)
+		if _, err := b.SQL().EnqueueTx(s.ctx(), tx, met...); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			ctx, cancel := context.WithTimeout(s.ctx(), 10*time.Second)
+			_, err := s.Store.Enqueue(ctx, jobs.NewTask{Pool: "work", Payload: fmt.Sprint(level, i), Unique: &u}, newTask("work"))
+			cancel()
+			if err != nil {
+				t.Fatalf("%s: %v", level, err)
+			}
+		}
+		must(t, tx.Rollback())
+	}
+}
+
 // A caller's transaction has read before another one enqueued, claimed or ended: what holds now decides.
 func uniqueOldSnapshot(t *testing.T, b *Bench) {
 	if b.Dialect == store.SQLite {
@@ -362,4 +399,27 @@ func uniqueUnknownKind(t *testing.T, b *Bench) {
 	for _, table := range []string{"tasks", "unique_tasks", "idempotency"} {
 		s.wantInt(0, "SELECT COUNT(*) FROM {"+table+"}")
 	}
+}
+
+// uniqueListened: replicas on a Store are told of a pending task that was replaced and is due, and of no task that was kept.
+func uniqueListened(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	u := jobs.Unique{By: []string{"kind"}}
+	s.unique(u, jobs.NewTask{RunAt: time.Now().Add(time.Hour)})
+	told := 0
+	defer b.Store.Listen(func(...string) { told++ })()
+	want := func(what string, n int) {
+		t.Helper()
+		if told != n {
+			t.Errorf("%s: told %d times, want %d", what, told, n)
+		}
+		told = 0
+	}
+	s.unique(u, jobs.NewTask{})
+	want("kept", 0)
+	u.OnConflict = jobs.ConflictReplaces
+	s.unique(u, jobs.NewTask{RunAt: time.Now().Add(time.Hour)})
+	want("replaced, due later", 0)
+	s.unique(u, jobs.NewTask{})
+	want("replaced, due now", 1)
 }

@@ -52,7 +52,7 @@ func (t *tx) takeUnique(p *newTask, at time.Time) (met bool, err error) {
 		return false, nil
 	}
 	if u.OnConflict == jobs.ConflictRejects {
-		return true, fmt.Errorf("task %s of pool %q with the same %s exists: %w", was.TaskID, p.Pool, strings.Join(u.By, ", "), jobs.ErrConflict)
+		return true, fmt.Errorf("task %s, of pool %q or of the list, with the same %s exists: %w", was.TaskID, p.Pool, strings.Join(u.By, ", "), jobs.ErrConflict)
 	}
 	p.id, p.existed = was.TaskID, true
 	if p.IdempotencyKey != "" {
@@ -67,7 +67,7 @@ func (t *tx) takeUnique(p *newTask, at time.Time) (met bool, err error) {
 // replace changes a pending task, as UpdateTask does.
 func (t *tx) replace(p *newTask, row Task, now int64) error {
 	if row.Kind != p.Kind || row.TaskKey != p.Key {
-		return fmt.Errorf("task %s has kind %q and key %q, which a replacement does not change: %w", row.ID, row.Kind, row.TaskKey, jobs.ErrConflict)
+		return fmt.Errorf("task %s, of the pool or of the list, has kind %q and key %q, which a replacement does not change: %w", row.ID, row.Kind, row.TaskKey, jobs.ErrConflict)
 	}
 	if row.State == Locked {
 		t.forgetWaits(row.ID)
