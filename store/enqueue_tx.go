@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -64,7 +63,7 @@ func (s *Store) EnqueueTx(ctx context.Context, tx any, tasks ...jobs.NewTask) ([
 		switch {
 		case s.db.Dialect.Answer(err) == sqlkit.AnswerReadsOnly:
 			err = fmt.Errorf("%w: this transaction only reads, and the task could not be written in it: begin one that may write, on a handle that may: %w", jobs.ErrInvalid, err)
-		case s.db.Fault(ctx, err) != sqlkit.FaultNone || errors.Is(err, sqlkit.ErrMoved):
+		case s.db.Fault(ctx, err) != sqlkit.FaultNone:
 			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 		}
 		return nil, &opError{"enqueue", s.explain(err)}

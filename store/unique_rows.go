@@ -11,9 +11,6 @@ import (
 
 // lockUnique makes or locks the rows, in order, and reads them.
 //
-// A duplicate that an insert meets is locked with the gap before it, where the isolation of a caller's transaction says so, and others could not
-// add values that fall into it. So there the rows that are known are locked alone.
-//
 // Index: primary key.
 func (t *tx) lockUnique(batch []*newTask, now time.Time) ([]*unique, error) {
 	by := map[[2]string]*unique{}
@@ -34,35 +31,18 @@ func (t *tx) lockUnique(batch []*newTask, now time.Time) ([]*unique, error) {
 		return cmp.Or(cmp.Compare(a.row.Pool, b.row.Pool), cmp.Compare(a.row.ValuesHash, b.row.ValuesHash))
 	})
 	key := func(u *unique) []any { return []any{u.row.Pool, u.row.ValuesHash} }
-	fresh := all
-	if t.callers && t.DB.Dialect.LocksRows() {
-		known := map[[2]string]bool{}
-		for part := range slices.Chunk(all, sqlkit.MaxRows) {
-			err := each(t.rows("SELECT pool, values_hash FROM {unique_tasks} WHERE {in name pool, name values_hash}", sqlkit.Rows(part, key)),
-				func(m *uniqueModel) { known[[2]string{m.Pool, m.ValuesHash}] = true })
-			if err != nil {
-				return nil, err
-			}
-		}
-		fresh = those(all, func(u *unique) bool { return !known[[2]string{u.row.Pool, u.row.ValuesHash}] })
-	}
-	rows := mapped(fresh, func(u *unique) []any { return u.row.values() })
+	rows := mapped(all, func(u *unique) []any { return u.row.values() })
 	if err := t.Upsert("{unique_tasks} (pool, values_hash, task_id, unique_until, unique_while, token, look_at)", "pool, values_hash", rows, "pool"); err != nil { // locks those that are there
 		return nil, err
 	}
-	found := 0
 	for part := range slices.Chunk(all, sqlkit.MaxRows) {
 		err := each(t.rows("SELECT pool, values_hash, task_id, unique_until, unique_while, token, look_at FROM {unique_tasks}{by_key} WHERE {in name pool, name values_hash}{for_update}", sqlkit.Rows(part, key)),
 			func(m *uniqueModel) {
 				by[[2]string{m.Pool, m.ValuesHash}].row = *m
-				found++
 			})
 		if err != nil {
 			return nil, err
 		}
-	}
-	if found < len(all) { // one that was known was swept before it was locked
-		return nil, sqlkit.ErrMoved
 	}
 	return all, nil
 }

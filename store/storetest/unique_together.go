@@ -313,7 +313,7 @@ func uniqueTransactionBesideOthers(t *testing.T, b *Bench) {
 	for i := range 6 {
 		made := s.unique(u, jobs.NewTask{Payload: i})
 		met = append(met, jobs.NewTask{Pool: "work", Payload: i, Unique: &u})
-		if i%2 == 0 {
+		if i%2 == 1 {
 			_, err := s.Store.Cancel(s.ctx(), made.ID, "") // its uniqueness has ended
 			must(t, err)
 		}
