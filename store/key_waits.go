@@ -80,12 +80,12 @@ func (t *tx) deletePlaces(where string, args ...any) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	from := ""
+	statement := "{delete} {key_waits} AS t{by_key} WHERE {in name pool, name task_key, int place, int rank_order, int run_at, name task_id}"
 	if t.DB.Dialect.LocksRows() {
-		from = "{each}"
+		statement = "{delete} {each}{key_waits} AS t{by_key} WHERE {in name pool, name task_key, int place, int rank_order, int run_at, name task_id}"
 	}
 	for part := range slices.Chunk(rows, sqlkit.MaxRows) {
-		_, err := t.Exec("{delete} "+from+"{key_waits} AS t{by_key} WHERE {in name pool, name task_key, int place, int rank_order, int run_at, name task_id}", sqlkit.Many(part))
+		_, err := t.Exec(statement, sqlkit.Many(part))
 		if err != nil {
 			return err
 		}
