@@ -55,6 +55,10 @@ func TestChanges(t *testing.T) {
 				"enqueue mail  of " + strings.Repeat("k", 128) + " 0 %!s(<nil>) []", "wake [mail]",
 			},
 		},
+		{
+			target: "/api/v1/pools/mail/tasks", body: `[{"kind":"welcome","expires_at":"2026-01-02T03:04:05.000001+01:00"},{"expires_at":null}]`, status: 201,
+			changes: []string{"enqueue mail welcome until 2026-01-02T02:04:05.000001Z 0 %!s(<nil>) []", "enqueue mail  0 %!s(<nil>) []", "wake [mail]"},
+		},
 		{target: "/api/v1/pools/mail/tasks", body: `{"key":"ключ"}`, status: 201, changes: []string{"enqueue mail  of ключ 0 %!s(<nil>) []", "wake [mail]"}},
 		{
 			target: "/api/v1/pools/mail/tasks", body: `[{"payload":null},{"payload":"\u0000"}]`, status: 201,

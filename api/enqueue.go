@@ -44,7 +44,7 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request, _ *query) error
 		return noHandler(refused, within)
 	}
 	if err != nil {
-		return err
+		return unfit(err, "", 0) // by the time of the store
 	}
 	status := http.StatusOK
 	rows := make([]*jobs.Task, len(enqueued))
@@ -146,12 +146,17 @@ func readItems(body []byte) ([]json.RawMessage, error) {
 func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 	task := jobs.NewTask{Pool: pool}
 	var payload, unique json.RawMessage
-	var runAt *string
+	var runAt, expiresAt, timeout, backoff *string
+	var attempts *int
 	err := readObject(text, within, map[string]any{
 		"payload":         &payload,
 		"kind":            &task.Kind,
 		"key":             &task.Key,
 		"run_at":          &runAt,
+		"expires_at":      &expiresAt,
+		"max_attempts":    &attempts,
+		"timeout":         &timeout,
+		"backoff":         &backoff,
 		"priority":        &task.Priority,
 		"idempotency_key": &task.IdempotencyKey,
 		"tags":            &task.Tags,
@@ -168,6 +173,22 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 		if task.RunAt, err = readTime(*runAt, join(within, "run_at")); err != nil {
 			return task, err
 		}
+	}
+	if expiresAt != nil {
+		if task.ExpiresAt, err = readTime(*expiresAt, join(within, "expires_at")); err != nil {
+			return task, err
+		}
+	}
+	if attempts != nil {
+		if task.MaxAttempts = *attempts; *attempts == 0 {
+			return task, invalid(join(within, "max_attempts"), "0 is out of range 1–%d", limits.Retries+1)
+		}
+	}
+	if task.Timeout, err = readDuration(timeout, join(within, "timeout")); err != nil {
+		return task, err
+	}
+	if task.Backoff, err = readDuration(backoff, join(within, "backoff")); err != nil {
+		return task, err
 	}
 	if task.Unique, err = readUnique(unique, join(within, "unique")); err != nil {
 		return task, err
@@ -197,6 +218,21 @@ func readTime(text, field string) (time.Time, error) {
 		return at, malformed(field, "must be a time as in 2006-01-02T15:04:05Z")
 	}
 	return at.UTC(), nil
+}
+
+// readDuration reads what a task has in place of its pool's; nil is 0, which stands for that.
+func readDuration(text *string, field string) (time.Duration, error) {
+	if text == nil {
+		return 0, nil
+	}
+	d, err := duration.Parse(*text)
+	if err == nil && d == 0 {
+		return d, invalid(field, "0s is out of range 1ms–366d; leave it out for that of the pool")
+	}
+	if err != nil {
+		return d, malformed(field, "%s", err)
+	}
+	return d, nil
 }
 
 // check validates the task with package jobs, and returns the first problem.

@@ -185,13 +185,16 @@ func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]jobs.Enqu
 			out = append(out, jobs.Enqueued{Task: old, Existed: true})
 			continue
 		}
-		t := jobs.Task{ID: fmt.Sprint("new-", len(b.changes)), Pool: n.Pool, Kind: n.Kind, Key: n.Key, State: jobs.StatePending, Priority: n.Priority, RunAt: n.RunAt, Tags: n.Tags, By: n.By}
+		t := jobs.Task{ID: fmt.Sprint("new-", len(b.changes)), Pool: n.Pool, Kind: n.Kind, Key: n.Key, State: jobs.StatePending, Priority: n.Priority, RunAt: n.RunAt, ExpiresAt: n.ExpiresAt, Tags: n.Tags, By: n.By}
 		if n.IdempotencyKey != "" {
 			b.keys[n.IdempotencyKey] = t
 		}
 		kind := n.Kind
 		if n.Key != "" {
 			kind += " of " + n.Key
+		}
+		if !n.ExpiresAt.IsZero() {
+			kind += " until " + n.ExpiresAt.Format(time.RFC3339Nano)
 		}
 		b.wrote("enqueue %s %s %d %s %v", n.Pool, kind, n.Priority, n.Payload, n.Tags)
 		out = append(out, jobs.Enqueued{Task: t})

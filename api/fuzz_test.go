@@ -10,7 +10,7 @@ import (
 // FuzzEnqueue: any body gets JSON and the right class of status, and an accepted task is what was sent.
 func FuzzEnqueue(f *testing.F) {
 	for _, body := range []string{
-		``, `{}`, `[]`, `[{},{}]`, `{"payload":{"a":[1,"]"]},"kind":"k","run_at":"2026-01-02T03:04:05+01:00","priority":-1,"idempotency_key":"k","key":"t","tags":["t"]}`,
+		``, `{}`, `[]`, `[{},{}]`, `{"payload":{"a":[1,"]"]},"kind":"k","run_at":"2026-01-02T03:04:05+01:00","expires_at":"2026-01-03T03:04:05+01:00","max_attempts":3,"timeout":"1m30s","backoff":"2s","priority":-1,"idempotency_key":"k","key":"t","tags":["t"]}`,
 		`{"unique":{"by":["kind","payload.a"],"for":"1s","while":"open","on_conflict":"replace"}}`, `[{"unique":{}},{"unique":null}]`,
 		`{"payload":1e999}`, `{"payload":"\ud800"}`, `{"kind":"\u0000"}`, `{"a":1}`, "{\"kind\":\"\xff\"}", `{"payload":` + nested(99) + `}`, `{"\u006bind":"k"}`, `[[]]`, `{"payload":"\"}{"}`,
 		"\u00a0{}", "{}\v", "[{}]\u2028", "\f",

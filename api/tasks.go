@@ -169,7 +169,7 @@ func (s *server) updateTask(w http.ResponseWriter, r *http.Request, q *query) er
 	}
 	task, err := s.store.UpdateTask(r.Context(), r.PathValue("id"), change)
 	if err != nil {
-		return err
+		return unfit(err, "", 0) // beside what the task has
 	}
 	s.Replica.Wake(task.Pool)
 	s.addReasons(r.Context(), &task)
@@ -177,14 +177,20 @@ func (s *server) updateTask(w http.ResponseWriter, r *http.Request, q *query) er
 }
 
 func readChange(w http.ResponseWriter, r *http.Request, q *query) (change wire.TaskChange, err error) {
-	var runAt *string
-	err = readKeys(w, r, q, map[string]any{"run_at": &runAt, "priority": &change.Priority, "payload": &change.Payload, "tags": &change.Tags})
+	var runAt, expiresAt *string
+	err = readKeys(w, r, q, map[string]any{"run_at": &runAt, "expires_at": &expiresAt, "priority": &change.Priority, "payload": &change.Payload, "tags": &change.Tags})
 	if err == nil && runAt != nil {
 		change.RunAt = new(time.Time)
 		*change.RunAt, err = readTime(*runAt, "run_at")
 	}
+	if err == nil && expiresAt != nil {
+		change.ExpiresAt = new(time.Time)
+		if *expiresAt != "" {
+			*change.ExpiresAt, err = readTime(*expiresAt, "expires_at")
+		}
+	}
 	if err == nil && change.None() {
-		err = malformed("", "there is nothing to change; send run_at, priority, payload or tags")
+		err = malformed("", "there is nothing to change; send run_at, expires_at, priority, payload or tags")
 	}
 	if err != nil {
 		return change, err

@@ -69,14 +69,14 @@ func TestRequests(t *testing.T) {
 		{func() error { _, err := c.Task(ctx, "id"); return err }, "GET /below/api/v1/tasks/id  Bearer secret"},
 		{func() error { _, err := c.Output(ctx, "id", 2); return err }, "GET /below/api/v1/tasks/id/logs?attempt=2  Bearer secret"},
 		{func() error {
-			_, err := c.Enqueue(ctx, jobs.NewTask{Pool: "mail", Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Key: "tenant-7", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC(), Force: true}, jobs.NewTask{Pool: "mail", Unique: &jobs.Unique{By: []string{"key"}, For: 90 * time.Second, While: jobs.WhileOpen, OnConflict: jobs.ConflictRejects}})
+			_, err := c.Enqueue(ctx, jobs.NewTask{Pool: "mail", Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Key: "tenant-7", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC(), ExpiresAt: since.UTC().Add(time.Second), MaxAttempts: 3, Timeout: 90 * time.Second, Backoff: time.Millisecond, Force: true}, jobs.NewTask{Pool: "mail", Unique: &jobs.Unique{By: []string{"key"}, For: 90 * time.Second, While: jobs.WhileOpen, OnConflict: jobs.ConflictRejects}})
 			return err
-		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","key":"tenant-7","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","priority":-3,"idempotency_key":"i","tags":["t"],"force":true},{"unique":{"by":["key"],"for":"1m30s","while":"open","on_conflict":"reject"}}]`},
+		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","key":"tenant-7","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","expires_at":"2026-01-02T02:04:06.000006Z","max_attempts":3,"priority":-3,"idempotency_key":"i","tags":["t"],"force":true,"timeout":"1m30s","backoff":"1ms"},{"unique":{"by":["key"],"for":"1m30s","while":"open","on_conflict":"reject"}}]`},
 		{func() error { _, err := c.Cancel(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/cancel  Bearer secret"},
 		{func() error {
-			_, err := c.UpdateTask(ctx, "id", wire.TaskChange{RunAt: new(since.UTC()), Priority: new(0), Payload: json.RawMessage(`null`), Tags: &[]string{}})
+			_, err := c.UpdateTask(ctx, "id", wire.TaskChange{RunAt: new(since.UTC()), ExpiresAt: new(time.Time), Priority: new(0), Payload: json.RawMessage(`null`), Tags: &[]string{}})
 			return err
-		}, `PATCH /below/api/v1/tasks/id application/json Bearer secret {"run_at":"2026-01-02T02:04:05.000006Z","priority":0,"payload":null,"tags":[]}`},
+		}, `PATCH /below/api/v1/tasks/id application/json Bearer secret {"run_at":"2026-01-02T02:04:05.000006Z","expires_at":"0001-01-01T00:00:00Z","priority":0,"payload":null,"tags":[]}`},
 		{func() error { _, err := c.Retry(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/retry  Bearer secret"},
 		{func() error { _, err := c.ForceRetry(ctx, "id", "true"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":true}`},
 		{func() error { _, err := c.ForceRetry(ctx, "id", "task-1"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":"task-1"}`},

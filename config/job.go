@@ -29,7 +29,7 @@ var (
 		"concurrency": readConcurrency,
 		"queue_limit": notYet[jobDraft](only("10"), "concurrency: queue comes with a later release"),
 		"on_lost":     choiceField(onLost, func(d *jobDraft) *jobs.OnLost { return &d.OnLost }),
-		"lost_limit":  notYet[jobDraft](only("3"), "another limit than 3 comes with a later release"),
+		"lost_limit":  numberField(1, limits.LostLimit, func(d *jobDraft) *int { return &d.LostLimit }),
 		"catch_up":    section(catchUpKeys, func(d *jobDraft) *jobs.CatchUp { return &d.CatchUp }),
 		"retries":     section(retriesKeys, func(d *jobDraft) *jobs.Retries { return &d.Retries }),
 		"runs_on":     mapField(func(d *jobDraft) *map[string]string { return &d.RunsOn }),

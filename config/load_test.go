@@ -163,6 +163,31 @@ pools:
 	}
 }
 
+// Pools and jobs have the lost_limit of the file, jobs that of its defaults; its default changes no hash.
+func TestLostLimits(t *testing.T) {
+	c := load(t, `
+defaults: {lost_limit: 5}
+pools: {a: {lost_limit: 100}, b: {lost_limit: 3}, c: {}}
+jobs: {x: {command: [echo], lost_limit: 1}, y: {command: [echo]}}
+`)
+	for name, want := range map[string]int{"a": 100, "b": 3, "c": 0} {
+		if got := c.Set.Pools[name].LostLimit; got != want {
+			t.Errorf("pool %s: %d", name, got)
+		}
+	}
+	for name, want := range map[string]int{"x": 1, "y": 5} {
+		if got := c.Set.Jobs[name].LostLimit; got != want {
+			t.Errorf("job %s: %d", name, got)
+		}
+	}
+	if a, b, none := c.Set.Pools["a"].Hash(), c.Set.Pools["b"].Hash(), c.Set.Pools["c"].Hash(); b != none || a == none {
+		t.Errorf("hashes: 100 %s, 3 %s, none %s", a, b, none)
+	}
+	if x, y := (jobs.Job{LostLimit: 3}).Hash(), (jobs.Job{LostLimit: 4}).Hash(); x != (jobs.Job{}).Hash() || x == y {
+		t.Errorf("hashes: 3 %s, 4 %s", x, y)
+	}
+}
+
 // A pool has the limits and the order by key that its file names: the same as in a Go program.
 func TestKeysOfPools(t *testing.T) {
 	c := load(t, `

@@ -31,7 +31,7 @@ var poolKeys = join(schema[poolDraft]{
 	},
 	"timeout":    durationField(positive, func(d *poolDraft) *time.Duration { return &d.Timeout }),
 	"on_lost":    choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),
-	"lost_limit": notYet[poolDraft](only("3"), "another limit than 3 comes with a later release"),
+	"lost_limit": numberField(1, limits.LostLimit, func(d *poolDraft) *int { return &d.LostLimit }),
 	"retries": func(r *reader, n *yaml.Node, d *poolDraft) {
 		plain, _ := jobs.Set{}.Pool(r.path[1])
 		retries := jobs.Retries{Limit: plain.Retries.Limit}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
@@ -16,6 +17,7 @@ func (j Job) WithDefaults() Job {
 	j.Timeout = cmp.Or(j.Timeout, 24*time.Hour)
 	j.Concurrency = cmp.Or(j.Concurrency, Forbid)
 	j.OnLost = cmp.Or(j.OnLost, LostFails)
+	j.LostLimit = cmp.Or(j.LostLimit, limits.Losses)
 	j.CatchUp.Policy = cmp.Or(j.CatchUp.Policy, CatchUpLatest)
 	j.CatchUp.Window = cmp.Or(j.CatchUp.Window, 24*time.Hour)
 	j.CatchUp.Limit = cmp.Or(j.CatchUp.Limit, 10)
@@ -32,6 +34,7 @@ func (p Pool) WithDefaults() Pool {
 	p.Order = cmp.Or(p.Order, OrderNone)
 	p.Timeout = cmp.Or(p.Timeout, 30*time.Minute)
 	p.OnLost = cmp.Or(p.OnLost, LostRetries)
+	p.LostLimit = cmp.Or(p.LostLimit, limits.Losses)
 	p.Retries.Limit = cmp.Or(p.Retries.Limit, 10)
 	p.Retries = p.Retries.withDefaults()
 	p.Locks = locksWithDefaults(p.Locks)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 )
 
@@ -21,6 +22,9 @@ import (
 func (j Job) Hash() string {
 	j = j.WithDefaults()
 	j.Schedule, j.Schedules = "", j.spelled()
+	if j.LostLimit == limits.Losses {
+		j.LostLimit = 0
+	}
 	j.Description, j.Labels = "", map[string]string{}
 	if j.RunsOn == nil {
 		j.RunsOn = map[string]string{}
@@ -49,6 +53,9 @@ func (p Pool) Hash() string {
 	p.Retries.Limit = max(p.Retries.Limit, 0)
 	if p.Order == OrderNone {
 		p.Order = ""
+	}
+	if p.LostLimit == limits.Losses {
+		p.LostLimit = 0
 	}
 	if p.Fair != nil && p.Fair.Weights == nil {
 		p.Fair = &Fair{Weights: map[string]int{}}

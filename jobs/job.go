@@ -59,6 +59,7 @@ type Job struct {
 	Timeout     time.Duration // of one attempt; default 24h
 	Concurrency Concurrency   // default forbid
 	OnLost      OnLost        // default fail
+	LostLimit   int           `json:",omitempty"` // with OnLost retry: how many attempts of a task may be lost before it ends as lost, 1 … 100; default 3
 	CatchUp     CatchUp
 	Retries     Retries // default: none
 	RunsOn      map[string]string

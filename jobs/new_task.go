@@ -3,7 +3,9 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
@@ -25,6 +27,18 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 	if !n.RunAt.IsZero() && (n.RunAt.Year() < 1971 || n.RunAt.Year() > 9998) {
 		p.add("run_at", "year %d is out of range 1971–9998", n.RunAt.Year())
 	}
+	switch at := n.ExpiresAt; {
+	case at.IsZero():
+	case at.Year() < 1971 || at.Year() > 9998:
+		p.add("expires_at", "year %d is out of range 1971–9998", at.Year())
+	case !n.RunAt.IsZero() && !at.Truncate(time.Microsecond).After(n.RunAt.Truncate(time.Microsecond)):
+		p.add("expires_at", "must be later than run_at")
+	}
+	if n.MaxAttempts != 0 {
+		p.within("max_attempts", n.MaxAttempts, 1, limits.Retries+1)
+	}
+	p.ownDuration("timeout", n.Timeout)
+	p.ownDuration("backoff", n.Backoff)
 	if n.Priority < -limits.Priority || n.Priority > limits.Priority {
 		p.add("priority", "%d is out of range −%d…%d", n.Priority, limits.Priority, limits.Priority)
 	}
@@ -47,4 +61,21 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 		return nil, err
 	}
 	return payload, nil
+}
+
+// ownDuration checks a duration that a task may have in place of its pool's.
+func (p *problems) ownDuration(path string, d time.Duration) {
+	if d != 0 && (d < time.Millisecond || d > duration.Max) {
+		p.add(path, "%v is out of range 1ms–366d", d)
+	}
+}
+
+// MarshalJSON writes durations as text.
+func (n NewTask) MarshalJSON() ([]byte, error) {
+	type fields NewTask
+	return json.Marshal(struct {
+		fields
+		Timeout Duration `json:"timeout,omitempty"`
+		Backoff Duration `json:"backoff,omitempty"`
+	}{fields(n), Duration(n.Timeout), Duration(n.Backoff)})
 }

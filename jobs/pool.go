@@ -15,6 +15,7 @@ type Pool struct {
 	Fair        *Fair              `json:",omitempty"` // shares the pool between keys; default: their tasks start by priority and due time
 	Timeout     time.Duration      // of one attempt; default 30m
 	OnLost      OnLost             // default retry
+	LostLimit   int                `json:",omitempty"` // with OnLost retry: how many attempts of a task may be lost before it ends as lost, 1 … 100; default 3
 	Retries     Retries            // default: limit 10, backoff 1s, max backoff 15m
 	Handler     Handler            // for tasks without a kind
 	Kinds       map[string]Handler // by the task's kind; a replica claims only kinds it knows

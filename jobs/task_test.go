@@ -182,7 +182,7 @@ func TestRetriesDelayIsItsFormula(t *testing.T) {
 func TestWithDefaults(t *testing.T) {
 	job := Job{}.WithDefaults()
 	want := Job{
-		Timezone: "UTC", Pool: "default", Timeout: 24 * time.Hour, Concurrency: Forbid, OnLost: LostFails,
+		Timezone: "UTC", Pool: "default", Timeout: 24 * time.Hour, Concurrency: Forbid, OnLost: LostFails, LostLimit: 3,
 		CatchUp: CatchUp{Policy: CatchUpLatest, Window: 24 * time.Hour, Limit: 10, Grace: 10 * time.Second},
 		Retries: Retries{Limit: 0, Backoff: time.Second, MaxBackoff: 15 * time.Minute},
 	}
@@ -190,7 +190,7 @@ func TestWithDefaults(t *testing.T) {
 		t.Errorf("job (−want +got):\n%s", diff)
 	}
 	wantPool := Pool{
-		Workers: 10, Order: OrderNone, Timeout: 30 * time.Minute, OnLost: LostRetries,
+		Workers: 10, Order: OrderNone, Timeout: 30 * time.Minute, OnLost: LostRetries, LostLimit: 3,
 		Retries: Retries{Limit: 10, Backoff: time.Second, MaxBackoff: 15 * time.Minute},
 	}
 	if diff := cmp.Diff(wantPool, Pool{}.WithDefaults()); diff != "" {

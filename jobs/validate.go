@@ -84,6 +84,7 @@ func (p *problems) pool(path, name string, pool Pool) {
 	}
 	p.duration(path+".timeout", pool.Timeout)
 	p.oneOf(path+".on_lost", string(pool.OnLost), string(LostFails), string(LostRetries))
+	p.within(path+".lost_limit", pool.LostLimit, 0, limits.LostLimit)
 	p.retries(path+".retries", pool.Retries)
 	kinds := slices.Sorted(maps.Keys(pool.Kinds))
 	p.names(path+".kinds", kinds)
@@ -147,6 +148,7 @@ func (p *problems) job(path string, job Job) {
 		p.oneOf(path+".concurrency", string(job.Concurrency), string(Forbid), string(Allow))
 	}
 	p.oneOf(path+".on_lost", string(job.OnLost), string(LostFails), string(LostRetries))
+	p.within(path+".lost_limit", job.LostLimit, 0, limits.LostLimit)
 	p.oneOf(path+".catch_up.policy", string(job.CatchUp.Policy), string(CatchUpNone), string(CatchUpLatest), string(CatchUpAll))
 	p.duration(path+".catch_up.window", job.CatchUp.Window)
 	p.duration(path+".catch_up.grace", job.CatchUp.Grace)

@@ -50,6 +50,10 @@ func (*idle) Own(context.Context, string) ([]ledger.Own, error)               { 
 func (*idle) Reap(context.Context, int) ([]ledger.Reaped, error)              { return nil, nil }
 func (*idle) Load(context.Context, string, ledger.Definitions) (int64, error) { return 1, nil }
 
+func (*idle) EndExpired(context.Context, ledger.Judge, int) ([]jobs.Task, time.Time, error) {
+	return nil, time.Time{}, nil
+}
+
 func (*idle) Ready(context.Context, ledger.Judge) ([]string, time.Time, error) {
 	return nil, time.Time{}, nil
 }

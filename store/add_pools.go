@@ -36,7 +36,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		k := keysOf(p.PerKey, p.Order, p.Fair)
 		rows = append(rows, []any{
 			name, p.Hash(), 0, p.MaxRunning, rateText(p.Rate), p.Burst, k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair),
-			p.Retries.Attempts(), string(p.OnLost),
+			p.Retries.Attempts(), string(p.OnLost), p.LostLimit,
 		})
 	}
 	return s.sure(ctx, "add pools", func(t *tx) error {
@@ -45,7 +45,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			return err
 		}
 		// A replica may be loading the same pools: its rows must win, so that nothing is replaced here.
-		if _, err := t.InsertNew(`{pools} (name, hash, config, max_running, rate, burst, key_max_running, key_rate, key_burst, key_order, key_fair, max_attempts, on_lost)`, rows); err != nil {
+		if _, err := t.InsertNew(`{pools} (name, hash, config, max_running, rate, burst, key_max_running, key_rate, key_burst, key_order, key_fair, max_attempts, on_lost, lost_limit)`, rows); err != nil {
 			return err
 		}
 		if err := t.sameButForCapitals(names, known); err != nil {
@@ -74,10 +74,10 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 				}
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, bucket_full_at = ?,
-						key_max_running = ?, key_rate = ?, key_burst = ?, key_order = ?, key_fair = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
+						key_max_running = ?, key_rate = ?, key_burst = ?, key_order = ?, key_fair = ?, max_attempts = ?, on_lost = ?, lost_limit = ?, kinds = ? WHERE name = ? AND hash = ''`,
 					p.Hash(), p.MaxRunning, rateText(p.Rate), p.Burst, int64(before.Converted(row.BucketFullAt, now, row.limits())),
 					k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair),
-					p.Retries.Attempts(), string(p.OnLost), has.declared(), name)
+					p.Retries.Attempts(), string(p.OnLost), p.LostLimit, has.declared(), name)
 			} else {
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET kinds = ? WHERE name = ? AND config = 0`, has.declared(), name)

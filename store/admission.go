@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -34,6 +35,7 @@ type poolRow struct {
 	corrected   bool // the bucket is not as the row has it
 	maxAttempts int  // this and onLost are those of its tasks from their next claim on
 	onLost      jobs.OnLost
+	lostLimit   int
 	room        int       // tasks that may still become running
 	left        int       // the same by the limits alone
 	keys        *poolKeys // nil: it has no limits by key
@@ -76,7 +78,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 			share := a.Pools[m.Name]
 			p := &poolRow{
 				hash: m.Hash, paused: m.Paused != nil && *m.Paused, limits: m.limits(), bucket: m.BucketFullAt,
-				maxAttempts: m.MaxAttempts, onLost: jobs.OnLost(m.OnLost), keys: m.keys(),
+				maxAttempts: m.MaxAttempts, lostLimit: m.LostLimit, onLost: jobs.OnLost(m.OnLost), keys: m.keys(),
 			}
 			a.pools[m.Name] = p
 			switch {
@@ -102,7 +104,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 	return a.limit(t, counted, rated)
 }
 
-const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, " +
+const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, " +
 	"key_max_running, key_rate, key_burst, key_order, key_fair, key_pass"
 
 // limited reports whether the pool has limits, as a whole or by key.
@@ -190,12 +192,12 @@ func (a *admission) outdated(pool string) bool {
 // nil if it has none. foreign: there is room, and the replica may not run it, or cannot. What was said of its locks is in the answer.
 func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool) {
 	p := a.pools[r.Pool]
-	if p == nil || p.room < 1 || !p.keys.lets(&r) {
+	if p == nil || p.room < 1 || !p.keys.lets(&r) || ledger.Expired(r.Task, a.now) {
 		return r, false, false
 	}
 	c := ledger.Candidate{Task: r.Task}
 	if r.Job == "" {
-		c.Task.MaxAttempts, c.Task.OnLost = p.maxAttempts, p.onLost
+		c.Task.MaxAttempts, c.Task.OnLost, c.Task.LostLimit = cmp.Or(r.OwnAttempts, p.maxAttempts), p.onLost, p.lostLimit
 	}
 	if job != nil {
 		c.JobHash = job.Hash
@@ -221,7 +223,7 @@ func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool
 	}
 	r.row, r.State, r.Attempt = rowRunning, jobs.StateRunning, r.Attempt+1
 	r.session, r.Replica, r.StartedAt, r.mayRunUntil = a.Session, a.Replica, a.now, until
-	r.MaxAttempts, r.OnLost = c.Task.MaxAttempts, c.Task.OnLost
+	r.MaxAttempts, r.OnLost, r.LostLimit = c.Task.MaxAttempts, c.Task.OnLost, c.Task.LostLimit
 	return r, true, false
 }
 

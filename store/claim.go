@@ -160,7 +160,7 @@ func (w *claim) choose(t *tx, room int) error {
 	if len(w.Waiting) > 0 {
 		return w.chooseWaiting(t)
 	}
-	where := "{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND (run_at<=? OR run_at=created_at)"
+	where := "{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND (run_at<=? OR run_at=created_at) AND (expires_at=0 OR expires_at>? OR attempt>0)"
 	scope, names := inScope(w.Scope)
 	keys := w.admission.pools[w.Pool].keys
 	free := room
@@ -168,7 +168,7 @@ func (w *claim) choose(t *tx, room int) error {
 		room = max(2*room, fairLook)
 	}
 	candidates, err := t.openTasks(taskColumns, where+scope+" ORDER BY rank_order, run_at, id LIMIT ? OFFSET ?",
-		slices.Concat([]any{w.Pool, micros(w.now)}, names, []any{room, w.skip})...)
+		slices.Concat([]any{w.Pool, micros(w.now), micros(w.now)}, names, []any{room, w.skip})...)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -203,6 +204,7 @@ func (w *decision) openTask(t *tx, job *jobRow, o *ledger.Opening) error {
 	task.Pool = cmp.Or(task.Pool, naming.DefaultPool)
 	task.OnLost = cmp.Or(task.OnLost, jobs.LostFails)
 	task.MaxAttempts = max(task.MaxAttempts, 1)
+	task.LostLimit = cmp.Or(task.LostLimit, limits.Losses)
 	task.CreatedAt = w.now
 	if task.RunAt.IsZero() {
 		task.RunAt = w.now

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"maps"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -88,7 +90,7 @@ func (m poolModel) differs(d *ledger.PoolDef) bool {
 	if d == nil {
 		return m.Hash != ""
 	}
-	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || jobs.Rate(m.Rate) != d.Rate || m.Burst != d.Burst || m.perKey() != keysOf(d.PerKey, d.Order, d.Fair) || !maps.Equal(m.KeyFair.is, weightsOf(d.Fair)) || m.MaxAttempts != d.MaxAttempts || m.OnLost != string(onLost(d.Retry)) ||
+	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || jobs.Rate(m.Rate) != d.Rate || m.Burst != d.Burst || m.perKey() != keysOf(d.PerKey, d.Order, d.Fair) || !maps.Equal(m.KeyFair.is, weightsOf(d.Fair)) || m.MaxAttempts != d.MaxAttempts || m.LostLimit != cmp.Or(d.LostLimit, limits.Losses) || m.OnLost != string(onLost(d.Retry)) ||
 		!reflect.DeepEqual(m.Kinds.is, handled{d.Hash, d.Kinds})
 }
 
@@ -138,6 +140,7 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 			}
 			row.setKeys(k, d.Fair)
 			row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
+			row.LostLimit = cmp.Or(d.LostLimit, limits.Losses)
 			row.Rate, row.Burst, row.Kinds.is = storedRate(d.Rate), d.Burst, handled{d.Hash, d.Kinds}
 			row.BucketFullAt = before.Converted(row.BucketFullAt, now, row.limits())
 		}

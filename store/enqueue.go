@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,10 +71,7 @@ func (t *tx) enqueue(batch []*newTask) error {
 	if err := t.takeKeys(batch, now); err != nil {
 		return err
 	}
-	if err := t.refuseUnrunnable(batch, governing); err != nil {
-		if _, refused := errors.AsType[*jobs.KindError](err); refused {
-			err = cmp.Or(t.dropKeys(batch), err)
-		}
+	if err := t.refuse(batch, governing, now); err != nil {
 		return err
 	}
 	if err := t.takeUnique(batch, now); err != nil {
@@ -115,7 +111,7 @@ func (t *tx) fillPools(batch []*newTask) (governing map[string]kinds, now time.T
 	if t.callers {
 		whose = `(SELECT value FROM {meta} WHERE name = 'namespace')`
 	}
-	err = each(t.rows(`SELECT name, hash, max_attempts, on_lost, kinds, key_order, {now} AS now_at, `+whose+` AS namespace FROM {pools} WHERE hash <> '' AND {in name name}`, sqlkit.Keys(sorted)), // primary key
+	err = each(t.rows(`SELECT name, hash, max_attempts, on_lost, lost_limit, kinds, key_order, {now} AS now_at, `+whose+` AS namespace FROM {pools} WHERE hash <> '' AND {in name name}`, sqlkit.Keys(sorted)), // primary key
 		func(m *struct {
 			Pool      poolModel `gorm:"embedded"`
 			NowAt     *int64
@@ -124,7 +120,8 @@ func (t *tx) fillPools(batch []*newTask) (governing map[string]kinds, now time.T
 			at, namespace = m.NowAt, m.Namespace
 			governing[m.Pool.Name] = m.Pool.Kinds.is.governs(m.Pool.Hash)
 			for _, p := range names[m.Pool.Name] {
-				p.task.MaxAttempts, p.task.OnLost = m.Pool.MaxAttempts, jobs.OnLost(m.Pool.OnLost)
+				p.task.MaxAttempts, p.task.OnLost = cmp.Or(p.task.OwnAttempts, m.Pool.MaxAttempts), jobs.OnLost(m.Pool.OnLost)
+				p.task.LostLimit = m.Pool.LostLimit
 				p.ordered = m.Pool.KeyOrder != ""
 			}
 			delete(names, m.Pool.Name)

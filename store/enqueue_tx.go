@@ -24,7 +24,7 @@ import (
 //     Migrate or CheckSchema read. A copy of a database has the same. A Store that was made before its tables, and of which
 //     neither Migrate nor CheckSchema was called since, compares nothing.
 //
-// A *jobs.KindError leaves nothing of the task in the transaction, which may go on and be committed. After any other error the
+// A *jobs.KindError, or a *jobs.FieldError, leaves nothing of the task in the transaction, which may go on and be committed. After any other error the
 // caller must roll back. What Enqueue would repeat itself, such as a deadlock, is jobs.ErrUnavailable here, and the caller must
 // repeat the whole transaction.
 //

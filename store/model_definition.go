@@ -64,6 +64,7 @@ type poolModel struct {
 	KeyFair                 encoded[map[string]int] // weights; nil: the keys do not share
 	KeyPass                 int64
 	OnLost                  string
+	LostLimit               int
 	Paused                  *bool
 	PausedBy                string
 	Kinds                   encoded[handled]

@@ -20,10 +20,14 @@ type taskFields struct {
 	TriggerSeq          int
 	State               string // in {tasks} a number, see rowReady; in {done} a jobs.State
 	RankOrder           int
-	RunAt               int64
+	RunAt, ExpiresAt    int64
 	Attempt, Losses     int
 	MaxAttempts         int
+	OwnAttempts         int
+	OwnTimeout          int64 // this and OwnBackoff in µs
+	OwnBackoff          int64
 	OnLost              jobs.OnLost
+	LostLimit           int
 	Token               int64
 	Replica             unpadded
 	RetryOf             string
@@ -148,10 +152,10 @@ func taskState(row string) jobs.State {
 func (m *taskFields) task() jobs.Task {
 	t := jobs.Task{
 		ID: m.ID, Pool: m.Pool, Kind: m.Kind, Key: m.TaskKey, Job: m.Job, ScheduledAt: fromMicros(m.TriggerAt), Seq: m.TriggerSeq, State: taskState(m.State),
-		Reason: m.Reason, ReasonCode: m.ReasonCode, Attempt: m.Attempt, MaxAttempts: m.MaxAttempts, Lost: m.Losses, Token: m.Token,
-		Replica: string(m.Replica), Priority: -m.RankOrder, RunAt: fromMicros(m.RunAt), CreatedAt: fromMicros(m.CreatedAt), StartedAt: fromMicros(m.StartedAt),
+		Reason: m.Reason, ReasonCode: m.ReasonCode, Attempt: m.Attempt, MaxAttempts: m.MaxAttempts, OwnAttempts: m.OwnAttempts, Timeout: ownDuration(m.OwnTimeout), Backoff: ownDuration(m.OwnBackoff), Lost: m.Losses, Token: m.Token,
+		Replica: string(m.Replica), Priority: -m.RankOrder, RunAt: fromMicros(m.RunAt), ExpiresAt: fromMicros(m.ExpiresAt), CreatedAt: fromMicros(m.CreatedAt), StartedAt: fromMicros(m.StartedAt),
 		FinishedAt: fromMicros(m.FinishedAt), ExitCode: m.ExitCode, Error: string(m.Error), PayloadSize: max(m.PayloadSize, len(m.Payload)),
-		RetryOf: m.RetryOf, Tags: m.Tags.is, By: m.MadeBy, OnLost: m.OnLost,
+		RetryOf: m.RetryOf, Tags: m.Tags.is, By: m.MadeBy, OnLost: m.OnLost, LostLimit: m.LostLimit,
 	}
 	if len(m.Payload) > 0 {
 		t.Payload = m.Payload
@@ -159,6 +163,12 @@ func (m *taskFields) task() jobs.Task {
 	t.IdempotencyKey = t.IdempotencyKeyIn("")
 	return t
 }
+
+// ownDuration reads a duration that a task has in place of its pool's.
+func ownDuration(us int64) jobs.Duration { return jobs.Duration(time.Duration(us) * time.Microsecond) }
+
+// microsOf is the inverse of ownDuration.
+func microsOf(d jobs.Duration) int64 { return time.Duration(d).Microseconds() }
 
 // encodeTags is the inverse of what task does with tags.
 func encodeTags(tags []string) []byte {

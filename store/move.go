@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -43,7 +42,7 @@ const (
 	toReady              // pending and due
 )
 
-// died is the move that a task's policy demands when its owner is lost: the task runs again until limits.Losses attempts
+// died is the move that a task's policy demands when its owner is lost: the task runs again until its limit of attempts
 // were lost, unless its cancellation was requested.
 func died(r openTask, code reason.Code, why string) move {
 	m := move{openTask: r, to: toDone, end: jobs.StateLost, code: code, reason: why}
@@ -51,7 +50,7 @@ func died(r openTask, code reason.Code, why string) move {
 	case r.OnLost != jobs.LostRetries:
 	case r.cancel != "":
 		m.reason += "; " + r.cancel
-	case r.Lost+1 >= limits.Losses:
+	case r.Lost+1 >= r.LostLimit:
 		m.code = reason.LostLimit
 		m.reason += fmt.Sprintf("; %d attempts were lost", r.Lost+1)
 	default:

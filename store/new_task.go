@@ -71,7 +71,8 @@ func makeTask(n jobs.NewTask) (*newTask, error) {
 	p := &newTask{
 		task: jobs.Task{
 			ID: id, Pool: n.Pool, Kind: n.Kind, Key: n.Key, State: jobs.StatePending,
-			Priority: n.Priority, RunAt: runAt, Payload: payload, PayloadSize: len(payload), Tags: n.Tags, By: n.By,
+			OwnAttempts: n.MaxAttempts, Timeout: ownDuration(n.Timeout.Microseconds()), Backoff: ownDuration(n.Backoff.Microseconds()),
+			Priority: n.Priority, RunAt: runAt, ExpiresAt: n.ExpiresAt.UTC().Truncate(time.Microsecond), Payload: payload, PayloadSize: len(payload), Tags: n.Tags, By: n.By,
 		},
 		own: id, key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt, force: n.Force,
 	}

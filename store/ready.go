@@ -110,11 +110,11 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// promote makes waiting tasks ready.
+// promote makes waiting tasks ready. What expires is below 0.
 //
 // Index: tasks_due.
 func promote(t *tx, now time.Time) error {
-	due, err := column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE wait_at<=? ORDER BY wait_at LIMIT ?", micros(now), promoteLimit))
+	due, err := column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE wait_at>0 AND wait_at<=? ORDER BY wait_at LIMIT ?", micros(now), promoteLimit))
 	if err != nil || len(due) == 0 {
 		return err
 	}

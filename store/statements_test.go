@@ -170,6 +170,19 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("poll")
 	_, _, err = s.Sides().Replica.Ready(ctx, same)
 	check(err)
+	step("look for what expires")
+	_, _, err = s.Sides().Replica.EndExpired(ctx, same, n)
+	check(err)
+	step("")
+	expires := time.UnixMicro(1_900_000_000_000_000)
+	_, err = s.Enqueue(ctx, slices.Repeat([]jobs.NewTask{{Pool: "p", ExpiresAt: expires}}, n)...)
+	check(err)
+	step("end what has expired")
+	expired, _, err := s.Sides().Replica.EndExpired(ctx, func(time.Time) (time.Time, error) { return expires, nil }, n)
+	check(err)
+	if len(expired) != n {
+		t.Fatalf("ended %d", len(expired))
+	}
 	step("decide")
 	tasks = tasksOf(decide(true, "q").Started)
 	step("finish of jobs")
@@ -218,6 +231,8 @@ var hot = map[string]map[store.Dialect]int{
 	"decide what waits": {store.SQLite: 8, store.MySQL: 9},
 	"poll":              {store.SQLite: 1, store.MySQL: 1},
 	"enqueue with keys": {store.SQLite: 6, store.MySQL: 6},
+
+	"look for what expires": {store.SQLite: 1, store.MySQL: 1},
 }
 
 // The number of statements does not depend on how many tasks there are, and that of the hot calls is known.

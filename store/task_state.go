@@ -20,11 +20,11 @@ func (t *tx) insertPending(now time.Time, batch []*newTask) error {
 	rows := sqlkit.Rows(batch, func(p *newTask) []any {
 		k := &p.task
 		return []any{
-			k.ID, k.Pool, k.Kind, k.Key, pendingRow(k.RunAt, now), -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
+			k.ID, k.Pool, k.Kind, k.Key, pendingRow(k.RunAt, now), -k.Priority, micros(k.RunAt), micros(k.ExpiresAt), k.OwnAttempts, microsOf(k.Timeout), microsOf(k.Backoff), k.MaxAttempts, string(k.OnLost), k.LostLimit,
 			p.key, []byte(k.Payload), encodeTags(k.Tags), []byte{}, micros(now), k.By,
 		}
 	})
-	_, err := t.Insert(`{tasks} (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by)`, rows)
+	_, err := t.Insert(`{tasks} (id, pool, kind, task_key, state, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, max_attempts, on_lost, lost_limit, idem_key, payload, tags, error, created_at, made_by)`, rows)
 	return err
 }
 
@@ -41,14 +41,14 @@ func (t *tx) insertOpened(tasks []openTask) error {
 	rows := sqlkit.Rows(tasks, func(r openTask) []any {
 		return []any{
 			r.ID, r.Pool, r.Kind, r.Job, micros(r.ScheduledAt), r.Seq, r.row, -r.Priority, micros(r.RunAt), r.Attempt,
-			r.MaxAttempts, string(r.OnLost), r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
+			r.MaxAttempts, string(r.OnLost), r.LostLimit, r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
 			encodeTags(r.Tags), r.RetryOf, clip.Text(r.Reason, 512), string(r.ReasonCode),
 			[]byte{},
 			micros(r.CreatedAt), micros(r.StartedAt), clip.Text(r.By, limits.By),
 		}
 	})
 	_, err := t.Insert(`{tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
-		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
+		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
 		created_at, started_at, made_by)`, rows)
 	return err
 }
@@ -57,9 +57,9 @@ func (t *tx) insertOpened(tasks []openTask) error {
 //
 // Index: primary key of done.
 func (t *tx) insertRetry(now time.Time, id, ended, why, by string) error {
-	_, err := t.Exec(`INSERT INTO {tasks} (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, on_lost, payload,
+	_, err := t.Exec(`INSERT INTO {tasks} (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, payload,
 			tags, retry_of, reason, reason_code, error, created_at, made_by)
-		SELECT ?, pool, kind, task_key, 0, rank_order, ?, max_attempts, on_lost, payload,
+		SELECT ?, pool, kind, task_key, 0, rank_order, ?, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, payload,
 			tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, ?, '', ?, ?
 		FROM {done} WHERE id=?`, id, micros(now), why, string(reason.Retry), micros(now), clip.Text(by, limits.By), ended)
 	return err
@@ -84,11 +84,11 @@ func (t *tx) startTasks(claim string, from [2]int, tasks []*taken) (started int,
 			left = ", reason='', reason_code='', error='', exit_code=NULL, cancel=''"
 		}
 		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
-			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost},
+			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost}, lost_limit={int losses},
 				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?`+left+`
 			WHERE state+0 IN (?, ?) AND {in name id, int token}`,
 			sqlkit.Rows(part, func(m *taken) []any {
-				return []any{m.is.Token - m.was.Token, micros(m.is.mayRunUntil), m.is.MaxAttempts, string(m.is.OnLost), m.was.ID, m.was.Token}
+				return []any{m.is.Token - m.was.Token, micros(m.is.mayRunUntil), m.is.MaxAttempts, string(m.is.OnLost), m.is.LostLimit, m.was.ID, m.was.Token}
 			}), first.session, first.Replica, claim, micros(first.StartedAt), from[0], from[1])
 		if err != nil {
 			return started, err
@@ -139,11 +139,11 @@ func (t *tx) endTasks(now time.Time, g guard, ended []move) error {
 			string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until),
 		}, g.key(m)...)
 	})
-	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
-		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, ?
 		FROM {each}{tasks}{by_key} WHERE `+g.where+`{for_update}`,
 		slices.Concat([]any{rows, micros(now)}, g.args)...)
@@ -175,9 +175,9 @@ func (t *tx) requeue(g guard, pending []move) error {
 //
 // Index: primary key.
 func (t *tx) updatePending(was, is openTask) error {
-	n, err := t.Exec(`UPDATE {tasks} SET state=?, rank_order=?, run_at=?, payload=?, tags=?, reason=?, reason_code=?, token=?
+	n, err := t.Exec(`UPDATE {tasks} SET state=?, rank_order=?, run_at=?, expires_at=?, payload=?, tags=?, reason=?, reason_code=?, token=?
 		WHERE id=? AND token=? AND state+0=?`,
-		is.row, -is.Priority, micros(is.RunAt), []byte(is.Payload), encodeTags(is.Tags), is.Reason, string(is.ReasonCode), is.Token,
+		is.row, -is.Priority, micros(is.RunAt), micros(is.ExpiresAt), []byte(is.Payload), encodeTags(is.Tags), is.Reason, string(is.ReasonCode), is.Token,
 		was.ID, was.Token, was.row)
 	if err == nil && n != 1 {
 		return sqlkit.ErrMoved

@@ -48,6 +48,9 @@ func (s *Store) UpdateTask(ctx context.Context, id string, change wire.TaskChang
 		if err != nil {
 			return err
 		}
+		if err := change.Fits(was.Task, now); err != nil {
+			return err
+		}
 		is = changed(was, change, now)
 		if err := t.changeUnique(was, is); err != nil {
 			return err
@@ -91,6 +94,9 @@ func changed(r openTask, c wire.TaskChange, now time.Time) openTask {
 	if r.row != rowLocked && r.ReasonCode == reason.WaitsForLock || r.row != rowKeyed && r.ReasonCode == reason.WaitsForKey {
 		r.Reason, r.ReasonCode = "", ""
 	}
+	if c.ExpiresAt != nil {
+		r.ExpiresAt = c.ExpiresAt.UTC().Truncate(time.Microsecond)
+	}
 	if c.Priority != nil {
 		r.Priority = *c.Priority
 	}
@@ -128,5 +134,5 @@ func (t *tx) notUpdated(id string, wrote *openTask) error {
 // wasWritten reports whether a task has been what was written. One that was claimed since may have another RunAt, if it is retried.
 func wasWritten(task, wrote jobs.Task) bool {
 	return task.ID == wrote.ID && (task.Token > wrote.Token || task.Token == wrote.Token && task.RunAt.Equal(wrote.RunAt)) &&
-		task.Priority == wrote.Priority && bytes.Equal(task.Payload, wrote.Payload) && slices.Equal(task.Tags, wrote.Tags)
+		task.Priority == wrote.Priority && task.ExpiresAt.Equal(wrote.ExpiresAt) && bytes.Equal(task.Payload, wrote.Payload) && slices.Equal(task.Tags, wrote.Tags)
 }

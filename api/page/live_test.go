@@ -127,7 +127,7 @@ func TestPools(t *testing.T) {
 	b.says("#headline", "One warning")
 	close(release)
 	b.says("#running", "No task is running")
-	if _, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "bad", Key: "tenant-7", Payload: map[string]string{"to": "nobody@example.org"}}); err != nil {
+	if _, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "bad", Key: "tenant-7", ExpiresAt: time.Now().Add(time.Hour), Timeout: 90 * time.Second, Backoff: time.Second, Payload: map[string]string{"to": "nobody@example.org"}}); err != nil {
 		t.Fatal(err)
 	}
 	b.says("#trouble", "no such address")
@@ -135,6 +135,8 @@ func TestPools(t *testing.T) {
 	b.click("#trouble button[data-task]")
 	b.says("#trouble .more", "nobody@example.org")
 	b.says("#trouble .more", "tenant-7")
+	b.says("#trouble .more", "Expires")
+	b.says("#trouble .more", "timeout 1m30s, backoff 1s")
 }
 
 // TestManyFailures: all failures are counted, also those without a row.

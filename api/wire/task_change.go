@@ -10,10 +10,12 @@ import (
 
 // TaskChange is what a pending task is to have in place of what it has. Nil fields leave that as it is.
 type TaskChange struct {
-	RunAt    *time.Time      `json:"run_at,omitempty"`   // not before; a time that has passed, or the zero time: now
-	Priority *int            `json:"priority,omitempty"` // −100 … 100, larger first
-	Payload  json.RawMessage `json:"payload,omitempty"`
-	Tags     *[]string       `json:"tags,omitempty"` // all of them
+	RunAt *time.Time `json:"run_at,omitempty"` // not before; a time that has passed, or the zero time: now
+	// ExpiresAt is later than now, and than the task's run_at; the zero time: it expires no more.
+	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
+	Priority  *int            `json:"priority,omitempty"` // −100 … 100, larger first
+	Payload   json.RawMessage `json:"payload,omitempty"`
+	Tags      *[]string       `json:"tags,omitempty"` // all of them
 }
 
 // None reports whether nothing is to be changed.
@@ -26,6 +28,9 @@ func (c TaskChange) Encode() (json.RawMessage, error) {
 	if c.RunAt != nil {
 		task.RunAt = *c.RunAt
 	}
+	if c.ExpiresAt != nil {
+		task.ExpiresAt = *c.ExpiresAt
+	}
 	if c.Priority != nil {
 		task.Priority = *c.Priority
 	}
@@ -36,4 +41,24 @@ func (c TaskChange) Encode() (json.RawMessage, error) {
 		task.Tags = *c.Tags
 	}
 	return task.Encode()
+}
+
+// Fits returns a [*jobs.FieldError] if the change cannot be made of this task at that time: it would have expired, or would be due only when it
+// has.
+func (c TaskChange) Fits(task jobs.Task, now time.Time) error {
+	if c.ExpiresAt != nil {
+		if task.ExpiresAt = c.ExpiresAt.Truncate(time.Microsecond); !task.ExpiresAt.IsZero() && !task.ExpiresAt.After(now) {
+			return &jobs.FieldError{Path: "expires_at", Problem: "must be later than now, which is " + now.UTC().Format(time.RFC3339Nano) + " in the store"}
+		}
+	}
+	if c.RunAt != nil {
+		task.RunAt = c.RunAt.Truncate(time.Microsecond)
+	}
+	if (c.ExpiresAt != nil || c.RunAt != nil) && task.Attempt == 0 && !task.ExpiresAt.IsZero() && !task.ExpiresAt.After(task.RunAt) {
+		if c.ExpiresAt == nil {
+			return &jobs.FieldError{Path: "run_at", Problem: "must be earlier than expires_at, which is " + task.ExpiresAt.UTC().Format(time.RFC3339Nano)}
+		}
+		return &jobs.FieldError{Path: "expires_at", Problem: "must be later than run_at"}
+	}
+	return nil
 }

@@ -26,11 +26,13 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	var (
 		task           jobs.NewTask
 		payload, runAt string
+		life           lifeFlags
 		many, wait     bool
+		cmd            *cobra.Command
 		unique         jobs.Unique
 		uniqueFor      string
 	)
-	cmd := &cobra.Command{
+	cmd = &cobra.Command{
 		Use:   "enqueue POOL",
 		Short: "Enqueue one task or many",
 		Long: "Enqueue a task and print its id. With --idempotency-key, a task that has this key already is\n" +
@@ -40,7 +42,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			"the task has ended, and the task that exists is kept and printed.\n" +
 			"With --wait: wait for its end, print its output, and exit with 1 unless it succeeded.\n\n" +
 			"With --many each line of standard input is one task, a JSON object with the keys payload, kind,\n" +
-			"key, run_at, priority, idempotency_key, unique, tags and force. Flags are the defaults of these keys. If the command\n" +
+			"key, run_at, expires_at, max_attempts, timeout, backoff, priority, idempotency_key, unique, tags and force. Flags are the defaults of these keys. If the command\n" +
 			"fails midway, the message says which lines were enqueued.",
 		Example: "  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --idempotency-key welcome-7\n" +
 			"  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --key tenant-7\n" +
@@ -52,6 +54,12 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			var err error
 			if task.RunAt, err = a.moment(runAt, +1); err != nil {
 				return usagef("--run-at: %w", err)
+			}
+			if task.ExpiresAt, err = life.expiresAt(a); err != nil {
+				return err
+			}
+			if err = life.own(&task, cmd.Flags().Changed); err != nil {
+				return err
 			}
 			if unique.For, err = lasts(uniqueFor); err != nil {
 				return usagef("--unique-for: %w", err)
@@ -91,6 +99,10 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&task.Kind, "kind", "", "`KIND` of the task, by which the pool chooses its handler")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON`, @FILE, or - for standard input")
 	cmd.Flags().StringVar(&runAt, "run-at", "", "not before `TIME`, or a duration from now, such as 10m")
+	life.of(cmd)
+	cmd.Flags().IntVar(&task.MaxAttempts, "max-attempts", 0, "`N` attempts, 1 to 1001, in place of what the pool's retries allow")
+	cmd.Flags().StringVar(&life.timeout, "timeout", "", "end an attempt after `DURATION`, in place of the pool's timeout")
+	cmd.Flags().StringVar(&life.backoff, "backoff", "", "wait `DURATION` before the first retry, in place of the pool's backoff")
 	cmd.Flags().IntVar(&task.Priority, "priority", 0, "-100 … 100, larger first")
 	cmd.Flags().StringVar(&task.Key, "key", "", "`KEY` of the task, such as a tenant, for limits per key and the order of the pool")
 	cmd.Flags().StringVar(&task.IdempotencyKey, "idempotency-key", "", "`KEY` of which the pool has one task, however often it is enqueued")
@@ -272,8 +284,10 @@ func readLine(line []byte, defaults jobs.NewTask) (jobs.NewTask, error) {
 	task := struct {
 		*jobs.NewTask
 		Payload json.RawMessage `json:"payload"`
+		Timeout jobs.Duration   `json:"timeout"`
+		Backoff jobs.Duration   `json:"backoff"`
 		Unique  *jobs.Unique    `json:"unique"` // the defaults are other lines', too
-	}{NewTask: &defaults}
+	}{NewTask: &defaults, Timeout: jobs.Duration(defaults.Timeout), Backoff: jobs.Duration(defaults.Backoff)}
 	if defaults.Unique != nil {
 		task.Unique = new(*defaults.Unique)
 	}
@@ -288,6 +302,7 @@ func readLine(line []byte, defaults jobs.NewTask) (jobs.NewTask, error) {
 	if task.Payload != nil {
 		defaults.Payload = task.Payload
 	}
+	defaults.Timeout, defaults.Backoff = time.Duration(task.Timeout), time.Duration(task.Backoff)
 	defaults.Unique = task.Unique
 	return defaults, nil
 }

@@ -14,6 +14,7 @@ import (
 func newTasksUpdateCommand(a *app) *cobra.Command {
 	var (
 		payload, runAt string
+		life           lifeFlags
 		priority       int
 		tags           []string
 		noTags         bool
@@ -48,6 +49,13 @@ func newTasksUpdateCommand(a *app) *cobra.Command {
 			}
 			change.RunAt = &at
 		}
+		if given("expires-at") || given("expires-in") {
+			at, err := life.changed(a)
+			if err != nil {
+				return err
+			}
+			change.ExpiresAt = &at
+		}
 		if given("payload") {
 			text, err := a.payload(payload)
 			if err != nil {
@@ -56,7 +64,7 @@ func newTasksUpdateCommand(a *app) *cobra.Command {
 			change.Payload, _ = text.(json.RawMessage)
 		}
 		if change.None() {
-			return usagef("nothing to change: give --run-at, --priority, --payload, --tag or --no-tags")
+			return usagef("nothing to change: give --run-at, --expires-at, --expires-in, --priority, --payload, --tag or --no-tags")
 		}
 		task, err := c.UpdateTask(ctx, args[0], change)
 		if err != nil {
@@ -65,6 +73,8 @@ func newTasksUpdateCommand(a *app) *cobra.Command {
 		return a.print(task, textLine(task.ID+" is changed"))
 	})
 	cmd.Flags().StringVar(&runAt, "run-at", "", "now, not before `TIME`, or a duration from now, such as 10m")
+	life.of(cmd)
+	cmd.Flags().Lookup("expires-at").Usage += ", or never"
 	cmd.Flags().IntVar(&priority, "priority", 0, "-100 … 100, larger first")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON`, @FILE, or - for standard input")
 	cmd.Flags().StringArrayVar(&tags, "tag", nil, "`TAG` in place of all that it has; may be repeated")

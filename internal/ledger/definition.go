@@ -55,6 +55,7 @@ type PoolDef struct {
 	Fair        *jobs.Fair
 	MaxAttempts int
 	Retry       bool // on_lost: retry
+	LostLimit   int  // how many attempts of a task may be lost then; 0: limits.Losses
 	// Kinds are those of the tasks that it has a handler for, and what tells the handler from others, see
 	// [jobs.Pool.HandlerHashes]; "" is for tasks without a kind. Nil: any.
 	Kinds map[string]string

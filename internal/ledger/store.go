@@ -91,6 +91,10 @@ type Tasks interface {
 	// Ready promotes the tasks whose time has come and returns the pools that have pending tasks
 	// which are due, and when the next task will be (zero: none waits). now is as in Decide.
 	Ready(ctx context.Context, now Judge) (pools []string, next time.Time, err error)
+	// EndExpired ends the pending tasks as cancelled that have expired, see Expired, at most limit of them, and returns when the next one does: in
+	// the past if more have, zero if none does. What is due it promotes before, as Ready does: that may not be called meanwhile. now is as in
+	// Decide.
+	EndExpired(ctx context.Context, now Judge, limit int) (ended []jobs.Task, next time.Time, err error)
 	// Look looks for tasks of a pool, of those that Ready speaks of, that are in a scope. It reads l.Most tasks of each
 	// priority at most, and those with the run_at of the last, however many are out of scope.
 	Look(ctx context.Context, pool string, l Look) (Seen, error)

@@ -38,8 +38,11 @@ const (
 // UniqueLeast is the shortest time for which a task may be unique; the longest is duration.Max.
 const UniqueLeast = time.Millisecond
 
-// Losses is how many attempts of one task may be lost before it ends as lost.
-const Losses = 3
+// Losses is how many attempts of one task may be lost before it ends as lost, where nothing else is said, and LostLimit how many may be said.
+const (
+	Losses    = 3
+	LostLimit = 100
+)
 
 // ListedPayload is the size in bytes above which lists leave out a payload. The task itself has it whole.
 const ListedPayload = 1 << 10

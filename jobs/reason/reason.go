@@ -49,6 +49,7 @@ const (
 
 	WaitsForKey  Code = "waits_for_key"  // waits for its key: the pool's limits for tasks with one key, or its order, let no more of them start
 	WaitsForLock Code = "waits_for_lock" // waits for a lock that is held, or that other tasks wait for before it
+	Expired      Code = "expired"        // ended before an attempt started: its expires_at came
 	LockWait     Code = "lock_wait"      // ended before it started: it has waited for its locks as long as it may
 	LockKey      Code = "lock_key"       // failed before it started: the key of a lock cannot be made of its payload
 )

@@ -72,7 +72,7 @@ func enqueueFields(t *testing.T, b *Bench) {
 	for i := range want {
 		w := &want[i]
 		w.ID, w.IdempotencyKey, w.Pool, w.State, w.CreatedAt = got[i].ID, got[i].ID, "p", jobs.StatePending, now
-		w.MaxAttempts, w.OnLost, w.PayloadSize = 3, jobs.LostRetries, len(w.Payload)
+		w.MaxAttempts, w.OnLost, w.LostLimit, w.PayloadSize = 3, jobs.LostRetries, 3, len(w.Payload)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)

@@ -288,7 +288,7 @@ func enqueueAgain(ctx context.Context, b *Bench, end func(*sql.Tx) error) (strin
 	}
 }
 
-// unknownKindTx: a transaction whose task is refused for its kind may go on. Neither the task nor its key is in it, nor are
+// unknownKindTx: a transaction whose task is refused for its kind, or since it has expired, may go on. Neither the task nor its key is in it, nor are
 // those beside it.
 func unknownKindTx(t *testing.T, b *Bench) {
 	s := newScene(t, b)
@@ -320,8 +320,13 @@ func unknownKindTx(t *testing.T, b *Bench) {
 		t.Fatalf("among others: %v", err)
 	}
 	order(3)
+	expired := jobs.NewTask{Pool: "work", Kind: "fax", IdempotencyKey: "unknown", ExpiresAt: micro(1)}
+	if _, err := b.SQL().EnqueueTx(t.Context(), tx, expired); !errors.Is(err, jobs.ErrInvalid) {
+		t.Fatalf("one that has expired: %v", err)
+	}
+	order(4)
 	must(t, tx.Commit())
-	s.wantInt(3, `SELECT COUNT(*) FROM orders`)
+	s.wantInt(4, `SELECT COUNT(*) FROM orders`)
 	s.wantInt(2, `SELECT COUNT(*) FROM {tasks}`)
 	s.wantInt(2, `SELECT COUNT(*) FROM {idempotency}`)
 	s.load(withKinds("fax", "mail"))

@@ -39,9 +39,13 @@ func (s *scene) row(table, where string, args ...any) row {
 		}
 	}
 	must(s.t, rows.Err())
-	if table == "tasks" { // the column follows from two others
+	if table == "tasks" { // the column follows from others
 		var waits any
-		if all["state"] == int64(1) {
+		number := func(column string) int64 { n, _ := all[column].(int64); return n }
+		switch waiting, expires := number("state") == 1, number("expires_at"); {
+		case expires > 0 && number("attempt") == 0 && number("state") != 2 && (!waiting || expires <= number("run_at")):
+			waits = -expires
+		case waiting:
 			waits = all["run_at"]
 		}
 		if all["wait_at"] != waits {
@@ -105,8 +109,8 @@ func micro(n int) time.Time { return time.UnixMicro(1_600_000_000_000_000 + int6
 // ordinary is a row of {tasks} that is pending and has nothing special.
 func ordinary(id string) row {
 	return row{
-		"id": id, "pool": "default", "kind": "", "task_key": "", "job": "", "trigger_at": 0, "trigger_seq": 0, "state": 0, "rank_order": 0, "run_at": 0,
-		"attempt": 0, "failures": 0, "losses": 0, "max_attempts": 1, "on_lost": "fail", "token": 0, "session_id": "", "replica": "",
+		"id": id, "pool": "default", "kind": "", "task_key": "", "job": "", "trigger_at": 0, "trigger_seq": 0, "state": 0, "rank_order": 0, "run_at": 0, "expires_at": 0, "own_attempts": 0, "own_timeout": 0, "own_backoff": 0,
+		"attempt": 0, "failures": 0, "losses": 0, "max_attempts": 1, "on_lost": "fail", "lost_limit": 3, "token": 0, "session_id": "", "replica": "",
 		"claim_id": "", "may_run_until": 0, "cancel": "", "idem_key": "", "payload": "", "tags": "", "retry_of": "", "reason": "", "reason_code": "",
 		"error": "", "exit_code": nil, "created_at": 0, "started_at": 0, "made_by": "",
 	}
@@ -121,13 +125,13 @@ func (r row) done(end row) row {
 func (s *scene) made() (jobs.Task, row) {
 	s.t.Helper()
 	all, err := s.Store.Enqueue(s.ctx(), jobs.NewTask{
-		Pool: "again", Kind: "k", Key: "tenant", Payload: json.RawMessage(`{"n":1}`), RunAt: micro(1), Priority: 7, IdempotencyKey: "key",
+		Pool: "again", Kind: "k", Key: "tenant", Payload: json.RawMessage(`{"n":1}`), RunAt: micro(1), ExpiresAt: far, MaxAttempts: 12, Timeout: 13 * time.Millisecond, Backoff: 14 * time.Second, Priority: 7, IdempotencyKey: "key",
 		Tags: []string{"x", "y"}, By: "bob",
 	})
 	must(s.t, err)
 	task := all[0].Task
 	return task, ordinary(task.ID).with(row{
-		"pool": "again", "kind": "k", "task_key": "tenant", "rank_order": -7, "run_at": micro(1), "max_attempts": 11, "on_lost": "retry", "idem_key": "key",
+		"pool": "again", "kind": "k", "task_key": "tenant", "rank_order": -7, "run_at": micro(1), "expires_at": far, "own_attempts": 12, "own_timeout": 13_000, "own_backoff": 14_000_000, "max_attempts": 12, "on_lost": "retry", "idem_key": "key",
 		"payload": `{"n":1}`, "tags": `["x","y"]`, "created_at": task.CreatedAt, "made_by": "bob",
 	})
 }

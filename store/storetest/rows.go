@@ -35,7 +35,7 @@ func decidedRows(t *testing.T, b *Bench) {
 				Job: "a", At: due(1), Until: due(4), Count: 4, Cause: jobs.CauseManual, By: "alice", Reason: "by hand", ReasonCode: reason.Forced, Replica: "asker",
 			},
 			Task: &jobs.Task{
-				ID: admit(claimed, due(9)), Pool: "default", Kind: "k", Priority: 7, RunAt: micro(1), MaxAttempts: 5, OnLost: jobs.LostRetries,
+				ID: admit(claimed, due(9)), Pool: "default", Kind: "k", Priority: 7, RunAt: micro(1), MaxAttempts: 5, OnLost: jobs.LostRetries, LostLimit: 32,
 				Payload: json.RawMessage(`{"n":1}`), Tags: []string{"x", "y"}, RetryOf: "first", Reason: "again", ReasonCode: reason.Retry, By: "bob",
 			},
 		}}},
@@ -52,7 +52,7 @@ func decidedRows(t *testing.T, b *Bench) {
 
 	s.wantRow("task that was claimed", s.row("tasks", "id=?", claimed), ordinary(claimed).with(row{
 		"kind": "k", "job": "a", "trigger_at": due(1), "trigger_seq": 1, "state": 2, "rank_order": -7, "run_at": micro(1), "attempt": 1,
-		"max_attempts": 5, "on_lost": "retry", "token": 1, "session_id": s.session, "replica": "one", "may_run_until": due(9),
+		"max_attempts": 5, "on_lost": "retry", "lost_limit": 32, "token": 1, "session_id": s.session, "replica": "one", "may_run_until": due(9),
 		"payload": `{"n":1}`, "tags": `["x","y"]`, "retry_of": "first", "reason": "again", "reason_code": "retry", "created_at": got.Now, "started_at": got.Now,
 		"made_by": "bob",
 	}))
@@ -303,7 +303,7 @@ func retriedRows(t *testing.T, b *Bench) {
 	again, err := s.Store.Retry(s.ctx(), task.ID, "carol", false)
 	must(t, err)
 	want = want.with(row{
-		"id": again.ID, "run_at": again.CreatedAt, "idem_key": "", "retry_of": task.ID, "reason": "retry of " + task.ID + " by carol", "reason_code": "retry",
+		"id": again.ID, "run_at": again.CreatedAt, "expires_at": 0, "idem_key": "", "retry_of": task.ID, "reason": "retry of " + task.ID + " by carol", "reason_code": "retry",
 		"created_at": again.CreatedAt, "made_by": "carol",
 	})
 	s.wantRow("task that is retried", s.row("tasks", "id=?", again.ID), want)
@@ -340,7 +340,7 @@ func definedRows(t *testing.T, b *Bench) {
 	d := definitions()
 	d.Jobs[1].Stripe, d.Jobs[1].Hash, d.Jobs[1].Schedule = 17, "hash of b", "schedule of b"
 	d.Jobs[1].Next = func(time.Time) time.Time { return due(1_000_000) }
-	d.Pools[2] = ledger.PoolDef{Name: "work", Hash: "hash of work", MaxRunning: 18, MaxAttempts: 19, Rate: jobs.Rate{Count: 23, Per: time.Minute}, Burst: 24, PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 29, Per: time.Hour}, Burst: 30}, Order: jobs.OrderKey, Fair: &jobs.Fair{Weights: map[string]int{"a": 3}}, Retry: true, Kinds: map[string]string{"k": "h"}}
+	d.Pools[2] = ledger.PoolDef{Name: "work", Hash: "hash of work", MaxRunning: 18, MaxAttempts: 19, Rate: jobs.Rate{Count: 23, Per: time.Minute}, Burst: 24, LostLimit: 31, PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 29, Per: time.Hour}, Burst: 30}, Order: jobs.OrderKey, Fair: &jobs.Fair{Weights: map[string]int{"a": 3}}, Retry: true, Kinds: map[string]string{"k": "h"}}
 	yes := true
 	must(t, s.Store.SuspendJob(s.ctx(), "b", "alice", &yes))
 	must(t, s.Store.PausePool(s.ctx(), "work", "bob", &yes))
@@ -358,7 +358,7 @@ func definedRows(t *testing.T, b *Bench) {
 	pool := row{
 		"name": "work", "hash": "hash of work", "config": config, "max_running": 18, "max_attempts": 19, "on_lost": "retry", "paused": 1,
 		"paused_by": "bob", "kinds": kinds, "rate": "23/m", "burst": 24, "set_max_running": 25, "set_rate": "26/h", "set_burst": 27, "limits_by": "carol",
-		"bucket_full_at": 28, "key_max_running": 1, "key_rate": "29/h", "key_burst": 30, "key_order": "key", "key_fair": `{"a":3}`, "key_pass": 0,
+		"bucket_full_at": 28, "key_max_running": 1, "key_rate": "29/h", "key_burst": 30, "key_order": "key", "lost_limit": 31, "key_fair": `{"a":3}`, "key_pass": 0,
 	}
 	if _, is := sqlOf(b.Store); !is { // it keeps them in another way
 		pool["kinds"] = nil

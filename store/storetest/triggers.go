@@ -214,12 +214,12 @@ func filledIn(t *testing.T, b *Bench) {
 	want := []jobs.Task{
 		{
 			ID: plain.ID, Pool: "default", Job: "a", State: jobs.StateRunning, ScheduledAt: due(1), RunAt: got.Now, CreatedAt: got.Now, StartedAt: got.Now,
-			Attempt: 1, MaxAttempts: 1, OnLost: jobs.LostFails, Token: 1, Replica: "one", IdempotencyKey: "a@" + due(1).Format(time.RFC3339),
+			Attempt: 1, MaxAttempts: 1, OnLost: jobs.LostFails, LostLimit: 3, Token: 1, Replica: "one", IdempotencyKey: "a@" + due(1).Format(time.RFC3339),
 		},
 		beforeLater,
 	}
 	w := &want[1]
-	w.Job, w.State, w.ScheduledAt, w.Seq, w.CreatedAt = "a", jobs.StatePending, due(2), 1, got.Now
+	w.Job, w.State, w.ScheduledAt, w.Seq, w.CreatedAt, w.LostLimit = "a", jobs.StatePending, due(2), 1, got.Now, 3
 	w.PayloadSize, w.IdempotencyKey = 7, "a@"+due(2).Format(time.RFC3339)+"/1"
 	for i, answer := range []jobs.Task{got.Started[0], got.Opened[0]} {
 		row, _, err := b.Store.Task(s.ctx(), answer.ID)

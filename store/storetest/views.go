@@ -156,7 +156,7 @@ func viewTask(t *testing.T, b *Bench) {
 	want := jobs.Task{
 		ID: id, Pool: "p", Job: "j", ScheduledAt: time.Unix(1700000000, 0).UTC(), Seq: 2, State: jobs.StateFailed, Reason: "why",
 		Attempt: 1, MaxAttempts: 3, Token: 9, Replica: "r", ExitCode: &three, Error: "oops", Payload: []byte(`"x"`), PayloadSize: 3, By: "ann", RetryOf: "first",
-		OnLost: jobs.LostRetries, IdempotencyKey: "j@2023-11-14T22:13:20Z/2",
+		OnLost: jobs.LostRetries, LostLimit: 3, IdempotencyKey: "j@2023-11-14T22:13:20Z/2",
 	}
 	if diff := cmp.Diff(want, task, cmpopts.IgnoreFields(jobs.Task{}, "CreatedAt", "RunAt", "StartedAt", "FinishedAt")); diff != "" {
 		t.Fatal(diff)

@@ -4,8 +4,8 @@
 
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT name, hash, max_attempts, on_lost, kinds, key_order, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
-INSERT INTO lockstep_tasks (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,5,'retry','','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,5,'retry','','','','',1800000000000000,'');
+SELECT name, hash, max_attempts, on_lost, lost_limit, kinds, key_order, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
+INSERT INTO lockstep_tasks (id, pool, kind, task_key, state, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, max_attempts, on_lost, lost_limit, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'','','','',1800000000000000,'');
 COMMIT;
 
 -- claim
@@ -13,10 +13,10 @@ COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
-SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('p') ORDER BY name FOR UPDATE;
-SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=0 AND pool='p' AND (run_at<=1800000000000000 OR run_at=created_at) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
+SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('p') ORDER BY name FOR UPDATE;
+SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=0 AND pool='p' AND (run_at<=1800000000000000 OR run_at=created_at) AND (expires_at=0 OR expires_at>1800000000000000 OR attempt>0) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY)
-			SET token=token+1, may_run_until=1800000000000000, max_attempts=5, on_lost='retry',
+			SET token=token+1, may_run_until=1800000000000000, max_attempts=5, on_lost='retry', lost_limit=3,
 				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000
 		 WHERE state+0 IN (0, 4) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0;
 COMMIT;
@@ -26,11 +26,11 @@ COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
-INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
-		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, 1800000000000000
 		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token FOR UPDATE;
 DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
@@ -41,10 +41,10 @@ COMMIT;
 
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT name, hash, max_attempts, on_lost, kinds, key_order, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
+SELECT name, hash, max_attempts, on_lost, lost_limit, kinds, key_order, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
 INSERT IGNORE INTO lockstep_idempotency (pool, idem_key, task_id, body, created_at) VALUES ('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000),('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000);
 SELECT pool, idem_key, task_id, body FROM lockstep_idempotency WHERE idem_key IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND pool='p' LOCK IN SHARE MODE;
-INSERT INTO lockstep_tasks (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,5,'retry','01900000-0000-7000-8000-000000000000','','','',1800000000000000,'');
+INSERT INTO lockstep_tasks (id, pool, kind, task_key, state, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, max_attempts, on_lost, lost_limit, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'01900000-0000-7000-8000-000000000000','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'01900000-0000-7000-8000-000000000000','','','',1800000000000000,'');
 COMMIT;
 
 -- finish, again with output
@@ -52,7 +52,7 @@ COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
-SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
 UPDATE JSON_TABLE(CONVERT('[{"new_state":1,"new_due":1800000000000000,"new_undone":0,"new_failures":1,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000},{"new_state":1,"new_due":1800000000000000,"new_undone":0,"new_failures":1,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_state BIGINT PATH '$.new_state' ERROR ON ERROR, new_due BIGINT PATH '$.new_due' ERROR ON ERROR, new_undone BIGINT PATH '$.new_undone' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY)
 		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
 			reason=UNHEX(v.new_reason), reason_code=v.new_code, error=UNHEX(v.new_error), exit_code=v.new_exit,
@@ -78,7 +78,7 @@ COMMIT;
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL);
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
+SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 AND wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
@@ -109,6 +109,32 @@ COMMIT;
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL);
 
+-- look for what expires
+
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<0 ORDER BY wait_at DESC LIMIT 1),
+		(SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1);
+
+-- end what has expired
+
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<0 ORDER BY wait_at DESC LIMIT 1),
+		(SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1);
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 AND wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
+SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<0 AND wait_at>=-1800000000000000 ORDER BY wait_at DESC LIMIT 2;
+SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0<>2 ORDER BY id;
+INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			'cancelled', failures+0, losses+0, 'expired at 2030-03-17T17:46:40Z, before an attempt started', 'expired', '', NULL, 0, 1800000000000000
+		FROM lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (0, 1) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0 AND may_run_until=0 FOR UPDATE;
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (0, 1) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0 AND may_run_until=0;
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<0 ORDER BY wait_at DESC LIMIT 1),
+		(SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1);
+COMMIT;
+
 -- decide
 
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -117,12 +143,12 @@ SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))
 SELECT stripe FROM lockstep_stripes FORCE INDEX (PRIMARY) WHERE stripe IN (11,52) ORDER BY stripe FOR UPDATE SKIP LOCKED;
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
 SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
-SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('q') ORDER BY name;
+SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('q') ORDER BY name;
 INSERT IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0);
 INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
-		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
-		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,2,0,1800000000000000,1,1,'fail',1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,2,0,1800000000000000,1,1,'fail',1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,'');
+		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
+		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,2,0,1800000000000000,1,1,'fail',3,1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,2,0,1800000000000000,1,1,'fail',3,1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,'');
 INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,1,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,1,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
 COMMIT;
 
@@ -136,11 +162,11 @@ UPDATE JSON_TABLE(CONVERT('[{"new_outcome":"ran","new_end":"succeeded","new_appe
 			reason=CASE WHEN reason_code='forced' THEN CONCAT(reason, UNHEX(v.new_appended)) ELSE UNHEX(v.new_reason) END,
 			reason_code=CASE WHEN reason_code='forced' AND v.new_code='' THEN reason_code ELSE v.new_code END, finished_at=1800000000000000
 	 WHERE COALESCE(outcome, '')='' AND job=v.key_job AND at=v.key_at AND seq=v.key_seq AND task_id=v.key_task_id;
-INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
-		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, 1800000000000000
 		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"key_id":"01900000-0000-7000-8000-000000000000","key_token":1}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token FOR UPDATE;
 DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
@@ -161,8 +187,8 @@ SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FR
 INSERT IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0);
 INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
-		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
-		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,0,0,1800000000000000,0,1,'fail',0,'','',0,'','','','','','',1800000000000000,0,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,0,0,1800000000000000,0,1,'fail',0,'','',0,'','','','','','',1800000000000000,0,'');
+		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
+		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,0,0,1800000000000000,0,1,'fail',3,0,'','',0,'','','','','','',1800000000000000,0,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,0,0,1800000000000000,0,1,'fail',3,0,'','',0,'','','','','','',1800000000000000,0,'');
 INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,1,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,1,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
 COMMIT;
 
@@ -171,13 +197,13 @@ COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
-SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('q') ORDER BY name FOR UPDATE;
-SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=0 AND pool='q' AND (run_at<=1800000000000000 OR run_at=created_at) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
+SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('q') ORDER BY name FOR UPDATE;
+SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=0 AND pool='q' AND (run_at<=1800000000000000 OR run_at=created_at) AND (expires_at=0 OR expires_at>1800000000000000 OR attempt>0) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
 INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,2,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,2,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
 UPDATE lockstep_triggers FORCE INDEX (PRIMARY) SET started_at=1800000000000000 WHERE started_at=0 AND COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY)
-			SET token=token+2, may_run_until=1800000000000000, max_attempts=1, on_lost='fail',
+			SET token=token+2, may_run_until=1800000000000000, max_attempts=1, on_lost='fail', lost_limit=3,
 				state=2, attempt=attempt+1, session_id='01900000-0000-7000-8000-000000000000', replica='r', claim_id='01900000-0000-7000-8000-000000000000', started_at=1800000000000000
 		 WHERE state+0 IN (0, 4) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0;
 COMMIT;
@@ -196,7 +222,7 @@ SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-0
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
-SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
+SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') ORDER BY id;
 UPDATE lockstep_triggers FORCE INDEX (PRIMARY) SET started_at=0 WHERE COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
 UPDATE JSON_TABLE(CONVERT('[{"new_state":0,"new_due":1800000000000000,"new_undone":1,"new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":2,"key_may_run_until":1800000000000000},{"new_state":0,"new_due":1800000000000000,"new_undone":1,"new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":2,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_state BIGINT PATH '$.new_state' ERROR ON ERROR, new_due BIGINT PATH '$.new_due' ERROR ON ERROR, new_undone BIGINT PATH '$.new_undone' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY)
 		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
@@ -211,7 +237,7 @@ SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=2 A
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
-SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses, max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) ORDER BY id;
+SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) ORDER BY id;
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE;
 INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000),('job00001',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
 UPDATE lockstep_triggers FORCE INDEX (PRIMARY)
@@ -219,11 +245,11 @@ UPDATE lockstep_triggers FORCE INDEX (PRIMARY)
 			reason=CASE WHEN reason_code='forced' THEN CONCAT(reason, '; the session of replica r expired while it had the task') ELSE 'the session of replica r expired while it had the task' END,
 			reason_code=CASE WHEN reason_code='forced' AND 'replica_died'='' THEN reason_code ELSE 'replica_died' END, finished_at=1800000000000000
 	 WHERE COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
-INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
-		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			'lost', failures+0, losses+1, 'the session of replica r expired while it had the task', 'replica_died', '', NULL, 1800000000000000, 1800000000000000
 		FROM lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000 FOR UPDATE;
 DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;

@@ -183,6 +183,18 @@ func (e *edge) EndWaits(ctx context.Context, now ledger.Judge, limit int) ([]job
 	return call(ctx, e, func(ctx context.Context) ([]jobs.Task, error) { return e.st.EndWaits(ctx, now, limit) })
 }
 
+func (e *edge) EndExpired(ctx context.Context, now ledger.Judge, limit int) ([]jobs.Task, time.Time, error) {
+	type expired struct {
+		ended []jobs.Task
+		next  time.Time
+	}
+	got, err := call(ctx, e, func(ctx context.Context) (x expired, err error) {
+		x.ended, x.next, err = e.st.EndExpired(ctx, now, limit)
+		return x, err
+	})
+	return got.ended, got.next, err
+}
+
 // Namespace is known without a call.
 func (e *edge) Namespace(ctx context.Context) (string, error) { return e.st.Namespace(ctx) }
 

@@ -253,6 +253,7 @@ func (w *world) enqueue(s step) {
 			task.IdempotencyKey = fmt.Sprintf("%v/%s/%d", s.At, s.Name, i)
 		}
 		task.Key = taskKey(d)
+		drawExpiry(d, w.clock(), &task)
 		for try := 0; ; try++ {
 			got, err := w.app.Enqueue(context.Background(), task)
 			if err == nil {

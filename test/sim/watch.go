@@ -64,6 +64,7 @@ func (w *world) watchGone(c memstore.Change) {
 	}
 	w.watchKey(r, false, false, r.State == memstore.Running, true)
 	delete(w.owned, r.ID)
+	delete(w.expiring, r.ID)
 	w.leaving[r.ID] = r
 	w.noteBusy(c.Op, r)
 }
@@ -85,6 +86,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	began := r.State == memstore.Running && (!existed || before.State != memstore.Running)
 	stopped := existed && before.State == memstore.Running && r.State != memstore.Running
 	w.watchKey(r, !existed, began, stopped, false)
+	w.watchExpiry(r, began)
 	switch {
 	case began:
 		w.inPool[r.Pool]++
@@ -161,6 +163,7 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 		w.violate(r.ID, "task %s ended as %s with token %d, its row had %d", r.ID, r.State, r.Token, row.Token)
 	}
 	w.judgeLoss(c.Op, row, r.Reason)
+	w.judgeExpired(r)
 	runs := w.runs[claimKey{r.ID, r.Token}]
 	switch jobs.State(r.State) {
 	case jobs.StateSucceeded:
@@ -223,6 +226,7 @@ func (w *world) watchSession(c memstore.Change, before memstore.Session, existed
 	if r.Beat > before.Beat {
 		w.beats[r.ID] = time.Now()
 		w.judgeAbandoned()
+		w.judgeExpiring()
 	}
 	if r.Dead && !before.Dead {
 		w.abandon(r.ID)

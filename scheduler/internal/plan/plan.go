@@ -135,7 +135,22 @@ func (p *Plan) Execution(t jobs.Task) (Execution, bool) {
 	if h == nil && t.Pool == naming.NotificationsPool {
 		h = forward{p}
 	}
-	return Execution{h, pool.Timeout, pool.Retries}, h != nil
+	return own(t, Execution{h, pool.Timeout, pool.Retries}), h != nil
+}
+
+// own is how a task is executed that has some of it itself.
+func own(t jobs.Task, e Execution) Execution {
+	if t.OwnAttempts > 0 {
+		e.Retries.Limit = t.OwnAttempts - 1
+	}
+	if t.Timeout > 0 {
+		e.Timeout = time.Duration(t.Timeout)
+	}
+	if t.Backoff > 0 {
+		e.Retries.Backoff = time.Duration(t.Backoff)
+		e.Retries.MaxBackoff = max(e.Retries.MaxBackoff, e.Retries.Backoff)
+	}
+	return e
 }
 
 // Definitions is what the store keeps of the plan.
@@ -152,7 +167,7 @@ func (p *Plan) Definitions() ledger.Definitions {
 		def := ledger.PoolDef{
 			Name: name, Hash: pool.Hash, MaxRunning: pool.MaxRunning, Rate: pool.Rate, Burst: pool.Burst,
 			PerKey: pool.PerKey, Order: pool.Order, Fair: pool.Fair,
-			MaxAttempts: pool.Retries.Attempts(), Retry: pool.OnLost == jobs.LostRetries,
+			MaxAttempts: pool.Retries.Attempts(), Retry: pool.OnLost == jobs.LostRetries, LostLimit: pool.LostLimit,
 		}
 		if name != naming.NotificationsPool { // events of a newer configuration's notifiers are forwarded
 			def.Kinds = pool.KindHashes

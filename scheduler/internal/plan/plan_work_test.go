@@ -17,7 +17,7 @@ func planOf(t *testing.T) *Plan {
 	p, err := New(jobs.Set{
 		Pools: map[string]jobs.Pool{
 			"p":     {Handler: replicatest.Named("p"), Kinds: map[string]jobs.Handler{"x": replicatest.Named("p x")}, Notify: jobs.Notify{Handler: replicatest.Named("tell of p")}},
-			"kinds": {Kinds: map[string]jobs.Handler{"x": replicatest.Named("kinds x")}, Timeout: time.Hour, MaxRunning: 7, OnLost: jobs.LostFails, Retries: jobs.Retries{Limit: 2}},
+			"kinds": {Kinds: map[string]jobs.Handler{"x": replicatest.Named("kinds x")}, Timeout: time.Hour, MaxRunning: 7, LostLimit: 9, OnLost: jobs.LostFails, Retries: jobs.Retries{Limit: 2}},
 		},
 		Jobs: map[string]jobs.Job{
 			"own":       {Handler: replicatest.Named("own"), Schedule: "@hourly", Timeout: time.Minute, Notify: jobs.Notify{Handler: replicatest.Named("tell of own")}},
@@ -108,18 +108,18 @@ func TestWhatTheStoreKeepsOfAPlan(t *testing.T) {
 	for _, def := range d.Pools {
 		names = append(names, def.Name)
 		pool := p.Pools[def.Name].Pool
-		want := ledger.PoolDef{Name: def.Name, Hash: pool.Hash(), MaxAttempts: 11, Retry: true, Kinds: pool.HandlerHashes()}
+		want := ledger.PoolDef{Name: def.Name, Hash: pool.Hash(), MaxAttempts: 11, Retry: true, LostLimit: 3, Kinds: pool.HandlerHashes()}
 		kinds := []string{}
 		switch def.Name {
 		case "p":
 			kinds = []string{"", "x"}
 		case "kinds":
-			kinds, want.MaxRunning, want.MaxAttempts, want.Retry = []string{"x"}, 7, 3, false
+			kinds, want.MaxRunning, want.MaxAttempts, want.Retry, want.LostLimit = []string{"x"}, 7, 3, false, 9
 		case naming.NotificationsPool:
 			want.MaxAttempts, want.Kinds = 21, nil
 		}
 		if (def.Kinds == nil) != (want.Kinds == nil) || !maps.Equal(def.Kinds, want.Kinds) || len(def.Kinds) != len(kinds) || def.MaxRunning != want.MaxRunning ||
-			def.MaxAttempts != want.MaxAttempts || def.Retry != want.Retry || def.Hash != want.Hash {
+			def.MaxAttempts != want.MaxAttempts || def.Retry != want.Retry || def.LostLimit != want.LostLimit || def.Hash != want.Hash {
 			t.Errorf("%+v, want %+v", def, want)
 		}
 	}

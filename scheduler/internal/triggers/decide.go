@@ -204,7 +204,7 @@ func (d rules) open(j *plan.Job, t jobs.Trigger, n int) ledger.Opening {
 	t.Count, t.TaskID, t.Replica = 1, id, d.replica
 	task := &jobs.Task{
 		ID: id, Pool: j.Pool, Kind: j.Kind, Job: j.Name, ScheduledAt: t.At, Seq: t.Seq,
-		MaxAttempts: j.Retries.Limit + 1, OnLost: j.OnLost, RunAt: d.now, Payload: j.Payload, By: t.By,
+		MaxAttempts: j.Retries.Limit + 1, OnLost: j.OnLost, LostLimit: j.LostLimit, RunAt: d.now, Payload: j.Payload, By: t.By,
 	}
 	return ledger.Opening{Trigger: t, Task: task}
 }

@@ -128,7 +128,7 @@ func TestWhatADueTimeOpens(t *testing.T) {
 	p, err := plan.New(jobs.Set{
 		Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": replicatest.Nothing{}}}},
 		Jobs: map[string]jobs.Job{"j": {
-			Pool: "p", Kind: "k", Schedule: "0 * * * * *", Payload: json.RawMessage("[1]"), Retries: jobs.Retries{Limit: 4}, OnLost: jobs.LostFails,
+			Pool: "p", Kind: "k", Schedule: "0 * * * * *", Payload: json.RawMessage("[1]"), Retries: jobs.Retries{Limit: 4}, OnLost: jobs.LostFails, LostLimit: 7,
 			CatchUp: jobs.CatchUp{Grace: time.Minute},
 		}},
 	}, nil)
@@ -144,7 +144,7 @@ func TestWhatADueTimeOpens(t *testing.T) {
 		Job: "j", Cursor: at, NextAt: replicatest.Time("12:01:00"), Triggers: []ledger.Opening{{
 			Trigger: jobs.Trigger{Job: "j", At: at, Count: 1, Cause: jobs.CauseSchedule, TaskID: "task of j0", Replica: "a"},
 			Task: &jobs.Task{
-				ID: "task of j0", Pool: "p", Kind: "k", Job: "j", ScheduledAt: at, MaxAttempts: 5, OnLost: jobs.LostFails, RunAt: now, Payload: []byte("[1]"),
+				ID: "task of j0", Pool: "p", Kind: "k", Job: "j", ScheduledAt: at, MaxAttempts: 5, OnLost: jobs.LostFails, LostLimit: 7, RunAt: now, Payload: []byte("[1]"),
 			},
 		}},
 	}

@@ -117,7 +117,7 @@ func (e *Executor) Take(ctx context.Context) {
 // Keep records the results of what was started, and stops what must stop, until ctx is done. It reaps the tasks of expired
 // sessions.
 func (e *Executor) Keep(ctx context.Context) {
-	wake.Loops(ctx, e.tend, e.expire, e.recorder.run, e.releases.run)
+	wake.Loops(ctx, e.tend, e.expire, e.endExpired, e.recorder.run, e.releases.run)
 }
 
 // Halt stops everything that runs at once.

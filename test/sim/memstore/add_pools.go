@@ -56,7 +56,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			row.Rate, row.Burst = rateText(p.Rate), p.Burst
 			t.defineKeys(&row, p.PerKey, p.Order, p.Fair)
 			row.Bucket = before.Converted(row.Bucket, t.now(), row.Limits())
-			row.MaxAttempts, row.OnLost = p.Retries.Attempts(), string(p.OnLost)
+			row.MaxAttempts, row.OnLost, row.LostLimit = p.Retries.Attempts(), string(p.OnLost), p.LostLimit
 			put(t, &t.pools, row)
 		}
 		return nil

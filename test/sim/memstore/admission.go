@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -69,13 +70,13 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 	if room, _ := a.room(r.Pool); room < 1 {
 		return r, started, false, false
 	}
-	if lets, _ := a.t.lets(r); !lets {
+	if lets, _ := a.t.lets(r); !lets || ledger.Expired(r.task(), a.now) {
 		return r, started, false, false
 	}
 	pool := a.t.pools.rows[r.Pool]
 	c := ledger.Candidate{Task: r.task()}
 	if r.Job == "" {
-		c.Task.MaxAttempts, c.Task.OnLost = pool.MaxAttempts, jobs.OnLost(pool.OnLost)
+		c.Task.MaxAttempts, c.Task.OnLost, c.Task.LostLimit = cmp.Or(r.OwnAttempts, pool.MaxAttempts), jobs.OnLost(pool.OnLost), pool.LostLimit
 	}
 	if job != nil {
 		c.JobHash = job.Hash
@@ -102,7 +103,7 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 	}
 	r.State, r.Attempt, r.Session, r.Replica = Running, r.Attempt+1, a.Session, a.Replica
 	r.MayRunUntil, r.StartedAt = micros(until), micros(a.now)
-	r.MaxAttempts, r.OnLost = c.Task.MaxAttempts, string(c.Task.OnLost)
+	r.MaxAttempts, r.OnLost, r.LostLimit = c.Task.MaxAttempts, string(c.Task.OnLost), c.Task.LostLimit
 	return r, ledger.Started{Task: r.task(), Until: until}, true, false
 }
 

@@ -103,7 +103,7 @@ func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
 		if r.RunAt > micros(now) && r.RunAt != r.CreatedAt {
 			continue // a clock that was wrong made it ready
 		}
-		if r.State != Ready || r.Pool != c.Pool || !has(r) {
+		if r.State != Ready || ledger.Expired(r.task(), now) || r.Pool != c.Pool || !has(r) {
 			continue
 		}
 		all = append(all, r)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -185,7 +186,7 @@ func (w *decision) openTask(job *Job, o *ledger.Opening) error {
 	}
 	row := Task{
 		ID: task.ID, Pool: cmp.Or(task.Pool, naming.DefaultPool), Kind: task.Kind, Job: job.Name, TriggerAt: micros(task.ScheduledAt),
-		TriggerSeq: task.Seq, Rank: -task.Priority, RunAt: cmp.Or(micros(task.RunAt), micros(w.now)), MaxAttempts: max(task.MaxAttempts, 1),
+		TriggerSeq: task.Seq, Rank: -task.Priority, RunAt: cmp.Or(micros(task.RunAt), micros(w.now)), MaxAttempts: max(task.MaxAttempts, 1), LostLimit: cmp.Or(task.LostLimit, limits.Losses),
 		OnLost: string(cmp.Or(task.OnLost, jobs.LostFails)), Payload: task.Payload, Tags: encodeTags(task.Tags), RetryOf: task.RetryOf,
 		Reason: task.Reason, ReasonCode: task.ReasonCode, CreatedAt: micros(w.now), By: task.By,
 	}

@@ -1,12 +1,14 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -107,7 +109,7 @@ func (r Pool) differs(d ledger.PoolDef, defined bool) bool {
 	if !defined {
 		return r.Hash != ""
 	}
-	return r.Hash != d.Hash || r.MaxRunning != d.MaxRunning || r.Rate != rateText(d.Rate) || r.Burst != d.Burst || !r.sameKeys(d) || r.MaxAttempts != d.MaxAttempts || r.OnLost != onLost(d.Retry)
+	return r.Hash != d.Hash || r.MaxRunning != d.MaxRunning || r.Rate != rateText(d.Rate) || r.Burst != d.Burst || !r.sameKeys(d) || r.MaxAttempts != d.MaxAttempts || r.LostLimit != cmp.Or(d.LostLimit, limits.Losses) || r.OnLost != onLost(d.Retry)
 }
 
 // other is what a replica goes by that has the pool otherwise.
@@ -136,6 +138,7 @@ func (t *tx) definePool(config int64, name string, defs map[string]ledger.PoolDe
 	row.Config = config
 	if d, defined := defs[name]; defined {
 		row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, onLost(d.Retry)
+		row.LostLimit = cmp.Or(d.LostLimit, limits.Losses)
 		before := row.Limits()
 		row.Rate, row.Burst = rateText(d.Rate), d.Burst
 		t.defineKeys(&row, d.PerKey, d.Order, d.Fair)

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +10,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -90,6 +93,9 @@ func (t *tx) enqueue(batch []*newTask) error {
 			p.id, p.existed = first.TaskID, true
 			continue
 		}
+		if ledger.Expired(jobs.Task{ExpiresAt: p.ExpiresAt.Truncate(time.Microsecond)}, now) {
+			return &jobs.FieldError{Path: expiresOf(i, len(batch)), Problem: "must be later than now"}
+		}
 		if err := t.runnable(i, p.NewTask); err != nil {
 			return err
 		}
@@ -100,8 +106,9 @@ func (t *tx) enqueue(batch []*newTask) error {
 			continue
 		}
 		row := Task{
-			ID: p.id, Pool: p.Pool, Kind: p.Kind, TaskKey: p.NewTask.Key, Rank: -p.Priority, RunAt: micros(p.RunAt), MaxAttempts: pool.MaxAttempts,
-			OnLost: pool.OnLost, Key: p.IdempotencyKey, Payload: p.payload, Tags: encodeTags(p.Tags), CreatedAt: micros(now), By: p.By,
+			ID: p.id, Pool: p.Pool, Kind: p.Kind, TaskKey: p.NewTask.Key, Rank: -p.Priority, RunAt: micros(p.RunAt), ExpiresAt: micros(p.ExpiresAt), MaxAttempts: cmp.Or(p.MaxAttempts, pool.MaxAttempts),
+			OwnAttempts: p.MaxAttempts, OwnTimeout: p.Timeout.Microseconds(), OwnBackoff: p.Backoff.Microseconds(),
+			OnLost: pool.OnLost, LostLimit: pool.LostLimit, Key: p.IdempotencyKey, Payload: p.payload, Tags: encodeTags(p.Tags), CreatedAt: micros(now), By: p.By,
 		}
 		if p.RunAt.IsZero() {
 			row.RunAt = micros(now)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -42,7 +41,7 @@ func died(r Task, code reason.Code, why string) move {
 	case r.OnLost != string(jobs.LostRetries):
 	case r.Cancel != "":
 		m.reason += "; " + r.Cancel
-	case r.Losses+1 >= limits.Losses:
+	case r.Losses+1 >= r.LostLimit:
 		m.code = reason.LostLimit
 		m.reason += fmt.Sprintf("; %d attempts were lost", r.Losses+1)
 	default:

@@ -21,24 +21,7 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, 
 		if err != nil {
 			return err
 		}
-		now := micros(judged)
-		var waiting []Task
-		for _, r := range t.tasks.rows {
-			if r.State == Waits {
-				waiting = append(waiting, r)
-			}
-		}
-		slices.SortFunc(waiting, func(a, b Task) int { return cmp.Compare(a.RunAt, b.RunAt) })
-		n := 0
-		for ; n < min(len(waiting), promoteLimit) && waiting[n].RunAt <= now; n++ {
-			row := waiting[n]
-			row.State = Ready
-			put(t, &t.tasks, row)
-		}
-		next = time.Time{}
-		if n < len(waiting) {
-			next = fromMicros(waiting[n].RunAt)
-		}
+		next = t.promote(micros(judged))
 		found := map[string]bool{}
 		for _, r := range t.tasks.rows {
 			if r.State != Ready {
@@ -64,4 +47,25 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, 
 		return nil
 	})
 	return pools, next, err
+}
+
+// promote makes waiting tasks ready, and returns when the next one is. One that expires before does not wait.
+func (t *tx) promote(now int64) (next time.Time) {
+	var waiting []Task
+	for _, r := range t.tasks.rows {
+		if r.State == Waits && !r.expires() {
+			waiting = append(waiting, r)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b Task) int { return cmp.Compare(a.RunAt, b.RunAt) })
+	n := 0
+	for ; n < min(len(waiting), promoteLimit) && waiting[n].RunAt <= now; n++ {
+		row := waiting[n]
+		row.State = Ready
+		put(t, &t.tasks, row)
+	}
+	if n < len(waiting) {
+		next = fromMicros(waiting[n].RunAt)
+	}
+	return next
 }

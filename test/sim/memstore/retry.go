@@ -42,7 +42,7 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (task jobs
 		}
 		now := micros(t.now())
 		again := Task{
-			ID: fresh, Pool: row.Pool, Kind: row.Kind, TaskKey: row.TaskKey, Rank: row.Rank, RunAt: now, MaxAttempts: row.MaxAttempts, OnLost: row.OnLost,
+			ID: fresh, Pool: row.Pool, Kind: row.Kind, TaskKey: row.TaskKey, Rank: row.Rank, RunAt: now, MaxAttempts: row.MaxAttempts, OwnAttempts: row.OwnAttempts, OwnTimeout: row.OwnTimeout, OwnBackoff: row.OwnBackoff, OnLost: row.OnLost, LostLimit: row.LostLimit,
 			Payload: row.Payload, Tags: row.Tags, RetryOf: first, Reason: why, ReasonCode: reason.Retry, CreatedAt: now, By: by,
 		}
 		put(t, &t.tasks, again)

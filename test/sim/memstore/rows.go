@@ -56,6 +56,7 @@ type Pool struct {
 	KeyPass       int64         `col:"key_pass"`
 	MaxAttempts   int           `col:"max_attempts"`
 	OnLost        string        `col:"on_lost"`
+	LostLimit     int           `col:"lost_limit"`
 	Paused        *bool         `col:"paused"`
 	PausedBy      string        `col:"paused_by"`
 }
@@ -144,11 +145,16 @@ type Task struct {
 	State       int         `col:"state"`
 	Rank        int         `col:"rank_order"`
 	RunAt       int64       `col:"run_at"`
+	ExpiresAt   int64       `col:"expires_at"`
 	Attempt     int         `col:"attempt"`
 	Failures    int         `col:"failures"`
 	Losses      int         `col:"losses"`
 	MaxAttempts int         `col:"max_attempts"`
+	OwnAttempts int         `col:"own_attempts"`
+	OwnTimeout  int64       `col:"own_timeout"`
+	OwnBackoff  int64       `col:"own_backoff"`
 	OnLost      string      `col:"on_lost"`
+	LostLimit   int         `col:"lost_limit"`
 	Token       int64       `col:"token"`
 	Session     string      `col:"session_id"`
 	Replica     string      `col:"replica"`
@@ -180,11 +186,16 @@ type Done struct {
 	State       string      `col:"state"`
 	Rank        int         `col:"rank_order"`
 	RunAt       int64       `col:"run_at"`
+	ExpiresAt   int64       `col:"expires_at"`
 	Attempt     int         `col:"attempt"`
 	Failures    int         `col:"failures"`
 	Losses      int         `col:"losses"`
 	MaxAttempts int         `col:"max_attempts"`
+	OwnAttempts int         `col:"own_attempts"`
+	OwnTimeout  int64       `col:"own_timeout"`
+	OwnBackoff  int64       `col:"own_backoff"`
 	OnLost      string      `col:"on_lost"`
+	LostLimit   int         `col:"lost_limit"`
 	Token       int64       `col:"token"`
 	Session     string      `col:"session_id"`
 	Replica     string      `col:"replica"`
@@ -298,8 +309,8 @@ func (r Task) task() jobs.Task {
 func (r Task) done(state string) Done {
 	return Done{
 		ID: r.ID, Pool: r.Pool, Kind: r.Kind, TaskKey: r.TaskKey, Job: r.Job, TriggerAt: r.TriggerAt, TriggerSeq: r.TriggerSeq, State: state,
-		Rank: r.Rank, RunAt: r.RunAt, Attempt: r.Attempt, Failures: r.Failures, Losses: r.Losses, MaxAttempts: r.MaxAttempts,
-		OnLost: r.OnLost, Token: r.Token, Session: r.Session, Replica: r.Replica, Key: r.Key, Payload: r.Payload, Tags: r.Tags,
+		Rank: r.Rank, RunAt: r.RunAt, ExpiresAt: r.ExpiresAt, Attempt: r.Attempt, Failures: r.Failures, Losses: r.Losses, MaxAttempts: r.MaxAttempts, OwnAttempts: r.OwnAttempts, OwnTimeout: r.OwnTimeout, OwnBackoff: r.OwnBackoff,
+		OnLost: r.OnLost, LostLimit: r.LostLimit, Token: r.Token, Session: r.Session, Replica: r.Replica, Key: r.Key, Payload: r.Payload, Tags: r.Tags,
 		RetryOf: r.RetryOf, Reason: r.Reason, ReasonCode: r.ReasonCode, Error: r.Error, ExitCode: r.ExitCode, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, By: r.By,
 	}
 }
@@ -307,10 +318,10 @@ func (r Task) done(state string) Done {
 func (r Done) task() jobs.Task {
 	t := jobs.Task{
 		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Key: r.TaskKey, Job: r.Job, ScheduledAt: fromMicros(r.TriggerAt), Seq: r.TriggerSeq,
-		State: jobs.State(r.State), Reason: r.Reason, ReasonCode: r.ReasonCode, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Lost: r.Losses, Token: r.Token,
-		Replica: r.Replica, Priority: -r.Rank, RunAt: fromMicros(r.RunAt), CreatedAt: fromMicros(r.CreatedAt),
+		State: jobs.State(r.State), Reason: r.Reason, ReasonCode: r.ReasonCode, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, OwnAttempts: r.OwnAttempts, Timeout: own(r.OwnTimeout), Backoff: own(r.OwnBackoff), Lost: r.Losses, Token: r.Token,
+		Replica: r.Replica, Priority: -r.Rank, RunAt: fromMicros(r.RunAt), ExpiresAt: fromMicros(r.ExpiresAt), CreatedAt: fromMicros(r.CreatedAt),
 		StartedAt: fromMicros(r.StartedAt), FinishedAt: fromMicros(r.FinishedAt), ExitCode: r.ExitCode, Error: r.Error,
-		RetryOf: r.RetryOf, OnLost: jobs.OnLost(r.OnLost), By: r.By,
+		RetryOf: r.RetryOf, OnLost: jobs.OnLost(r.OnLost), LostLimit: r.LostLimit, By: r.By,
 	}
 	if len(r.Payload) > 0 {
 		t.Payload, t.PayloadSize = r.Payload, len(r.Payload)
@@ -321,3 +332,6 @@ func (r Done) task() jobs.Task {
 	t.IdempotencyKey = t.IdempotencyKeyIn("")
 	return t
 }
+
+// own is a duration that a task has in place of its pool's.
+func own(us int64) jobs.Duration { return jobs.Duration(time.Duration(us) * time.Microsecond) }

@@ -28,6 +28,9 @@ func (s *Store) UpdateTask(ctx context.Context, id string, c wire.TaskChange) (t
 		case row.State == Running:
 			return fmt.Errorf("task %s is running: %w", id, jobs.ErrConflict)
 		}
+		if err := c.Fits(row.task(), t.now()); err != nil {
+			return err
+		}
 		now := micros(t.now())
 		if row.State == Locked && (c.RunAt != nil || c.Priority != nil || c.Payload != nil) {
 			row.State = Ready
@@ -41,6 +44,9 @@ func (s *Store) UpdateTask(ctx context.Context, id string, c wire.TaskChange) (t
 		}
 		if row.State != Locked && row.ReasonCode == reason.WaitsForLock || row.ReasonCode == reason.WaitsForKey && (c.RunAt != nil || c.Priority != nil || c.Payload != nil) {
 			row.Reason, row.ReasonCode = "", ""
+		}
+		if c.ExpiresAt != nil {
+			row.ExpiresAt = micros(*c.ExpiresAt)
 		}
 		if c.Priority != nil {
 			row.Rank = -*c.Priority
