@@ -46,6 +46,7 @@ quick: ## go vet, the tests that need no server, the layers, and 200 simulated c
 
 check: ## go vet, the types on other systems, and gofmt
 	$(GO) vet -tags chaos ./...
+	$(GO) vet -tags fuzz ./api # .ci/fuzz leaves files out
 	cd test/manifests && $(GO) vet .
 	cd test/bench && $(GO) vet . && cd rivals && $(GO) vet . # that they still build with the other libraries
 	$(GO) run ./test/crosscheck -tags chaos darwin windows

@@ -11,10 +11,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-const (
-	// looksAtOnce is how many keys a claim looks at, besides those of the candidates that it finds anyway.
-	looksAtOnce = 64
-)
+// looksAtOnce is how many keys a claim looks at, besides those of the candidates that it finds anyway.
+const looksAtOnce = 64
 
 // lookAgain is when a key is looked at that was full. The end of one of its tasks has it looked at at once; but a transaction that was
 // recording one when the first task began to wait may not have seen that. So the first looks come soon.
@@ -27,8 +25,8 @@ const lookElsewhere = 200 * time.Millisecond
 const lookMost = time.Minute
 
 // poolKeys is what a claim knows of the keys of a pool that has limits or an order by them. The pool's row is locked: no other claim changes
-// it. Others set look_at to the time of an end, where tasks wait for the key, and keep the row locked until their transaction has ended the key's
-// tasks. A claim locks these rows, too, before it counts running tasks. So the end of a task is either counted, or comes after this claim
+// it. Others set look_at to the time of an end, where tasks wait for the key, and keep the row locked until their transaction has ended the
+// key's tasks. A claim locks these rows, too, before it counts running tasks. So the end of a task is either counted, or comes after this claim
 // and has the key looked at again.
 //
 // nil is for a pool without.
@@ -52,13 +50,13 @@ type keyRow struct {
 	changed bool
 	places  int    // tasks that its max_running lets become running
 	first   string // with an order: the one task that may; "": none waits or runs yet
-	rest    bool   // more tasks may wait for it than were read
-	read    bool   // some of those that wait for it were
 	held    bool   // by that one, which has started, or waits for its time or its locks
+	read    bool   // some of the tasks that wait for it were read
+	rest    bool   // and more may wait
 	behind  bool   // a task of this claim waits for it from now on
 }
 
-// keysOf are the keys of a pool's row.
+// keys are what a claim goes by that has read the row.
 func (m *poolModel) keys() *poolKeys {
 	is := m.perKey()
 	if !is.some() {
@@ -196,122 +194,6 @@ func (k *poolKeys) row(key string) *keyRow {
 		k.rows[key] = r
 	}
 	return r
-}
-
-// readFirst reads which task of each key is the first that has not ended. One that ended while its pool got the order may have a place still.
-//
-// Index: primary keys of sequences and key_waits.
-func (k *poolKeys) readFirst(t *tx, pool string) error {
-	keys := slices.Sorted(maps.Keys(k.rows))
-	if len(keys) == 0 {
-		return nil
-	}
-	return each(t.rows(`SELECT task_key, (SELECT w.task_id FROM {key_waits} w WHERE w.pool=s.pool AND w.task_key=s.task_key
-			AND EXISTS (SELECT 1 FROM {tasks} t WHERE t.id=w.task_id) ORDER BY w.place, w.rank_order, w.run_at, w.task_id LIMIT 1) AS id
-		FROM {sequences} s WHERE s.pool=? AND {in name task_key}`, sqlkit.Keys(keys), pool),
-		func(m *struct {
-			TaskKey string
-			ID      *string
-		}) {
-			if m.ID != nil {
-				k.rows[m.TaskKey].first = *m.ID
-			}
-		})
-}
-
-// waiting reads the first tasks that wait for the keys that are looked at, as many as may start of each, and as many of all as there is
-// room for; a scope leaves some out. With an order it is the first task of each key alone.
-//
-// Index: primary keys of key_waits and tasks.
-func (k *poolKeys) waiting(t *tx, pool string, scope ledger.Scope, room int) ([]openTask, error) {
-	open := those(k.looked, func(key string) bool { return k.room(k.rows[key]) > 0 })
-	if len(open) == 0 {
-		return nil, nil
-	}
-	if k.ordered {
-		first, err := k.waitingFirst(t, pool, scope, those(open, func(key string) bool { return key != "" }))
-		if open = those(open, func(key string) bool { return key == "" }); err != nil || len(open) == 0 {
-			return first, err
-		}
-		keyless, err := k.waitingShares(t, pool, scope, room, open)
-		return append(first, keyless...), err
-	}
-	return k.waitingShares(t, pool, scope, room, open)
-}
-
-// waitingShares reads as many of the tasks that wait for each of the keys as its share of the room is.
-func (k *poolKeys) waitingShares(t *tx, pool string, scope ledger.Scope, room int, open []string) ([]openTask, error) {
-	most := func(key string) int { return min(k.share(key, room, open), k.room(k.rows[key])) }
-	ids, err := t.firstOf(pool, open, scope, most)
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	tasks, err := t.keyedTasks(pool, ids)
-	read := map[string]int{}
-	for _, r := range tasks {
-		read[r.Key]++
-		row := k.rows[r.Key]
-		row.read, row.rest = true, read[r.Key] == most(r.Key)
-	}
-	return tasks, err
-}
-
-func (k *poolKeys) waitingFirst(t *tx, pool string, scope ledger.Scope, open []string) ([]openTask, error) {
-	var ids []string
-	for _, key := range open {
-		r := k.rows[key]
-		if r.held = true; r.first != "" {
-			ids = append(ids, r.first)
-		}
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	first, err := t.keyedTasks(pool, ids)
-	for _, r := range first {
-		k.rows[r.Key].held, k.rows[r.Key].read = false, true
-	}
-	return those(first, func(r openTask) bool { return scope.Kinds == nil || slices.Contains(scope.Kinds, r.Kind) }), err
-}
-
-// keyedTasks reads tasks that wait for their keys, in the order of claims.
-func (t *tx) keyedTasks(pool string, ids []string) ([]openTask, error) {
-	return t.openTasks(taskColumns, " WHERE {in name id} AND state+0=4 AND pool=? ORDER BY rank_order, run_at, id", sqlkit.Keys(sqlkit.Distinct(ids)), pool)
-}
-
-// firstOf reads the first tasks that wait for each of the keys, in one statement: the list of each ends where its limit says.
-func (t *tx) firstOf(pool string, keys []string, scope ledger.Scope, most func(key string) int) ([]string, error) {
-	kinds, of := "", []any(nil)
-	if scope.Kinds != nil {
-		if len(scope.Kinds) == 0 {
-			return nil, nil
-		}
-		list, args := sqlkit.List(scope.Kinds)
-		kinds, of = " AND kind IN "+list, args
-	}
-	one := "SELECT task_id FROM (SELECT task_id FROM {key_waits} WHERE pool=? AND task_key=?" + kinds + " ORDER BY place, rank_order, run_at, task_id LIMIT ?) AS w"
-	text, args := "", []any(nil)
-	for i := range padded(len(keys)) {
-		if i > 0 {
-			text += " UNION ALL "
-		}
-		text += one
-		key, limit := keys[min(i, len(keys)-1)], 0
-		if i < len(keys) {
-			limit = most(key)
-		}
-		args = slices.Concat(args, []any{pool, key}, of, []any{limit})
-	}
-	return column[string](t.rows(text, args...))
-}
-
-// padded is how many parts a statement for n keys has: few texts are worth preparing.
-func padded(n int) int {
-	parts := 1
-	for parts < n {
-		parts *= 4
-	}
-	return parts
 }
 
 // lets reports whether a task may start as far as its key says.

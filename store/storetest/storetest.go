@@ -98,6 +98,7 @@ var Contract = slices.Concat(
 	claimCases,
 	rateCases,
 	keyCases,
+	orderCases,
 	uniqueCases,
 	uniqueTogetherCases[:3],
 	keysTogetherCases[:2],
