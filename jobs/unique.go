@@ -50,7 +50,7 @@ type OnConflict string
 const (
 	// ConflictKeeps answers the task that exists, as it is.
 	ConflictKeeps OnConflict = "keep"
-	// ConflictReplaces gives the task that exists the payload, priority, due time and tags of the new one, if it is pending, as
+	// ConflictReplaces gives the task that exists the payload, priority, due time, ExpiresAt and tags of the new one, if it is pending, as
 	// Store.UpdateTask does, and answers it. One that runs or has ended is answered as it is. Kind and key of a task do not change: if those
 	// of a pending one are others, which By then does not name, the call fails with ErrConflict.
 	ConflictReplaces OnConflict = "replace"

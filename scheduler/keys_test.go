@@ -22,7 +22,7 @@ func keyedPool(t *testing.T, pool jobs.Pool, replicas int, takes time.Duration, 
 	return h, st
 }
 
-// While a key is full, the replica whose task with it ends starts the next one at once, and nobody else asks.
+// While a key is full, the replica whose task with it ends starts the next one at once, and the others send no claims.
 func TestAPoolWithAFullKey(t *testing.T) {
 	for name, pool := range map[string]jobs.Pool{
 		"max_running": {PerKey: jobs.KeyLimits{MaxRunning: 1}},

@@ -123,6 +123,11 @@ func (t *tx) move(now time.Time, g guard, moves []move) error {
 	if err != nil {
 		return err
 	}
+	return t.moveAwake(now, g, moves, places)
+}
+
+// moveAwake is move after wakeKeys, which locks rows that come before those of tasks.
+func (t *tx) moveAwake(now time.Time, g guard, moves []move, places bool) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
 	for part := range sqlkit.Portions(moves, sqlkit.MaxRows, move.texts) {
 		if err := t.movePart(now, g, part, places); err != nil {

@@ -171,36 +171,22 @@ func (t *tx) requeue(g guard, pending []move) error {
 	return all(n, err, pending)
 }
 
-// updatePending writes what a change can set of a pending task, if it is still as it was read.
-//
-// Index: primary key.
-func (t *tx) updatePending(was, is openTask) error {
-	n, err := t.Exec(`UPDATE {tasks} SET state=?, rank_order=?, run_at=?, expires_at=?, payload=?, tags=?, reason=?, reason_code=?, token=?
-		WHERE id=? AND token=? AND state+0=?`,
-		is.row, -is.Priority, micros(is.RunAt), micros(is.ExpiresAt), []byte(is.Payload), encodeTags(is.Tags), is.Reason, string(is.ReasonCode), is.Token,
-		was.ID, was.Token, was.row)
-	if err == nil && n != 1 {
-		return sqlkit.ErrMoved
-	}
-	return err
-}
-
-// replacement is a pending task that was read with a lock, and what it is to be.
+// replacement is a pending task as it was read, and what it is to be.
 type replacement struct{ was, is openTask }
 
-// replacePending is updatePending for several tasks.
+// replacePending writes what changes can set of pending tasks, if they are still as they were read.
 //
 // Index: primary key.
 func (t *tx) replacePending(tasks []replacement) error {
 	for part := range sqlkit.Portions(tasks, sqlkit.MaxRows, func(r replacement) int { return len(r.is.Payload) }) {
 		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
-			SET state={int state}, rank_order={int rank}, run_at={int run_at}, payload={text payload}, tags={text tags}, reason={text reason},
-				reason_code={name code}, token=token+1
-			WHERE state+0<>2 AND {in name id, int token}`,
+			SET state={int state}, rank_order={int rank}, run_at={int run_at}, expires_at={int expires_at}, payload={text payload}, tags={text tags},
+				reason={text reason}, reason_code={name code}, token={int next}
+			WHERE state+0={int was} AND {in name id, int token}`,
 			sqlkit.Rows(part, func(r replacement) []any {
 				return []any{
-					r.is.row, -r.is.Priority, micros(r.is.RunAt), string(r.is.Payload), string(encodeTags(r.is.Tags)), r.is.Reason, string(r.is.ReasonCode),
-					r.was.ID, r.was.Token,
+					r.is.row, -r.is.Priority, micros(r.is.RunAt), micros(r.is.ExpiresAt), string(r.is.Payload), string(encodeTags(r.is.Tags)),
+					r.is.Reason, string(r.is.ReasonCode), r.is.Token, r.was.row, r.was.ID, r.was.Token,
 				}
 			}))
 		if err == nil && n != int64(len(part)) {

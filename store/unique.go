@@ -144,7 +144,7 @@ func (p *newTask) replaceNew(name string, added *newTask) error {
 		return err
 	}
 	k := &added.task
-	k.Payload, k.PayloadSize, k.Priority, k.Tags, k.RunAt = p.task.Payload, p.task.PayloadSize, p.task.Priority, p.task.Tags, p.runAt
+	k.Payload, k.PayloadSize, k.Priority, k.Tags, k.RunAt, k.ExpiresAt = p.task.Payload, p.task.PayloadSize, p.task.Priority, p.task.Tags, p.runAt, p.task.ExpiresAt
 	added.runAt = p.runAt
 	return nil
 }
@@ -157,7 +157,7 @@ func (u *unique) replace(p *newTask, now time.Time) error {
 	if err := p.sameWork(u.named(nil), u.open.Task); err != nil {
 		return err
 	}
-	is := changed(*u.open, wire.TaskChange{RunAt: &p.runAt, Priority: &p.task.Priority, Tags: &p.task.Tags}, now)
+	is := changed(*u.open, wire.TaskChange{RunAt: &p.runAt, ExpiresAt: &p.task.ExpiresAt, Priority: &p.task.Priority, Tags: &p.task.Tags}, now)
 	is.Payload, is.PayloadSize = p.task.Payload, p.task.PayloadSize
 	if u.open.Token == u.row.Token && !u.wanted {
 		u.row.Token, u.wanted = is.Token, true

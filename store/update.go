@@ -58,7 +58,7 @@ func (s *Store) UpdateTask(ctx context.Context, id string, change wire.TaskChang
 		if _, err := t.wakeKeys(now, []move{{openTask: was}}); err != nil {
 			return err
 		}
-		if err := t.updatePending(was, is); err != nil {
+		if err := t.replacePending([]replacement{{was, is}}); err != nil {
 			return err
 		}
 		if was.row == rowKeyed && is.row != rowKeyed {

@@ -232,6 +232,10 @@ func (t *tx) firstBefore(tasks []string) (map[string]string, error) {
 //
 // Index: as move; lock_waits_task.
 func (t *tx) endPending(now time.Time, moves []move) error {
+	places, err := t.wakeKeys(now, moves)
+	if err != nil {
+		return err
+	}
 	for _, of := range []struct {
 		guard
 		rows []int
@@ -240,7 +244,7 @@ func (t *tx) endPending(now time.Time, moves []move) error {
 		if len(part) == 0 {
 			continue
 		}
-		if err := t.move(now, of.guard, part); err != nil {
+		if err := t.moveAwake(now, of.guard, part, places); err != nil {
 			return err
 		}
 		if of.rows[0] == rowLocked {

@@ -41,12 +41,12 @@ func uniqueReplace(t *testing.T, b *Bench) {
 	first := s.unique(u, jobs.NewTask{Kind: "k", Payload: 1, Priority: 3, Tags: []string{"a"}, By: "ann", RunAt: later})
 	want := first.Task
 	for i, n := range []jobs.NewTask{
-		{Kind: "k", Payload: json.RawMessage(`{"n": 1e400}`), Priority: 5, Tags: []string{"b", "c d"}, RunAt: later.Add(time.Hour), By: "bob"},
+		{Kind: "k", Payload: json.RawMessage(`{"n": 1e400}`), Priority: 5, Tags: []string{"b", "c d"}, RunAt: later.Add(time.Hour), ExpiresAt: later.Add(2 * time.Hour), By: "bob"},
 		{Kind: "k", RunAt: later},
 		{Kind: "k", Payload: 2},
 	} {
 		got := s.again(fmt.Sprint("change ", i), u, n, first, true)
-		want.Priority, want.Tags, want.RunAt, want.Token = n.Priority, n.Tags, n.RunAt, want.Token+1
+		want.Priority, want.Tags, want.RunAt, want.ExpiresAt, want.Token = n.Priority, n.Tags, n.RunAt, n.ExpiresAt, want.Token+1
 		n.Pool = "work"
 		payload, err := n.Encode()
 		must(t, err)

@@ -79,7 +79,7 @@ func (t *tx) replace(p *newTask, row Task, now int64) error {
 	if row.RunAt > now {
 		row.State = Waits
 	}
-	row.Rank, row.Payload, row.Tags = -p.Priority, p.payload, encodeTags(p.Tags)
+	row.Rank, row.Payload, row.Tags, row.ExpiresAt = -p.Priority, p.payload, encodeTags(p.Tags), micros(p.ExpiresAt)
 	t.changeUnique(row.ID, row.Token)
 	row.Token++
 	put(t, &t.tasks, row)
