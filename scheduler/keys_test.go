@@ -32,9 +32,7 @@ func TestAPoolWithAFullKey(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h, st := keyedPool(t, pool, 2, 5*time.Second, "a", "a", "a", "a", "a", "a", "b", "", "a", "a")
 				time.Sleep(3 * time.Second)
-				st.mu.Lock()
-				st.claims, st.polls = 0, 0
-				st.mu.Unlock()
+				st.reset()
 				time.Sleep(time.Minute)
 				got := h.began()
 				if len(got) != 10 {
@@ -60,9 +58,7 @@ func TestAPoolWithARateByKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, st := keyedPool(t, jobs.Pool{PerKey: jobs.KeyLimits{Rate: jobs.Rate{Count: 1, Per: 10 * time.Second}, Burst: 2}}, 2, 0, "a", "a", "a", "a", "a", "b", "")
 		time.Sleep(3 * time.Second)
-		st.mu.Lock()
-		st.claims, st.polls = 0, 0
-		st.mu.Unlock()
+		st.reset()
 		time.Sleep(time.Minute)
 		got := h.began()
 		if len(got) != 7 || got[3]-got[0] > 10*time.Millisecond {

@@ -63,6 +63,12 @@ func (c *counting) Ready(ctx context.Context, judge ledger.Judge) ([]string, tim
 	return c.Store.Ready(ctx, judge)
 }
 
+func (c *counting) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.claims, c.polls = 0, 0
+}
+
 // rated runs replicas of a pool with these limits, and enqueues tasks a minute after they have started.
 func rated(t *testing.T, limits jobs.Pool, replicas, tasks int, takes time.Duration) (*clocked, *counting) {
 	t.Helper()
@@ -95,9 +101,7 @@ func TestAPoolWithARate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h, st := rated(t, jobs.Pool{Rate: jobs.Rate{Count: 2, Per: time.Second}, Burst: 3}, replicas, 23, 0)
 			time.Sleep(3 * time.Second) // the poll has found the first ones, and expects no more
-			st.mu.Lock()
-			st.claims, st.polls = 0, 0
-			st.mu.Unlock()
+			st.reset()
 			time.Sleep(10 * time.Second)
 			got := h.began()
 			if len(got) != 23 || got[2] > pollSlow+time.Millisecond {

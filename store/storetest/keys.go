@@ -19,16 +19,10 @@ var keyCases = []Case{
 	{"Keys/MaxRunning", keyMaxRunning},
 	{"Keys/Several", keySeveral},
 	{"Keys/Ends", keyEnds},
-	{"Keys/Rate", keyRate},
-	{"Keys/Clock", keyClock},
 	{"Keys/Precedence", keyPrecedence},
-	{"Keys/Kinds", keyKinds},
 	{"Keys/Room", keyRoom},
-	{"Keys/Locks", keyLocks},
 	{"Keys/Definitions", keyDefinitions},
 	{"Keys/ManyBehind", keyManyBehind},
-	{"Keys/Look", keyLook},
-	{"Keys/LocksLater", keyLocksLater},
 }
 
 // perKey gives pool work other limits and another order of the tasks with one key, as a replica does that has loaded another definition.
@@ -222,57 +216,6 @@ func keyEnds(t *testing.T, b *Bench) {
 	}
 }
 
-// passKeys makes the buckets of all keys those which they are after a while.
-func (s *scene) passKeys(while time.Duration) {
-	s.t.Helper()
-	s.DB.Exec(s.t, "UPDATE {keys} SET bucket_full_at=bucket_full_at-?", int64(while))
-	if _, is := sqlOf(s.Store); is {
-		s.DB.Exec(s.t, "UPDATE {keys} SET look_at=look_at-? WHERE look_at>1", while.Microseconds())
-	}
-}
-
-// Each key has a bucket of its own, and those behind it start when it lets them. Ready says when.
-func keyRate(t *testing.T, b *Bench) {
-	s := newScene(t, b)
-	other := s.second("two")
-	s.perKey(jobs.KeyLimits{Rate: jobs.Rate{Count: 3, Per: time.Minute}, Burst: 2}, "")
-	k := s.keyed("a", "a", "a", "b", "a", "")
-	s.starts("a burst", k[0], k[1], k[3], k[5])
-	s.waitsForKey(k[2], "the rate for tasks with this key, 3/m")
-	s.ends(k[0], k[1])
-	other.starts("ends are no starts")
-	pools, next, err := b.Store.Ready(s.ctx(), asIs)
-	must(t, err)
-	if in := time.Until(next); len(pools) > 0 || in < 15*time.Second || in > 25*time.Second {
-		t.Errorf("pools %v are ready, and the next task in %v", pools, in)
-	}
-	s.passKeys(21 * time.Second)
-	s.ready("21 seconds later", "work")
-	other.starts("21 seconds later", k[2])
-	s.ready("it has started")
-	b1 := s.keyed("b")
-	s.starts("the other key has one left", b1...)
-	s.passKeys(10 * time.Minute)
-	s.starts("ten minutes later", k[4])
-	more := s.keyed("a", "a")
-	s.starts("no more than the burst is saved", more[0])
-}
-
-// A bucket, and a time to look at a key, that were written by a clock which was set back since do not count.
-func keyClock(t *testing.T, b *Bench) {
-	s := newScene(t, b)
-	s.perKey(jobs.KeyLimits{Rate: jobs.Rate{Count: 1, Per: time.Minute}, Burst: 1}, "")
-	k := s.keyed("a", "a")
-	s.starts("the first", k[0])
-	s.passKeys(-time.Hour)
-	s.ready("an hour back", "work")
-	s.starts("an hour back")
-	s.ready("an hour back, and looked at")
-	s.passKeys(61 * time.Second)
-	s.ready("a minute later", "work")
-	s.starts("a minute later", k[1])
-}
-
 // Among the tasks that wait for a key the one with the largest priority starts first, then the one that is due first; and they do not come
 // before others with a larger priority.
 func keyPrecedence(t *testing.T, b *Bench) {
@@ -290,36 +233,6 @@ func keyPrecedence(t *testing.T, b *Bench) {
 	s.starts("a changed priority counts", k[2])
 	s.ends(k[2])
 	s.starts("the last", k[1])
-}
-
-// A replica that does not know the kind of the first task that waits for a key runs those behind it.
-func keyKinds(t *testing.T, b *Bench) {
-	s := newScene(t, b)
-	s.perKey(jobs.KeyLimits{MaxRunning: 1}, "")
-	one := s.newTask(jobs.NewTask{Key: "a"})
-	x := s.newTask(jobs.NewTask{Key: "a", Kind: "x", Force: true})
-	y := s.newTask(jobs.NewTask{Key: "a", Kind: "y", Force: true})
-	s.starts("first", one)
-	s.ends(one)
-	of := func(kinds ...string) claimed {
-		t.Helper()
-		c := s.claiming("work", 10)
-		share(&c, func(s *ledger.Share) { s.Limited = true })
-		c.Scope.Kinds = append([]string{}, kinds...)
-		got, err := tasksOf(b.Store.Claim(s.ctx(), c))
-		must(t, err)
-		return got
-	}
-	if got := of(); len(got.Tasks) > 0 {
-		t.Errorf("a replica without kinds claimed %v", ids(got.Tasks))
-	}
-	if d := cmp.Diff([]string{y}, ids(of("y", "z").Tasks)); d != "" {
-		t.Error(d)
-	}
-	s.ends(y)
-	if d := cmp.Diff([]string{x}, ids(of("x").Tasks)); d != "" {
-		t.Error(d)
-	}
 }
 
 // What a replica has no room for goes on waiting, and the pool goes on having work.
@@ -342,37 +255,6 @@ func keyRoom(t *testing.T, b *Bench) {
 		t.Error(d)
 	}
 	s.starts("all run")
-}
-
-// Tasks that wait for locks count as running for nobody. When they get their locks and their key is full, they wait for it.
-func keyLocks(t *testing.T, b *Bench) {
-	s := newScene(t, b)
-	s.perKey(jobs.KeyLimits{MaxRunning: 1}, "")
-	k := s.keyed("a", "a")
-	c := s.claiming("work", 10)
-	share(&c, func(s *ledger.Share) { s.Limited = true })
-	c.Locks = func(c ledger.Candidate) ledger.Locking {
-		if c.Task.ID == k[0] {
-			return busy("user/x", "held by another")
-		}
-		return ledger.Locking{}
-	}
-	got, err := tasksOf(b.Store.Claim(s.ctx(), c))
-	must(t, err)
-	if d := cmp.Diff([]string{k[1]}, ids(got.Tasks)); d != "" || len(got.Waiting) != 1 {
-		t.Errorf("%d wait: %s", len(got.Waiting), d)
-	}
-	c = s.claiming("work", 10)
-	share(&c, func(s *ledger.Share) { s.Limited = true })
-	c.Waiting = []string{k[0]}
-	got, err = tasksOf(b.Store.Claim(s.ctx(), c))
-	if must(t, err); len(got.Tasks) > 0 {
-		t.Errorf("claimed %v, its key is full", ids(got.Tasks))
-	}
-	s.wantInt(0, "SELECT COUNT(*) FROM {lock_waits}")
-	s.starts("its key is full")
-	s.ends(k[1])
-	s.starts("its key is free", k[0])
 }
 
 // Other limits hold from the next claim on, for the tasks that wait, too. What a rate has started counts on.
@@ -431,59 +313,4 @@ func keyManyBehind(t *testing.T, b *Bench) {
 	}
 	s.ends(made[0].ID)
 	s.starts("the next", made[1].ID)
-}
-
-// A replica that cannot run some pending task looks for others, and finds those that wait for keys which are free.
-func keyLook(t *testing.T, b *Bench) {
-	s := newScene(t, b)
-	s.perKey(jobs.KeyLimits{MaxRunning: 1}, "")
-	k := s.keyed("a", "a")
-	s.starts("first", k[0])
-	s.newTask(jobs.NewTask{Kind: "x", Force: true})
-	look := func(when string, kinds []string, want bool) {
-		t.Helper()
-		seen, err := b.Store.Look(s.ctx(), "work", ledger.Look{Scope: ledger.Scope{Kinds: kinds}, Past: map[int]time.Time{}, Most: 1000})
-		if must(t, err); (seen.Work != nil) != want {
-			t.Errorf("%s: work of kinds %q: %+v", when, kinds, seen.Work)
-		}
-	}
-	s.ends(k[0])
-	s.ready("the key is free", "work")
-	look("the key is free", []string{""}, true)
-	look("the key is free", []string{"y"}, false)
-	c := s.claiming("work", 10)
-	share(&c, func(s *ledger.Share) { s.Limited = true })
-	seen, err := b.Store.Look(s.ctx(), "work", ledger.Look{Scope: ledger.Scope{Kinds: []string{""}}, Past: map[int]time.Time{}, Most: 1000})
-	must(t, err)
-	c.Scope = ledger.Scope{Kinds: []string{""}, Within: seen.Work}
-	got, err := tasksOf(b.Store.Claim(s.ctx(), c))
-	must(t, err)
-	if d := cmp.Diff([]string{k[1]}, ids(got.Tasks)); d != "" {
-		t.Error(d)
-	}
-	look("it runs", []string{""}, false)
-}
-
-// A task that has waited for its key, and finds its locks busy, waits for them.
-func keyLocksLater(t *testing.T, b *Bench) {
-	s := newScene(t, b)
-	s.perKey(jobs.KeyLimits{MaxRunning: 1}, "")
-	k := s.keyed("a", "a")
-	s.starts("first", k[0])
-	s.starts("its key is full")
-	s.ends(k[0])
-	c := s.claiming("work", 10)
-	share(&c, func(s *ledger.Share) { s.Limited = true })
-	c.Locks = func(ledger.Candidate) ledger.Locking { return busy("user/x") }
-	got, err := tasksOf(b.Store.Claim(s.ctx(), c))
-	if must(t, err); len(got.Waiting) != 1 {
-		t.Errorf("%d wait for locks", len(got.Waiting))
-	}
-	s.wantInt(1, "SELECT COUNT(*) FROM {lock_waits}")
-	s.wantInt(0, "SELECT COUNT(*) FROM {key_waits}")
-	s.idle("it waits for its lock")
-	first := s.first()
-	if len(first) != 1 || first[0].Task().ID != k[1] {
-		t.Errorf("first for its lock: %+v", first)
-	}
 }

@@ -98,6 +98,8 @@ var Contract = slices.Concat(
 	claimCases,
 	rateCases,
 	keyCases,
+	keyRateCases,
+	keyBesideCases,
 	orderCases,
 	uniqueCases,
 	uniqueTogetherCases[:3],
