@@ -50,7 +50,8 @@ var (
 	// it. Nothing is held through it any more.
 	ErrSessionEnded = errors.New("lock session ended")
 	// ErrRecovering: the server answers but is new, was restarted, failed over or lost data a short time
-	// ago, and grants nothing until every lease that it may have forgotten has expired.
+	// ago, and grants nothing until every lease that it may have forgotten has expired. Until the session of a holder
+	// has come back it does not say that its key is held, either: it may have forgotten a release.
 	ErrRecovering = errors.New("lock service recovering")
 	// ErrUnreachable: nothing was sent. An error after sending must not wrap it.
 	ErrUnreachable = errors.New("lock service unreachable")

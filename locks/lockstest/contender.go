@@ -165,6 +165,10 @@ func (c *contender) tryAcquire(key int) bool {
 		case err == nil:
 			c.h.add(c.stream, asked, ask, answer{})
 		case errors.Is(err, driver.ErrSessionEnded):
+		case errors.Is(err, driver.ErrRecovering) && sent:
+			c.h.undone(ask, asked)
+			asked, sent = c.h.now(), false
+			wait(ctx, c.patient()/10)
 		case errors.Is(err, driver.ErrUnreachable), errors.Is(err, driver.ErrRecovering):
 			wait(ctx, c.patient()/10)
 		default:

@@ -67,6 +67,22 @@ func (h *history) add(client int, asked int64, c call, a answer) {
 	h.ops = append(h.ops, op)
 }
 
+// undone notes a try that may have been granted, to a client that did not hear of it, before the service lost its data: it may have been
+// held until now, by a session of its own, since that of the client brings back what it has heard of.
+func (h *history) undone(c call, asked int64) {
+	c.session = h.stream()
+	expire := c
+	expire.do = doExpire
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	for _, op := range []porcupine.Operation{{Input: c, Output: answer{unknown: true}}, {Input: expire, Output: answer{yes: true}}} {
+		h.clients++
+		op.ClientId, op.Call, op.Return = h.clients, asked, now
+		h.ops = append(h.ops, op)
+	}
+}
+
 // holds notes that a session may hold a key when it ends. It ends once, and with it all that it holds of the key, unless keys die
 // alone: each more expiry would double what the judge has to search.
 func (h *history) holds(key string, t *clientSession) {

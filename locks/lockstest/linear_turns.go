@@ -97,6 +97,14 @@ func (s *suite) takeTurns(t *testing.T, l Linear) *turnHistory {
 	return h
 }
 
+// id is that of a new acquisition.
+func (h *turnHistory) id() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ids++
+	return h.ids
+}
+
 func (h *turnHistory) count(n *int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

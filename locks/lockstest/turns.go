@@ -95,18 +95,16 @@ func (w *waiter) next() *turn {
 		}
 		kind = kinds[key]
 	}
-	w.turns.mu.Lock()
-	defer w.turns.mu.Unlock()
-	w.turns.ids++
 	return &turn{
-		turnCall: turnCall{key: name(key), session: w.clientSession.number, id: w.turns.ids, kind: kind},
+		turnCall: turnCall{key: name(key), session: w.clientSession.number, id: w.turns.id(), kind: kind},
 		place:    driver.Place{Acquisition: rand.Text(), Key: name(key)},
 	}
 }
 
 // repeat makes a call until it is answered; sent: one before the last may arrive later. After ErrSessionEnded, or no answer for
-// too long, the session is over for the client.
-func (w *waiter) repeat(do func(ctx context.Context) error) (sent bool, err error) {
+// too long, the session is over for the client. If the service has lost data, what was sent before is gone with all that it did, and
+// forgotten, if any, is called.
+func (w *waiter) repeat(do func(ctx context.Context) error, forgotten func()) (sent bool, err error) {
 	for began := time.Now(); ; {
 		ctx, cancel := context.WithTimeout(w.t.Context(), w.patient())
 		err = do(ctx)
@@ -114,7 +112,13 @@ func (w *waiter) repeat(do func(ctx context.Context) error) (sent bool, err erro
 			cancel()
 			return sent, err
 		}
-		sent = sent || !errors.Is(err, driver.ErrUnreachable) && !errors.Is(err, driver.ErrRecovering)
+		switch {
+		case errors.Is(err, driver.ErrRecovering) && sent && forgotten != nil:
+			forgotten()
+			sent = false
+		case !errors.Is(err, driver.ErrUnreachable) && !errors.Is(err, driver.ErrRecovering):
+			sent = true
+		}
 		wait(ctx, w.patient()/10)
 		cancel()
 		if time.Since(began) > 3*w.ttl {
@@ -135,6 +139,7 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) bool {
 		held = []driver.Held{{Key: release.key, Token: release.held}}
 	}
 	begun := w.h.now()
+	first, freed := begun, false // what is to be released may be free, also where the service grants nothing
 	turn.do = do
 	var r driver.Result
 	sent, err := w.repeat(func(ctx context.Context) (err error) {
@@ -147,17 +152,21 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) bool {
 		if err != nil {
 			return err
 		}
-		r = results[0]
+		freed, r = true, results[0]
 		return r.Err
+	}, func() {
+		w.undone(turn, do, begun)
+		begun, freed = w.h.now(), true
 	})
 	if err != nil {
+		if release != nil && (sent || freed) {
+			w.missing(release, turnRelease, first)
+		}
 		switch {
 		case sent:
-			if release != nil {
-				w.missing(release, turnRelease, begun)
-			}
 			w.missing(turn, do, begun)
 			turn.since = begun
+		case freed:
 		case release != nil: // nothing was done: it ends with the session
 			turn = release
 		}
@@ -165,7 +174,7 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) bool {
 		return false
 	}
 	if release != nil {
-		w.released(release, begun)
+		w.released(release, first)
 	}
 	if turn.held = r.Token; r.Queued {
 		turn.since = begun
@@ -206,7 +215,7 @@ func (w *waiter) wait(turn *turn) bool {
 					turn.held, err = results[0].Token, results[0].Err
 				}
 				return err
-			})
+			}, nil)
 			if err != nil {
 				w.fallWith(turn)
 				return false
@@ -225,7 +234,7 @@ func (w *waiter) giveUp(turn *turn, what turnAct) {
 	begun := w.h.now()
 	sent, err := w.repeat(func(ctx context.Context) error {
 		return w.clientSession.Abandon(ctx, turn.place.Acquisition, []string{turn.key})
-	})
+	}, nil)
 	if err != nil {
 		if what != turnGrant {
 			w.missing(turn, what, turn.since)
@@ -249,7 +258,7 @@ func (w *waiter) release(turn *turn) {
 	begun := w.h.now()
 	sent, err := w.repeat(func(ctx context.Context) error {
 		return w.clientSession.Release(ctx, []driver.Held{{Key: turn.key, Token: turn.held}})
-	})
+	}, nil)
 	if err != nil {
 		if sent {
 			w.missing(turn, turnRelease, begun)
@@ -270,6 +279,18 @@ func (w *waiter) released(turn *turn, begun int64) {
 		return
 	}
 	w.note(turn, turnRelease, begun, turnAnswer{})
+}
+
+// undone notes a request that may have been granted, or queued and granted, to a client that did not hear of it, before the service lost
+// its data. What the session brings back is what it has heard of.
+func (w *waiter) undone(turn *turn, do turnAct, begun int64) {
+	lost := *turn
+	lost.id = w.turns.id()
+	w.note(&lost, do, begun, turnAnswer{unknown: true})
+	if do == turnAsk {
+		w.note(&lost, turnGrant, begun, turnAnswer{unknown: true})
+	}
+	w.note(&lost, turnRelease, begun, turnAnswer{})
 }
 
 // missing notes a call without an answer: it may arrive until the session ends, and have no effect.

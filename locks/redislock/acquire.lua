@@ -17,6 +17,12 @@ if why then return {why} end
 local refused = tonumber(redis.call('ZSCORE', abandoned, session .. ' ' .. acquisition) or 0) > now
 local recovering = not granting and '?' .. grace(ttl, tonumber(redis.call('HGET', state, 'until')))
 
+-- returned says whether a session is known to hold what is listed. One that has not come back since data was lost may have
+-- released it, and have been told so.
+local function returned(other)
+  return other and live(other) and string.find(redis.call('HGET', terms, other) or '', gen .. ' ', 1, true) == 1
+end
+
 local token
 local function ask(key, kind, meta)
   local alone = not waits and granting and not refused and redis.call('HGET', state, '=' .. key)
@@ -48,7 +54,7 @@ local function ask(key, kind, meta)
   end
   local first = holder(key)
   local _, other = fields(first)
-  if recovering and (waits or not other or not live(other)) then return recovering end
+  if recovering and (waits or admits(held, kind) or not returned(other)) then return recovering end
   if not waits then return '-' .. shown(first) end
   local number = string.format('%016d', redis.call('HINCRBY', state, 'number', 1))
   enqueue(key, number, session, acquisition, table.concat({number, text(now), kind, owner, meta}, '\n'))

@@ -68,7 +68,7 @@ func TestRestartFromOldSnapshot(t *testing.T) {
 	srv := servers.NewRedis(t)
 	const ttl = 3 * ttl // a snapshot takes time on a busy disk, and no session renews meanwhile
 	rdb := clientAfter(t, srv.Addr, 8)
-	a, b := openFor(t, rdb, "snapshot", ttl), openFor(t, rdb, "snapshot", ttl)
+	a, b, c := openFor(t, rdb, "snapshot", ttl), openFor(t, rdb, "snapshot", ttl), openFor(t, rdb, "snapshot", ttl)
 	old, kept, freed := lockstest.Grant(t, a, "k"), lockstest.Grant(t, a, "kept"), lockstest.Grant(t, a, "freed")
 	if err := rdb.Save(t.Context()).Err(); err != nil {
 		t.Fatal(err)
@@ -80,8 +80,12 @@ func TestRestartFromOldSnapshot(t *testing.T) {
 	srv.Kill()
 	srv.Start() // where a holds k and freed, and fresh is free
 
+	refuses(t, c, "freed") // a had been told that it is released
 	refuses(t, a, "fresh")
-	renew(t, a, b)
+	renew(t, a, b, c)
+	if got, err := c.TryAcquire(t.Context(), "back", lockstest.Wants("kept")); err != nil || got[0].Holder == nil || got[0].Holder.Session != a.ID() {
+		t.Errorf("kept, once a has come back: %+v, %v; want held by a", got, err)
+	}
 	lockstest.Holds(t, a, old, false)
 	lockstest.Holds(t, a, kept, true)
 	lockstest.Holds(t, b, late, true)

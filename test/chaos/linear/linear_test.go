@@ -78,9 +78,10 @@ func (s service) judge(t *testing.T, judge func(*testing.T, lockstest.Harness, l
 			Name: f.name, Begin: func(_ *testing.T, d driver.Driver) { d.(remote).disturb(f.Fault) }, End: heal,
 		})
 	}
+	began := time.Now()
 	var struck atomic.Bool
 	if s.strike != nil {
-		l.Faults = append(l.Faults, s.once(&struck))
+		l.Faults = append(l.Faults, s.once(&struck, began))
 	}
 	var clients []*ways
 	judge(t, lockstest.Harness{
@@ -107,7 +108,7 @@ func (s service) judge(t *testing.T, judge func(*testing.T, lockstest.Harness, l
 }
 
 // once is the strike as a fault. Clients that draw it later have their connections reset.
-func (s service) once(struck *atomic.Bool) lockstest.Fault {
+func (s service) once(struck *atomic.Bool, began time.Time) lockstest.Fault {
 	var healing atomic.Pointer[func()]
 	return lockstest.Fault{
 		Name: "struck",
@@ -116,6 +117,7 @@ func (s service) once(struck *atomic.Bool) lockstest.Fault {
 				d.(remote).disturb(proxy.Resets)
 				return
 			}
+			t.Logf("struck %v after the clients began to be made", time.Since(began).Round(time.Millisecond))
 			if heal := s.strike(t); heal != nil {
 				healing.Store(&heal)
 			}
