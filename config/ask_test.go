@@ -215,6 +215,7 @@ func TestAsk(t *testing.T) {
 		{"pool.rate", top.keys["pools"].value.keys["rate"], shape{kind: rate}},
 		{"pool.burst", top.keys["pools"].value.keys["burst"], shape{kind: number, high: 1_000_000}},
 		{"pool.per_key.rate", top.keys["pools"].value.keys["per_key"].keys["rate"], shape{kind: rate}},
+		{"pool.per_kind", top.keys["pools"].value.keys["per_kind"].value.keys["burst"], shape{kind: number, high: 1_000_000}},
 		{"pool.order", top.keys["pools"].value.keys["order"], shape{kind: choice}},
 		{"job.suspend", job.keys["suspend"], shape{kind: truth}},
 		{"job.payload", job.keys["payload"], shape{kind: anything}},

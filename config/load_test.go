@@ -201,6 +201,7 @@ pools:
   g: {fair: {weights: {big: 3, "a b": "${N}"}}}
   h: {fair: }
   i: {fair: {}}
+  j: {per_kind: {sms: {max_running: 1, rate: "${N}/s", burst: 10}}}
 `)
 	want := map[string]jobs.Pool{
 		"a": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 5, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey},
@@ -212,6 +213,7 @@ pools:
 		"g": {Fair: &jobs.Fair{Weights: map[string]int{"big": 3, "a b": 8}}},
 		"h": {Fair: &jobs.Fair{}},
 		"i": {Fair: &jobs.Fair{}},
+		"j": {PerKind: map[string]jobs.KindLimits{"sms": {MaxRunning: 1, Rate: jobs.Rate{Count: 8, Per: time.Second}, Burst: 10}}},
 	}
 	if diff := cmp.Diff(want, c.Set.Pools); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

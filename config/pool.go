@@ -24,6 +24,7 @@ var poolKeys = join(schema[poolDraft]{
 	"rate":        rateField(func(d *poolDraft) *jobs.Rate { return &d.Rate }),
 	"burst":       numberField(0, limits.Burst, func(d *poolDraft) *int { return &d.Burst }),
 	"per_key":     section(perKeyKeys, func(d *poolDraft) *jobs.KeyLimits { return &d.PerKey }),
+	"per_kind":    readPerKind,
 	"order":       choiceField([]jobs.Order{jobs.OrderNone, jobs.OrderKey}, func(d *poolDraft) *jobs.Order { return &d.Order }),
 	"fair": func(r *reader, n *yaml.Node, d *poolDraft) {
 		d.Fair = &jobs.Fair{}
@@ -71,6 +72,20 @@ func (r *reader) readPools(n *yaml.Node) {
 		d.Notify = d.notify.notify()
 		if named {
 			r.c.Set.Pools[key.Value] = d.Pool
+		}
+	})
+}
+
+// readPerKind reads limits by the task's kind.
+func readPerKind(r *reader, n *yaml.Node, d *poolDraft) {
+	d.PerKind = map[string]jobs.KindLimits{}
+	kinds := names{kind: "kind", first: map[string]place{}}
+	r.each(n, func(key, value *yaml.Node) {
+		named := r.reserve(&kinds, key, value)
+		var l jobs.KeyLimits
+		object(r, value, perKeyKeys, &l)
+		if named {
+			d.PerKind[key.Value] = jobs.KindLimits(l)
 		}
 	})
 }

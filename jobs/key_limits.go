@@ -8,6 +8,10 @@ type KeyLimits struct {
 	Burst      int  `json:",omitempty"` // starts at once after a pause, with a Rate; default: those of one second
 }
 
+// KindLimits are limits of a pool for the tasks of one kind, in all replicas together. They are exact. Zero fields are no limit. Tasks of jobs
+// have none.
+type KindLimits KeyLimits
+
 // Order is in which order the tasks of a pool with the same key run.
 type Order string
 
@@ -25,7 +29,7 @@ type Fair struct {
 	Weights map[string]int
 }
 
-// ByKey reports whether the pool has limits or an order of tasks with the same key, or shares itself between keys.
+// ByKey reports whether the pool has limits or an order of tasks with the same key, or limits of kinds, or shares itself between keys.
 func (p Pool) ByKey() bool {
-	return p.PerKey.MaxRunning > 0 || p.PerKey.Rate != (Rate{}) || p.Order == OrderKey || p.Fair != nil
+	return len(p.PerKind) > 0 || p.PerKey.MaxRunning > 0 || p.PerKey.Rate != (Rate{}) || p.Order == OrderKey || p.Fair != nil
 }

@@ -26,6 +26,13 @@ func TestOrders(t *testing.T) {
 		{Pool{Fair: &Fair{Weights: map[string]int{"a b": 1000, "c": 1}}, Order: OrderKey}, ""},
 		{Pool{Fair: &Fair{Weights: map[string]int{"a": 0}}}, "pools.p.fair.weights.a: 0 is out of range 1–1000"},
 		{Pool{Fair: &Fair{Weights: map[string]int{"a\n": 1}}}, `pools.p.fair.weights: key "a\n" must be at most 128 bytes of printable text`},
+		{Pool{PerKind: map[string]KindLimits{"x": {MaxRunning: 7}}}, ""},
+		{Pool{PerKind: map[string]KindLimits{"x": {}}, Kinds: map[string]Handler{"x": says("exec")}, Fair: &Fair{}}, ""},
+		{Pool{PerKind: map[string]KindLimits{"x": {}}, Kinds: map[string]Handler{"y": says("exec"), "z": says("exec")}}, `pools.p.per_kind.x: the pool has no kind "x"; name one of its kinds: y, z`},
+		{Pool{PerKind: map[string]KindLimits{"x": {}}, Handler: says("exec")}, `pools.p.per_kind.x: the pool has no kind "x"; name one of its kinds, of which it has none`},
+		{Pool{PerKind: map[string]KindLimits{"x": {}}, Order: OrderKey}, "pools.p.per_kind: does not go with order: key, where a task that its kind holds up would hold up its key; remove one of them"},
+		{Pool{PerKind: map[string]KindLimits{"x": {MaxRunning: -1}}}, "pools.p.per_kind.x.max_running: -1 is out of range 0–1000000"},
+		{Pool{PerKind: map[string]KindLimits{"x": {Burst: -1}}}, "pools.p.per_kind.x.burst: -1 is out of range 0–1000000"},
 		{Pool{PerKey: KeyLimits{Burst: -1}}, "pools.p.per_key.burst: -1 is out of range 0–1000000"},
 	} {
 		if got := text(Set{Pools: map[string]Pool{"p": c.pool}}.Validate()); got != c.says {
@@ -51,9 +58,11 @@ func TestHashesByKey(t *testing.T) {
 		"burst":       {PerKey: KeyLimits{Rate: Rate{5, time.Second}, Burst: 10}},
 		"fair":        {Fair: &Fair{}},
 		"weights":     {Fair: &Fair{Weights: map[string]int{"a": 2}}},
+		"kind":        {PerKind: map[string]KindLimits{"x": {MaxRunning: 1}}},
+		"other kind":  {PerKind: map[string]KindLimits{"y": {MaxRunning: 1}}},
 		"of the pool": {Rate: Rate{5, time.Second}, Burst: 10},
 	} {
-		pool.PerKey, pool.Order, pool.Fair, pool.Rate, pool.Burst = by.PerKey, by.Order, by.Fair, by.Rate, by.Burst
+		pool.PerKey, pool.PerKind, pool.Order, pool.Fair, pool.Rate, pool.Burst = by.PerKey, by.PerKind, by.Order, by.Fair, by.Rate, by.Burst
 		hash, none := pool.Hash(), what == "nothing" || what == "order none"
 		if none != (hash == before) {
 			t.Errorf("%s: %s", what, hash)

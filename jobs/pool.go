@@ -6,20 +6,22 @@ import "time"
 // defaults, which stand beside each field.
 type Pool struct {
 	Description string
-	Workers     int                // attempts at once in one replica; default 10
-	MaxRunning  int                // attempts at once in all replicas, exact; 0 = no limit
-	Rate        Rate               `json:",omitzero"`  // starts in all replicas, exact; zero = no limit
-	Burst       int                `json:",omitempty"` // starts at once after a pause, with a Rate; default: those of one second
-	PerKey      KeyLimits          `json:",omitzero"`  // of the tasks with one key; zero = no limits
-	Order       Order              `json:",omitempty"` // in which the tasks with one key run; default none
-	Fair        *Fair              `json:",omitempty"` // shares the pool between keys; default: their tasks start by priority and due time
-	Timeout     time.Duration      // of one attempt; default 30m
-	OnLost      OnLost             // default retry
-	LostLimit   int                `json:",omitempty"` // with OnLost retry: how many attempts of a task may be lost before it ends as lost, 1 … 100; default 3
-	Retries     Retries            // default: limit 10, backoff 1s, max backoff 15m
-	Handler     Handler            // for tasks without a kind
-	Kinds       map[string]Handler // by the task's kind; a replica claims only kinds it knows
-	Notify      Notify             // of its tasks that have no job
+	Workers     int       // attempts at once in one replica; default 10
+	MaxRunning  int       // attempts at once in all replicas, exact; 0 = no limit
+	Rate        Rate      `json:",omitzero"`  // starts in all replicas, exact; zero = no limit
+	Burst       int       `json:",omitempty"` // starts at once after a pause, with a Rate; default: those of one second
+	PerKey      KeyLimits `json:",omitzero"`  // of the tasks with one key; zero = no limits
+	// PerKind are limits by kind. They do not go with Order.
+	PerKind   map[string]KindLimits `json:",omitempty"`
+	Order     Order                 `json:",omitempty"` // in which the tasks with one key run; default none
+	Fair      *Fair                 `json:",omitempty"` // shares the pool between keys; default: their tasks start by priority and due time
+	Timeout   time.Duration         // of one attempt; default 30m
+	OnLost    OnLost                // default retry
+	LostLimit int                   `json:",omitempty"` // with OnLost retry: how many attempts of a task may be lost before it ends as lost, 1 … 100; default 3
+	Retries   Retries               // default: limit 10, backoff 1s, max backoff 15m
+	Handler   Handler               // for tasks without a kind
+	Kinds     map[string]Handler    // by the task's kind; a replica claims only kinds it knows
+	Notify    Notify                // of its tasks that have no job
 
 	Locks    []Lock        `json:",omitempty"` // that what runs by its handlers holds while it runs, see [Set.LocksOf]
 	LockWait time.Duration `json:",omitempty"` // a task that has waited so long for its locks is cancelled; default: no limit

@@ -70,6 +70,7 @@ func (p *problems) pool(path, name string, pool Pool) {
 	p.rate(path, pool.Rate, pool.Burst)
 	p.within(path+".per_key.max_running", pool.PerKey.MaxRunning, 0, limits.MaxRunning)
 	p.rate(path+".per_key", pool.PerKey.Rate, pool.PerKey.Burst)
+	p.perKind(path+".per_kind", pool)
 	p.oneOf(path+".order", string(pool.Order), string(OrderNone), string(OrderKey))
 	if pool.Fair != nil {
 		for _, key := range slices.Sorted(maps.Keys(pool.Fair.Weights)) {
@@ -96,6 +97,28 @@ func (p *problems) pool(path, name string, pool Pool) {
 	}
 	p.notify(path+".notify", pool.Notify)
 	p.locks(path, pool.Locks, pool.LockWait)
+}
+
+// perKind checks the limits of kinds. A pool without handlers may have them for kinds that others run.
+func (p *problems) perKind(path string, pool Pool) {
+	if len(pool.PerKind) > 0 && pool.Order == OrderKey {
+		p.add(path, "does not go with order: key, where a task that its kind holds up would hold up its key; remove one of them")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(pool.PerKind)) {
+		l := pool.PerKind[kind]
+		if _, has := pool.Kinds[kind]; !has && (len(pool.Kinds) > 0 || pool.Handler != nil) {
+			p.add(path+"."+kind, "the pool has no kind %q; name one of its kinds%s", kind, among(slices.Sorted(maps.Keys(pool.Kinds))))
+		}
+		p.within(path+"."+kind+".max_running", l.MaxRunning, 0, limits.MaxRunning)
+		p.rate(path+"."+kind, l.Rate, l.Burst)
+	}
+}
+
+func among(names []string) string {
+	if len(names) == 0 {
+		return ", of which it has none"
+	}
+	return ": " + strings.Join(names, ", ")
 }
 
 func (p *problems) rate(path string, r Rate, burst int) {

@@ -33,9 +33,9 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 	for _, name := range names {
 		p := all[name].WithDefaults()
 		all[name] = p
-		k := keysOf(p.PerKey, p.Order, p.Fair)
+		k := keysOf(p.PerKey, p.PerKind, p.Order, p.Fair)
 		rows = append(rows, []any{
-			name, p.Hash(), 0, p.MaxRunning, rateText(p.Rate), p.Burst, k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair),
+			name, p.Hash(), 0, p.MaxRunning, rateText(p.Rate), p.Burst, k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair), kindsText(p.PerKind),
 			p.Retries.Attempts(), string(p.OnLost), p.LostLimit,
 		})
 	}
@@ -45,7 +45,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			return err
 		}
 		// A replica may be loading the same pools: its rows must win, so that nothing is replaced here.
-		if _, err := t.InsertNew(`{pools} (name, hash, config, max_running, rate, burst, key_max_running, key_rate, key_burst, key_order, key_fair, max_attempts, on_lost, lost_limit)`, rows); err != nil {
+		if _, err := t.InsertNew(`{pools} (name, hash, config, max_running, rate, burst, key_max_running, key_rate, key_burst, key_order, key_fair, kind_limits, max_attempts, on_lost, lost_limit)`, rows); err != nil {
 			return err
 		}
 		if err := t.sameButForCapitals(names, known); err != nil {
@@ -68,15 +68,15 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			if row.Hash == "" {
 				before := row.limits()
 				row.MaxRunning, row.Rate, row.Burst = p.MaxRunning, storedRate(p.Rate), p.Burst
-				k := keysOf(p.PerKey, p.Order, p.Fair)
+				k := keysOf(p.PerKey, p.PerKind, p.Order, p.Fair)
 				if err := t.changeKeys(name, row.perKey(), k, now); err != nil {
 					return err
 				}
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, bucket_full_at = ?,
-						key_max_running = ?, key_rate = ?, key_burst = ?, key_order = ?, key_fair = ?, max_attempts = ?, on_lost = ?, lost_limit = ?, kinds = ? WHERE name = ? AND hash = ''`,
+						key_max_running = ?, key_rate = ?, key_burst = ?, key_order = ?, key_fair = ?, kind_limits = ?, max_attempts = ?, on_lost = ?, lost_limit = ?, kinds = ? WHERE name = ? AND hash = ''`,
 					p.Hash(), p.MaxRunning, rateText(p.Rate), p.Burst, int64(before.Converted(row.BucketFullAt, now, row.limits())),
-					k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair),
+					k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair), kindsText(p.PerKind),
 					p.Retries.Attempts(), string(p.OnLost), p.LostLimit, has.declared(), name)
 			} else {
 				// Index: primary key.

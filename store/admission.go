@@ -105,7 +105,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 }
 
 const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, " +
-	"key_max_running, key_rate, key_burst, key_order, key_fair, key_pass"
+	"key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits"
 
 // limited reports whether the pool has limits, as a whole or by key.
 func (p *poolRow) limited() bool { return !p.limits.None() || p.keys != nil }

@@ -60,7 +60,7 @@ type claim struct {
 	taken     []taken
 	rows      []*taken    // the same, in the order of locks
 	locked    []locked    // candidates whose locks are not held
-	behind    []*openTask // ready candidates that wait for their key from now on
+	behind    []*openTask // candidates that wait for their kind or their key from now on
 	wrong     []locked    // candidates whose keys cannot be made
 	out       ledger.Claimed
 }
@@ -214,8 +214,7 @@ func (w *claim) askFor(candidates []openTask, busy []string) {
 func (w *claim) ask(r *openTask) {
 	job, _ := findJob(w.jobs, r.Job)
 	if w.waits(r) {
-		if r.row != rowKeyed {
-			w.admission.pools[w.Pool].keys.wait(r)
+		if already := w.admission.pools[w.Pool].keys.wait(r); !already {
 			w.behind = append(w.behind, r)
 		}
 		return

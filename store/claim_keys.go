@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
@@ -24,6 +25,11 @@ func (w *claim) withKeyed(t *tx, keys *poolKeys, candidates []openTask, room int
 	}
 	if keys.fair != nil {
 		keys.fair.counts = w.beyond || len(keys.looked) > 0 || len(candidates) > room
+	}
+	if keys.is.kinds != nil {
+		if err := keys.readToo(t, w.Pool, waiting); err != nil {
+			return nil, err
+		}
 	}
 	if len(waiting) > 0 {
 		candidates = append(candidates, waiting...)
@@ -60,7 +66,7 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 	if len(w.behind) > 0 {
 		slices.SortFunc(w.behind, func(a, b *openTask) int { return lockOrder(*a, *b) })
 		for _, r := range w.behind {
-			r.Reason, r.ReasonCode = keys.reason(r.Key), reason.WaitsForKey
+			r.Reason, r.ReasonCode = keys.reason(r.on)
 		}
 		n, err := t.keyTasks(w.behind)
 		if err != nil {
@@ -74,11 +80,17 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 			w.behind = those(w.behind, func(r *openTask) bool { _, waits := slices.BinarySearch(is, r.ID); return waits })
 		}
 		w.out.Behind = len(w.behind)
+		if moved := those(w.behind, func(r *openTask) bool { return r.row == rowKeyed }); len(moved) > 0 { // from its kind to its key, or back
+			if err := t.leaveKeys(mapped(moved, func(r *openTask) string { return r.ID })); err != nil {
+				return err
+			}
+		}
 	}
 	joining := mapped(w.behind, func(r *openTask) openTask { return *r })
 	for _, m := range w.rows {
 		if slices.Contains(keys.new, m.id()) && slices.ContainsFunc(w.out.Tasks, func(s ledger.Started) bool { return s.ID == m.id() }) { // else it was cancelled meanwhile
 			joining = append(joining, *m.was)
+			joining[len(joining)-1].on = m.was.Key
 		}
 	}
 	if err := t.joinKeys(keys.ordered, joining); err != nil {
@@ -87,17 +99,29 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 	return keys.forgetLooked(t, w.Pool)
 }
 
-// reason is why a task waits for its key, for people.
-func (k *poolKeys) reason(key string) string {
+// reason is why a task waits for a key, for people, and its code.
+func (k *poolKeys) reason(key string) (string, reason.Code) {
+	if kind, is := strings.CutPrefix(key, ofKind); is {
+		r := k.rows[key]
+		if r.places() < 1 {
+			return fmt.Sprintf("as many tasks of kind %s run as may at once: %d", kind, r.limits.MaxRunning), reason.WaitsForKind
+		}
+		return fmt.Sprintf("the rate for tasks of kind %s, %s, lets no more start now", kind, r.limits.Rate), reason.WaitsForKind
+	}
+	return k.reasonOfKey(key), reason.WaitsForKey
+}
+
+func (k *poolKeys) reasonOfKey(key string) string {
 	switch r := k.rows[key]; {
 	case k.fair != nil && k.room(r) > 0 && (!k.ordered || key == "" || r.first == ""):
 		return "it is the turn of other keys, which share the pool"
 	case k.ordered && r.first != "" && key != "":
 		return fmt.Sprintf("behind task %s of the same key", r.first)
-	case r.places < 1:
-		return fmt.Sprintf("as many tasks with this key run as may at once: %d", k.limits.MaxRunning)
+	case r.places() < 1:
+		return fmt.Sprintf("as many tasks with this key run as may at once: %d", r.limits.MaxRunning)
+	default:
+		return fmt.Sprintf("the rate for tasks with this key, %s, lets no more start now", r.limits.Rate)
 	}
-	return fmt.Sprintf("the rate for tasks with this key, %s, lets no more start now", k.limits.Rate)
 }
 
 // more reports whether there may be more tasks that wait for keys which are free than a claim reads.

@@ -146,12 +146,12 @@ func (w *finish) end() []move {
 func (w *finish) move(row openTask, r ledger.Result) move {
 	if r.Verdict == ledger.Died {
 		m := died(row, r.Code, r.Reason)
-		m.failure, m.exit, m.output = r.Error, r.ExitCode, r.Output
+		m.failure, m.exit, m.output, m.anyKind = r.Error, r.ExitCode, r.Output, r.AnyKind()
 		return m
 	}
 	m := move{
 		openTask: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode,
-		output: r.Output, never: r.Verdict.Undone(), after: r.Due(w.now),
+		output: r.Output, never: r.Verdict.Undone(), after: r.Due(w.now), anyKind: r.AnyKind(),
 	}
 	switch {
 	case r.Verdict == ledger.Ended:

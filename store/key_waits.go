@@ -2,13 +2,14 @@ package store
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// joinKeys has tasks wait for their keys: behind those with a larger priority or an earlier due time, or with an order behind those
+// joinKeys has tasks wait for what their field on says: behind those with a larger priority or an earlier due time, or with an order behind those
 // that were enqueued before.
 //
 // Index: primary keys of key_waits and sequences; key_waits_task.
@@ -20,7 +21,7 @@ func (t *tx) joinKeys(ordered bool, tasks []openTask) error {
 		}
 	}
 	return t.insertPlaces(mapped(those(tasks, func(r openTask) bool { return !inOrder(r) }), func(r openTask) []any {
-		return []any{r.Pool, r.Key, 0, -r.Priority, micros(r.RunAt), r.ID, r.Kind}
+		return []any{r.Pool, r.on, 0, -r.Priority, micros(r.RunAt), r.ID, r.Kind}
 	}))
 }
 
@@ -102,6 +103,9 @@ func keysOfMoves(moves []move) (all []poolKey) {
 		if m.Key != "" {
 			all = append(all, poolKey{m.Pool, m.Key})
 		}
+		if m.Kind != "" && m.Job == "" && !m.anyKind {
+			all = append(all, poolKey{m.Pool, ofKind + m.Kind})
+		}
 	}
 	slices.SortFunc(all, func(a, b poolKey) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.key, b.key)) })
 	return slices.Compact(all)
@@ -151,7 +155,7 @@ func (t *tx) wakeKeys(now time.Time, moves []move) (places bool, err error) {
 //
 // Index: tasks_claim; primary keys of keys and key_waits.
 func (t *tx) changeKeys(pool string, is, to perKey, now time.Time) error {
-	if is == to {
+	if is.equal(to) {
 		return nil
 	}
 	look := int64(0)
@@ -161,10 +165,10 @@ func (t *tx) changeKeys(pool string, is, to perKey, now time.Time) error {
 	if _, err := t.Exec("UPDATE {keys}{index}{keys}_pool{end} SET look_at=? WHERE pool=? AND look_at>0", look, pool); err != nil {
 		return err
 	}
-	if is.Rate != to.Rate {
+	if is.Rate != to.Rate || !maps.Equal(is.kinds, to.kinds) {
 		rows, err := list(t.rows("SELECT task_key, bucket_full_at FROM {keys}{by_key} WHERE pool=? AND bucket_full_at>? ORDER BY task_key{for_update}", pool, now.UnixNano()),
 			func(m *keyModel) []any {
-				return []any{pool, m.TaskKey, int64(is.Converted(m.BucketFullAt, now, to.Limits))}
+				return []any{pool, m.TaskKey, int64(is.of(m.TaskKey).Converted(m.BucketFullAt, now, to.of(m.TaskKey)))}
 			})
 		if err == nil {
 			err = t.Upsert("{keys} (pool, task_key, bucket_full_at)", "pool, task_key", rows)

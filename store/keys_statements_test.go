@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// Limits by key cost a claim one statement, and a rate by key or an order two, while nothing waits. The end of tasks with keys costs one,
+// Limits by key or by kind cost a claim one statement, and a rate by key or an order two, while nothing waits. The end of tasks with keys costs one,
 // whatever the pool is. What waits, and what is looked at, costs more, however many tasks and keys they are.
 func TestStatementsOfKeys(t *testing.T) {
 	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
@@ -34,7 +34,8 @@ func statementsOfKeys(t *testing.T, d store.Dialect) {
 	rate := jobs.Rate{Count: 1000, Per: time.Second}
 	of := map[string]ledger.PoolDef{
 		"fair": {Fair: &jobs.Fair{}}, "full": {PerKey: jobs.KeyLimits{MaxRunning: 1}}, "keyed": {PerKey: jobs.KeyLimits{MaxRunning: 9}},
-		"keyrated": {PerKey: jobs.KeyLimits{MaxRunning: 9, Rate: rate}}, "ordered": {Order: jobs.OrderKey}, "plain": {},
+		"keyrated": {PerKey: jobs.KeyLimits{MaxRunning: 9, Rate: rate}}, "kinds": {PerKind: map[string]jobs.KindLimits{"k": {MaxRunning: 9}}},
+		"ordered": {Order: jobs.OrderKey}, "plain": {},
 	}
 	var defs ledger.Definitions
 	for name, def := range of {
@@ -97,6 +98,24 @@ func statementsOfKeys(t *testing.T, d store.Dialect) {
 		}
 		if n := finish(ends); n != finishes+c.finished {
 			t.Errorf("%s: a finish sends %d statements, want %d and %d more", c.pool, n, finishes, c.finished)
+		}
+	}
+	for _, c := range []struct {
+		pool              string
+		told              bool
+		claimed, finished int
+	}{{"plain", false, 0, 0}, {"kinds", true, 1, 1}, {"kinds", false, 1, 0}} {
+		_, err := s.Enqueue(ctx, jobs.NewTask{Pool: c.pool, Kind: "k"}, jobs.NewTask{Pool: c.pool, Kind: "k"})
+		check(err)
+		n, ends := claim(c.pool, 2)
+		if n != claims+c.claimed {
+			t.Errorf("%s: a claim of a kind sends %d statements, want %d and %d more", c.pool, n, claims, c.claimed)
+		}
+		for i := range ends {
+			ends[i].KindLimited = c.told
+		}
+		if n := finish(ends); n != finishes+c.finished {
+			t.Errorf("%s: a finish of a kind sends %d statements, want %d and %d more", c.pool, n, finishes, c.finished)
 		}
 	}
 	var few, many []string

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -63,6 +65,7 @@ type poolModel struct {
 	KeyOrder                string                  // a jobs.Order; empty: none
 	KeyFair                 encoded[map[string]int] // weights; nil: the keys do not share
 	KeyPass                 int64
+	KindLimits              encoded[map[string]jobs.KindLimits]
 	OnLost                  string
 	LostLimit               int
 	Paused                  *bool
@@ -102,26 +105,60 @@ func rateText(r jobs.Rate) string {
 	return r.String()
 }
 
-// perKey is what a pool has by key.
+// perKey is what a pool has by key, and by kind.
 type perKey struct {
 	ledger.Limits
+	kinds map[string]ledger.Limits // nil: none
 	order string
 	fair  bool
 }
 
 // some reports whether there is anything.
-func (k perKey) some() bool { return !k.None() || k.order != "" || k.fair }
+func (k perKey) some() bool { return !k.None() || k.kinds != nil || k.order != "" || k.fair }
 
-func (m *poolModel) perKey() perKey {
-	return perKey{ledger.Limits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, m.KeyOrder, m.KeyFair.is != nil}
+func (k perKey) equal(to perKey) bool {
+	return k.Limits == to.Limits && maps.Equal(k.kinds, to.kinds) && k.order == to.order && k.fair == to.fair
 }
 
-func keysOf(l jobs.KeyLimits, order jobs.Order, fair *jobs.Fair) perKey {
+// of are the limits of a key: none for tasks without one.
+func (k perKey) of(key string) ledger.Limits {
+	if kind, is := strings.CutPrefix(key, ofKind); is {
+		return k.kinds[kind]
+	}
+	if key == "" {
+		return ledger.Limits{}
+	}
+	return k.Limits
+}
+
+func (m *poolModel) perKey() perKey {
+	return keysOf(jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, m.KindLimits.is, jobs.Order(m.KeyOrder), m.fair())
+}
+
+func keysOf(l jobs.KeyLimits, kinds map[string]jobs.KindLimits, order jobs.Order, fair *jobs.Fair) perKey {
 	k := perKey{Limits: ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}, fair: fair != nil}
 	if order == jobs.OrderKey {
 		k.order = string(order)
+		return k
+	}
+	for kind, l := range kinds {
+		if l := (ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}); !l.None() {
+			if k.kinds == nil {
+				k.kinds = map[string]ledger.Limits{}
+			}
+			k.kinds[kind] = l
+		}
 	}
 	return k
+}
+
+// ofKind begins the key of {keys} and {key_waits} for the tasks of a kind. No task has such a key.
+const ofKind = "\x01"
+
+// kindsText is the parameter for kind_limits.
+func kindsText(kinds map[string]jobs.KindLimits) any {
+	text, _ := json.Marshal(kinds) // it always encodes
+	return text
 }
 
 // weightsOf are what a pool's row keeps of the sharing of its keys.
@@ -149,8 +186,9 @@ func (m *poolModel) fair() *jobs.Fair {
 }
 
 // setKeys writes what a definition says of keys into the row.
-func (m *poolModel) setKeys(k perKey, fair *jobs.Fair) {
-	m.KeyMaxRunning, m.KeyRate, m.KeyBurst, m.KeyOrder, m.KeyFair.is = k.MaxRunning, storedRate(k.Rate), k.Burst, k.order, weightsOf(fair)
+func (m *poolModel) setKeys(k perKey, d *ledger.PoolDef) {
+	m.KeyMaxRunning, m.KeyRate, m.KeyBurst, m.KeyOrder = k.MaxRunning, storedRate(k.Rate), k.Burst, k.order
+	m.KeyFair.is, m.KindLimits.is = weightsOf(d.Fair), d.PerKind
 }
 
 func (m poolModel) id() string { return m.Name }
@@ -158,7 +196,8 @@ func (m poolModel) id() string { return m.Name }
 func (m *poolModel) status() ledger.PoolStatus {
 	return ledger.PoolStatus{
 		Name: m.Name, Hash: m.Hash, Limits: m.limits(), Override: m.override(), LimitsBy: m.LimitsBy,
-		PerKey: jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, Order: jobs.Order(m.KeyOrder), Fair: m.fair(),
+		PerKey: jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, PerKind: m.KindLimits.is,
+		Order: jobs.Order(m.KeyOrder), Fair: m.fair(),
 		Paused: m.Paused, PausedBy: m.PausedBy, Kinds: m.Kinds.is.governs(m.Hash),
 	}
 }

@@ -75,8 +75,9 @@ func (doneModel) TableName() string { return "{done}" }
 // openTask is a row of {tasks}, or of {done}, with the columns that only the store uses.
 type openTask struct {
 	jobs.Task
-	row         int  // of {tasks}: rowReady, rowWaits, rowRunning, rowLocked or rowKeyed
-	late        bool // of {done}: its own result came after it was lost
+	row         int    // of {tasks}: rowReady, rowWaits, rowRunning, rowLocked or rowKeyed
+	on          string // with rowKeyed, and where it is known: the key that it waits for
+	late        bool   // of {done}: its own result came after it was lost
 	session     string
 	cancel      string
 	mayRunUntil time.Time
@@ -126,7 +127,7 @@ const (
 	rowWaits   = 1 // for its run_at
 	rowRunning = 2
 	rowLocked  = 3 // for its locks; {lock_waits} has the keys
-	rowKeyed   = 4 // for its key, in {key_waits}
+	rowKeyed   = 4 // for its kind or its key, in {key_waits}
 )
 
 // rowState is the number of a state in {tasks}; not one of {done}, where it is -1.

@@ -32,6 +32,7 @@ type move struct {
 	after    time.Time // when a task that waits is due
 	until    time.Time // a lost attempt may be running until then
 	output   []byte
+	anyKind  bool // its pool has no limits by kind, as its owner knows
 }
 
 type place int

@@ -52,16 +52,18 @@ func (k *poolKeys) waiting(t *tx, pool string, scope ledger.Scope, room int) ([]
 // waitingShares reads as many of the tasks that wait for each of the keys as its share of the room is.
 func (k *poolKeys) waitingShares(t *tx, pool string, scope ledger.Scope, room int, open []string) ([]openTask, error) {
 	most := func(key string) int { return min(k.share(key, room, open), k.room(k.rows[key])) }
-	ids, err := t.firstOf(pool, open, scope, most)
-	if err != nil || len(ids) == 0 {
+	on, err := t.firstOf(pool, open, scope, most)
+	if err != nil || len(on) == 0 {
 		return nil, err
 	}
-	tasks, err := t.keyedTasks(pool, ids)
+	tasks, err := t.keyedTasks(pool, slices.Collect(maps.Keys(on)))
 	read := map[string]int{}
-	for _, r := range tasks {
-		read[r.Key]++
-		row := k.rows[r.Key]
-		row.read, row.rest = true, read[r.Key] == most(r.Key)
+	for i := range tasks {
+		key := on[tasks[i].ID]
+		tasks[i].on = key
+		read[key]++
+		row := k.rows[key]
+		row.read, row.rest = true, read[key] == most(key)
 	}
 	return tasks, err
 }
@@ -78,7 +80,8 @@ func (k *poolKeys) waitingFirst(t *tx, pool string, scope ledger.Scope, open []s
 		return nil, nil
 	}
 	first, err := t.keyedTasks(pool, ids)
-	for _, r := range first {
+	for i, r := range first {
+		first[i].on = r.Key
 		k.rows[r.Key].held, k.rows[r.Key].read = false, true
 	}
 	return those(first, func(r openTask) bool { return scope.Kinds == nil || slices.Contains(scope.Kinds, r.Kind) }), err
@@ -89,8 +92,9 @@ func (t *tx) keyedTasks(pool string, ids []string) ([]openTask, error) {
 	return t.openTasks(taskColumns, " WHERE {in name id} AND state+0=4 AND pool=? ORDER BY rank_order, run_at, id", sqlkit.Keys(sqlkit.Distinct(ids)), pool)
 }
 
-// firstOf reads the first tasks that wait for each of the keys, in one statement: the list of each ends where its limit says.
-func (t *tx) firstOf(pool string, keys []string, scope ledger.Scope, most func(key string) int) ([]string, error) {
+// firstOf reads the first tasks that wait for each of the keys, in one statement: the list of each ends where its limit says. It returns the key
+// that each waits for.
+func (t *tx) firstOf(pool string, keys []string, scope ledger.Scope, most func(key string) int) (map[string]string, error) {
 	kinds, of := "", []any(nil)
 	if scope.Kinds != nil {
 		if len(scope.Kinds) == 0 {
@@ -99,7 +103,7 @@ func (t *tx) firstOf(pool string, keys []string, scope ledger.Scope, most func(k
 		list, args := sqlkit.List(scope.Kinds)
 		kinds, of = " AND kind IN "+list, args
 	}
-	one := "SELECT task_id FROM (SELECT task_id FROM {key_waits} WHERE pool=? AND task_key=?" + kinds + " ORDER BY place, rank_order, run_at, task_id LIMIT ?) AS w"
+	one := "SELECT task_id, task_key FROM (SELECT task_id, task_key FROM {key_waits} WHERE pool=? AND task_key=?" + kinds + " ORDER BY place, rank_order, run_at, task_id LIMIT ?) AS w"
 	text, args := "", []any(nil)
 	for i := range padded(len(keys)) {
 		if i > 0 {
@@ -112,7 +116,9 @@ func (t *tx) firstOf(pool string, keys []string, scope ledger.Scope, most func(k
 		}
 		args = slices.Concat(args, []any{pool, key}, of, []any{limit})
 	}
-	return column[string](t.rows(text, args...))
+	on := map[string]string{}
+	err := each(t.rows(text, args...), func(m *keyWaitModel) { on[m.TaskID] = m.TaskKey })
+	return on, err
 }
 
 // padded is how many parts a statement for n keys has: few texts are worth preparing.

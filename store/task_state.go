@@ -217,13 +217,14 @@ func (t *tx) unlockTasks(ids []string) error {
 	return err
 }
 
-// keyTasks makes ready tasks wait for their key that are still as they were, and returns how many.
+// keyTasks makes tasks wait for their kind or their key that are ready, or wait for the other one, and are still as they were. It returns how
+// many.
 //
 // Index: primary key.
 func (t *tx) keyTasks(tasks []*openTask) (int64, error) {
-	return t.Exec(`UPDATE {each}{tasks}{by_key} SET state=4, reason={text reason}, reason_code='`+string(reason.WaitsForKey)+`'
-		WHERE state+0=0 AND {in name id, int token}`,
-		sqlkit.Rows(tasks, func(r *openTask) []any { return []any{clip.Text(r.Reason, 512), r.ID, r.Token} }))
+	return t.Exec(`UPDATE {each}{tasks}{by_key} SET state=4, reason={text reason}, reason_code={name code}
+		WHERE state+0 IN (0, 4) AND {in name id, int token}`,
+		sqlkit.Rows(tasks, func(r *openTask) []any { return []any{clip.Text(r.Reason, 512), string(r.ReasonCode), r.ID, r.Token} }))
 }
 
 // unkeyTasks makes the tasks of a pool ready that wait for their keys.

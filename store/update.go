@@ -91,7 +91,7 @@ func changed(r openTask, c wire.TaskChange, now time.Time) openTask {
 	if (r.row == rowLocked || r.row == rowKeyed) && again { // its keys, and its place among those that wait for them, are those of before
 		r.row = rowReady
 	}
-	if r.row != rowLocked && r.ReasonCode == reason.WaitsForLock || r.row != rowKeyed && r.ReasonCode == reason.WaitsForKey {
+	if r.row != rowLocked && r.ReasonCode == reason.WaitsForLock || r.row != rowKeyed && (r.ReasonCode == reason.WaitsForKey || r.ReasonCode == reason.WaitsForKind) {
 		r.Reason, r.ReasonCode = "", ""
 	}
 	if c.ExpiresAt != nil {

@@ -29,6 +29,10 @@ function perKey(p) {
   return all.length ? "per key " + all.join(", ") : "";
 }
 
+function perKind(p) {
+  return Object.entries(p.per_kind ?? {}).map(([kind, l]) => kind + " " + [l.max_running ? "at most " + l.max_running : "", rate(l)].filter(Boolean).join(", ")).join("; ");
+}
+
 let shown = "";
 function showState(o) {
   const list = findings(o);
@@ -89,7 +93,7 @@ export function overview(o) {
       p.limits_override ? [" ", badge("limits overridden", "amber", "▲"), p.limits_by ? soft(" by " + p.limits_by) : ""] : ""], "head"],
     ["Due now", String(p.pending), "n"],
     ["Running", p.running + (p.max_running ? " of " + p.max_running : ""), "n"],
-    ["Limits", [rate(p), rate(p) && perKey(p) ? ", " : "", perKey(p)]],
+    ["Limits", [rate(p), perKind(p), perKey(p)].filter(Boolean).join("; ")],
     ["Later", String(p.scheduled), "n"],
     ["Oldest pending", p.oldest_pending ? when(p.oldest_pending, "for") : soft("–")],
   ], "There are no pools.");

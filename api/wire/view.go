@@ -34,34 +34,47 @@ type Job struct {
 
 // Pool is a pool: its definition in the configuration of the answering replica, and its numbers of tasks.
 type Pool struct {
-	Name          string      `json:"name"`
-	Description   string      `json:"description,omitempty"`
-	Kinds         []string    `json:"kinds,omitempty"`       // that the answering replica can run
-	Workers       int         `json:"workers,omitempty"`     // in one replica
-	MaxRunning    int         `json:"max_running,omitempty"` // this, rate and burst are the limits that hold: those of the override, if it has them
-	Rate          jobs.Rate   `json:"rate,omitzero"`
-	Burst         int         `json:"burst,omitempty"`
-	Limits        *PoolLimits `json:"limits_override,omitempty"` // set by the API, until it is reset
-	LimitsBy      string      `json:"limits_by,omitempty"`
-	PerKey        KeyLimits   `json:"per_key,omitzero"`
-	Order         jobs.Order  `json:"order,omitempty"` // "key", or absent: none
-	Fair          *Fair       `json:"fair,omitempty"`  // absent: keys do not share the pool
-	Paused        bool        `json:"paused"`
-	Override      *bool       `json:"paused_override,omitempty"` // set by the API, until it is reset
-	PausedBy      string      `json:"paused_by,omitempty"`
-	Retired       bool        `json:"retired,omitempty"` // no live configuration has it
-	Pending       int         `json:"pending"`           // due now
-	Scheduled     int         `json:"scheduled"`         // waits for its time
-	Running       int         `json:"running"`
-	OldestPending time.Time   `json:"oldest_pending,omitzero"`
-	Unrunnable    int         `json:"unrunnable,omitempty"` // of those that are due, which no live replica can run
+	Name          string               `json:"name"`
+	Description   string               `json:"description,omitempty"`
+	Kinds         []string             `json:"kinds,omitempty"`       // that the answering replica can run
+	Workers       int                  `json:"workers,omitempty"`     // in one replica
+	MaxRunning    int                  `json:"max_running,omitempty"` // this, rate and burst are the limits that hold: those of the override, if it has them
+	Rate          jobs.Rate            `json:"rate,omitzero"`
+	Burst         int                  `json:"burst,omitempty"`
+	Limits        *PoolLimits          `json:"limits_override,omitempty"` // set by the API, until it is reset
+	LimitsBy      string               `json:"limits_by,omitempty"`
+	PerKey        KeyLimits            `json:"per_key,omitzero"`
+	PerKind       map[string]KeyLimits `json:"per_kind,omitempty"`
+	Order         jobs.Order           `json:"order,omitempty"` // "key", or absent: none
+	Fair          *Fair                `json:"fair,omitempty"`  // absent: keys do not share the pool
+	Paused        bool                 `json:"paused"`
+	Override      *bool                `json:"paused_override,omitempty"` // set by the API, until it is reset
+	PausedBy      string               `json:"paused_by,omitempty"`
+	Retired       bool                 `json:"retired,omitempty"` // no live configuration has it
+	Pending       int                  `json:"pending"`           // due now
+	Scheduled     int                  `json:"scheduled"`         // waits for its time
+	Running       int                  `json:"running"`
+	OldestPending time.Time            `json:"oldest_pending,omitzero"`
+	Unrunnable    int                  `json:"unrunnable,omitempty"` // of those that are due, which no live replica can run
 }
 
-// KeyLimits are limits of a pool for the tasks with one key: a jobs.KeyLimits in JSON.
+// KeyLimits are limits of a pool for the tasks with one key, or of one kind: a jobs.KeyLimits or jobs.KindLimits in JSON.
 type KeyLimits struct {
 	MaxRunning int       `json:"max_running,omitempty"`
 	Rate       jobs.Rate `json:"rate,omitzero"`
 	Burst      int       `json:"burst,omitempty"`
+}
+
+// PerKind are the limits of the kinds of a pool in JSON.
+func PerKind(of map[string]jobs.KindLimits) map[string]KeyLimits {
+	if len(of) == 0 {
+		return nil
+	}
+	all := make(map[string]KeyLimits, len(of))
+	for kind, l := range of {
+		all[kind] = KeyLimits(l)
+	}
+	return all
 }
 
 // Fair is a jobs.Fair in JSON.

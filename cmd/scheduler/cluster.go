@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,11 +38,11 @@ func orderText(order jobs.Order, fair bool) string {
 func newPoolsListCommand(a *app) *cobra.Command {
 	return newListCommand(a, listing[wire.Pool]{
 		short:   "List the pools and their numbers of tasks",
-		more:    ".\n\nMAX is the limit of running tasks, and RATE that of starts, of all replicas. PER-KEY are those of the\ntasks with one key, and with the ORDER key these run one after the other; with fair the keys share the\npool. With a * a limit is set\nby 'scheduler pools set', and -o json has by whom.",
-		heading: "POOL STATE WORKERS MAX RATE PER-KEY ORDER RUNNING PENDING SCHEDULED OLDEST",
+		more:    ".\n\nMAX is the limit of running tasks, and RATE that of starts, of all replicas. PER-KIND are those of\nkinds, and PER-KEY those of the tasks with one key; with the ORDER key these run one after the other; with fair the keys share the\npool. With a * a limit is set\nby 'scheduler pools set', and -o json has by whom.",
+		heading: "POOL STATE WORKERS MAX RATE PER-KIND PER-KEY ORDER RUNNING PENDING SCHEDULED OLDEST",
 		fetch:   (*client.Client).Pools,
 		row: func(p wire.Pool) []string {
-			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKeyText(jobs.KeyLimits(p.PerKey)), orderText(p.Order, p.Fair != nil), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
+			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKindText(p.PerKind), perKeyText(jobs.KeyLimits(p.PerKey)), orderText(p.Order, p.Fair != nil), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
 		},
 		note: func(pools []wire.Pool) string {
 			if slices.ContainsFunc(pools, func(p wire.Pool) bool { return p.Limits != nil }) {
@@ -90,6 +91,17 @@ func perKeyText(l jobs.KeyLimits) string {
 		words = append(words, rate)
 	}
 	return strings.Join(words, ", ")
+}
+
+// perKindText is what limits kinds, sorted; "" if nothing does.
+func perKindText(of map[string]wire.KeyLimits) string {
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(of)) {
+		if text := perKeyText(jobs.KeyLimits(of[kind])); text != "" {
+			words = append(words, kind+": "+text)
+		}
+	}
+	return strings.Join(words, "; ")
 }
 
 func newPoolsOverrideCommand(a *app, verb, short string, set request[wire.Pool]) *cobra.Command {

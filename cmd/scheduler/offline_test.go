@@ -43,7 +43,7 @@ func call(t testing.TB, environ []string, args ...string) result {
 const example = `version: 1
 lock: {driver: redis, redis: {addrs: ["127.0.0.1:6379"]}}
 pools:
-  mail: {workers: 3, max_running: 20, rate: 50/s, burst: 200, command: [cat, a&b], kinds: {receipt: {command: [cat]}}}
+  mail: {workers: 3, max_running: 20, rate: 50/s, burst: 200, command: [cat, a&b], kinds: {receipt: {command: [cat]}}, per_kind: {receipt: {max_running: 2, rate: 5/s}}}
   post: {rate: 100/m, per_key: {max_running: 1, rate: 5/s, burst: 10}, order: key, command: [cat]}
   slow: {command: [cat]}
 jobs:

@@ -328,10 +328,10 @@ func TestForcedTasks(t *testing.T) {
 func TestPoolsReplicasLocksCommands(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t)
-	like(t, "POOL      STATE    WORKERS   MAX   RATE   PER-KEY                  ORDER   RUNNING   PENDING   SCHEDULED   OLDEST\n"+
-		"default   active   10        -     -      -                        -       -         -         -           -\n"+
-		"keyed     active   10        -     -      max 1, 1000/s burst 10   key     -         -         -           -\n"+
-		"mail      active   4         20    -      -                        -       -         -         -           -\n", r.fine(t, "pools", "list"))
+	like(t, "POOL      STATE    WORKERS   MAX   RATE   PER-KIND     PER-KEY                  ORDER   RUNNING   PENDING   SCHEDULED   OLDEST\n"+
+		"default   active   10        -     -      -            -                        -       -         -         -           -\n"+
+		"keyed     active   10        -     -      -            max 1, 1000/s burst 10   key     -         -         -           -\n"+
+		"mail      active   4         20    -      bye: max 3   -                        -       -         -         -           -\n", r.fine(t, "pools", "list"))
 	like(t, "mail is paused\n", r.fine(t, "pools", "pause", "mail"))
 	id := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail"))
 	if pools := decodeJSON[[]wire.Pool](t, r.fine(t, "pools", "list", "-o", "json")); !pools[2].Paused || pools[2].PausedBy != "api:127.0.0.1" || pools[2].Pending != 1 {
@@ -376,7 +376,7 @@ func TestPoolsSet(t *testing.T) {
 			want = ""
 		}
 		like(t, "mail is active; limits: "+step.says+"\n", r.fine(t, append([]string{"pools", "set", "mail"}, strings.Fields(step.args)...)...))
-		list("mail active 4 "+step.list+" - - - - - -", want)
+		list("mail active 4 "+step.list+" bye: max 3 - - - - - -", want)
 	}
 	pool := decodeJSON[wire.Pool](t, r.fine(t, "pools", "set", "mail", "--rate", "1/s", "-o", "json"))
 	if pool.Limits == nil || pool.Limits.MaxRunning != nil || pool.Limits.Rate.String() != "1/s" || *pool.Limits.Burst != 7 || pool.LimitsBy != "api:127.0.0.1" {

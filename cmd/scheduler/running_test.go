@@ -46,7 +46,7 @@ func startReplica(t *testing.T) *running {
 	attempts := 0
 	set := jobs.Set{
 		Pools: map[string]jobs.Pool{
-			"mail": {Workers: 4, MaxRunning: 20, Handler: of("mail", func(_ context.Context, t jobs.Task, out io.Writer) error {
+			"mail": {Workers: 4, MaxRunning: 20, PerKind: map[string]jobs.KindLimits{"bye": {MaxRunning: 3}}, Handler: of("mail", func(_ context.Context, t jobs.Task, out io.Writer) error {
 				fmt.Fprintf(out, "mail %s", t.Payload)
 				return nil
 			}), Kinds: map[string]jobs.Handler{"bye": of("bye", func(context.Context, jobs.Task, io.Writer) error { return nil })}},

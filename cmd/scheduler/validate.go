@@ -33,16 +33,17 @@ type summary struct {
 }
 
 type poolSummary struct {
-	Name       string         `json:"name"`
-	Workers    int            `json:"workers"`
-	MaxRunning int            `json:"max_running"`
-	Rate       jobs.Rate      `json:"rate,omitzero"`
-	Burst      int            `json:"burst,omitempty"`
-	PerKey     wire.KeyLimits `json:"per_key,omitzero"`
-	Order      jobs.Order     `json:"order,omitempty"`
-	Fair       *wire.Fair     `json:"fair,omitempty"`
-	Handler    string         `json:"handler,omitempty"`
-	Kinds      []string       `json:"kinds,omitempty"`
+	Name       string                    `json:"name"`
+	Workers    int                       `json:"workers"`
+	MaxRunning int                       `json:"max_running"`
+	Rate       jobs.Rate                 `json:"rate,omitzero"`
+	Burst      int                       `json:"burst,omitempty"`
+	PerKind    map[string]wire.KeyLimits `json:"per_kind,omitempty"`
+	PerKey     wire.KeyLimits            `json:"per_key,omitzero"`
+	Order      jobs.Order                `json:"order,omitempty"`
+	Fair       *wire.Fair                `json:"fair,omitempty"`
+	Handler    string                    `json:"handler,omitempty"`
+	Kinds      []string                  `json:"kinds,omitempty"`
 }
 
 type jobSummary struct {
@@ -119,7 +120,7 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 		p, _ := c.Set.Pool(name)
 		pool := poolSummary{
 			Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Rate: p.Rate, Burst: p.Burst,
-			PerKey: wire.KeyLimits(p.PerKey), Fair: (*wire.Fair)(p.Fair), Kinds: slices.Sorted(maps.Keys(p.Kinds)),
+			PerKind: wire.PerKind(p.PerKind), PerKey: wire.KeyLimits(p.PerKey), Fair: (*wire.Fair)(p.Fair), Kinds: slices.Sorted(maps.Keys(p.Kinds)),
 		}
 		if p.Order == jobs.OrderKey {
 			pool.Order = p.Order
@@ -162,7 +163,7 @@ func (s summary) write(w io.Writer) error {
 	fmt.Fprintf(w, "store    %s\nlock     %s\nlisten   %s\n", cellText(s.Store), cellText(s.Lock), cellText(s.Listen))
 	if len(s.Pools) > 0 {
 		fmt.Fprintln(w)
-		err := table(w, "POOL WORKERS MAX-RUNNING RATE PER-KEY ORDER KINDS HANDLER", s.Pools, func(p poolSummary) []string {
+		err := table(w, "POOL WORKERS MAX-RUNNING RATE PER-KIND PER-KEY ORDER KINDS HANDLER", s.Pools, func(p poolSummary) []string {
 			limit, rate := "no limit", "no limit"
 			if p.MaxRunning > 0 {
 				limit = fmt.Sprint(p.MaxRunning)
@@ -171,7 +172,7 @@ func (s summary) write(w io.Writer) error {
 				rate = rateText(p.Rate, p.Burst)
 			}
 			perKey := cmp.Or(perKeyText(jobs.KeyLimits(p.PerKey)), "no limit")
-			return []string{p.Name, fmt.Sprint(p.Workers), limit, rate, perKey, cmp.Or(orderText(p.Order, p.Fair != nil), "none"), strings.Join(p.Kinds, ","), shorten(p.Handler)}
+			return []string{p.Name, fmt.Sprint(p.Workers), limit, rate, cmp.Or(perKindText(p.PerKind), "no limit"), perKey, cmp.Or(orderText(p.Order, p.Fair != nil), "none"), strings.Join(p.Kinds, ","), shorten(p.Handler)}
 		})
 		if err != nil {
 			return err

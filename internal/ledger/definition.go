@@ -51,6 +51,7 @@ type PoolDef struct {
 	Rate        jobs.Rate
 	Burst       int
 	PerKey      jobs.KeyLimits
+	PerKind     map[string]jobs.KindLimits
 	Order       jobs.Order
 	Fair        *jobs.Fair
 	MaxAttempts int

@@ -42,7 +42,13 @@ type Result struct {
 	// Task is the task as its claim gave it to the owner, so that a store need not read it to end it. nil: it is not known any
 	// more. One with another id or token is not used.
 	Task *jobs.Task
+	// KindLimited, with Task: its pool limits its kind. Those that wait for the kind are told of the end then, for a statement more for all
+	// results; else they find out within 30 s.
+	KindLimited bool
 }
+
+// AnyKind reports whether the owner knows that no task waits for the kind of this one.
+func (r Result) AnyKind() bool { return r.Task != nil && !r.KindLimited }
 
 // Due is when the next attempt is, for a database that says it is now.
 func (r Result) Due(now time.Time) time.Time {

@@ -24,6 +24,7 @@ type PoolStatus struct {
 	Override      *wire.PoolLimits // of limits; nil = none
 	LimitsBy      string
 	PerKey        jobs.KeyLimits
+	PerKind       map[string]jobs.KindLimits
 	Order         jobs.Order // empty: none
 	Fair          *jobs.Fair
 	Paused        *bool // override; nil = none
@@ -48,6 +49,7 @@ func (p PoolStatus) View() wire.Pool {
 		Limits:        p.Override,
 		LimitsBy:      p.LimitsBy,
 		PerKey:        wire.KeyLimits(p.PerKey),
+		PerKind:       wire.PerKind(p.PerKind),
 		Order:         p.Order,
 		Fair:          (*wire.Fair)(p.Fair),
 		Paused:        p.Paused != nil && *p.Paused,

@@ -47,6 +47,7 @@ const (
 	NoHandler Code = "no_handler" // no live replica has a handler for its kind
 	NoReplica Code = "no_replica" // no live replica has the labels that its job runs on
 
+	WaitsForKind Code = "waits_for_kind" // waits for its kind: the pool's limits for tasks of that kind let no more of them start now
 	WaitsForKey  Code = "waits_for_key"  // waits for its key: the pool's limits for tasks with one key, or its order, let no more of them start
 	WaitsForLock Code = "waits_for_lock" // waits for a lock that is held, or that other tasks wait for before it
 	Expired      Code = "expired"        // ended before an attempt started: its expires_at came

@@ -26,8 +26,16 @@ var keysTogetherCases = []Case{
 // running are the tasks of each key that run at one time, as their owners know it.
 type running struct {
 	mu  sync.Mutex
-	now map[string][]string // by key
-	all []string            // keys and payloads, as they started
+	now map[string][]string    // by key
+	by  func(jobs.Task) string // nil: by key
+	all []string               // keys and payloads, as they started
+}
+
+func (r *running) of(k jobs.Task) string {
+	if r.by != nil {
+		return r.by(k)
+	}
+	return k.Key
 }
 
 // begins notes the start of claimed tasks. The number of those with one key must never be above most.
@@ -36,8 +44,9 @@ func (r *running) begins(tasks []jobs.Task, most int) error {
 	defer r.mu.Unlock()
 	for _, k := range tasks {
 		r.all = append(r.all, fmt.Sprint(k.Key, " ", string(k.Payload)))
-		if r.now[k.Key] = append(r.now[k.Key], k.ID); len(r.now[k.Key]) > most && k.Key != "" {
-			return fmt.Errorf("%v run with key %s", r.now[k.Key], k.Key)
+		of := r.of(k)
+		if r.now[of] = append(r.now[of], k.ID); len(r.now[of]) > most && of != "" {
+			return fmt.Errorf("%v run with key %s", r.now[of], of)
 		}
 	}
 	return nil
@@ -46,7 +55,7 @@ func (r *running) begins(tasks []jobs.Task, most int) error {
 func (r *running) ends(k jobs.Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now[k.Key] = slices.DeleteFunc(r.now[k.Key], func(id string) bool { return id == k.ID })
+	r.now[r.of(k)] = slices.DeleteFunc(r.now[r.of(k)], func(id string) bool { return id == k.ID })
 }
 
 // work claims, and ends, until the pool has no task any more. Every fifth attempt is tried again.

@@ -340,7 +340,7 @@ func definedRows(t *testing.T, b *Bench) {
 	d := definitions()
 	d.Jobs[1].Stripe, d.Jobs[1].Hash, d.Jobs[1].Schedule = 17, "hash of b", "schedule of b"
 	d.Jobs[1].Next = func(time.Time) time.Time { return due(1_000_000) }
-	d.Pools[2] = ledger.PoolDef{Name: "work", Hash: "hash of work", MaxRunning: 18, MaxAttempts: 19, Rate: jobs.Rate{Count: 23, Per: time.Minute}, Burst: 24, LostLimit: 31, PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 29, Per: time.Hour}, Burst: 30}, Order: jobs.OrderKey, Fair: &jobs.Fair{Weights: map[string]int{"a": 3}}, Retry: true, Kinds: map[string]string{"k": "h"}}
+	d.Pools[2] = ledger.PoolDef{Name: "work", Hash: "hash of work", MaxRunning: 18, MaxAttempts: 19, Rate: jobs.Rate{Count: 23, Per: time.Minute}, Burst: 24, LostLimit: 31, PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 29, Per: time.Hour}, Burst: 30}, PerKind: map[string]jobs.KindLimits{"k": {MaxRunning: 32, Rate: jobs.Rate{Count: 33, Per: time.Hour}, Burst: 34}}, Order: jobs.OrderKey, Fair: &jobs.Fair{Weights: map[string]int{"a": 3}}, Retry: true, Kinds: map[string]string{"k": "h"}}
 	yes := true
 	must(t, s.Store.SuspendJob(s.ctx(), "b", "alice", &yes))
 	must(t, s.Store.PausePool(s.ctx(), "work", "bob", &yes))
@@ -358,7 +358,7 @@ func definedRows(t *testing.T, b *Bench) {
 	pool := row{
 		"name": "work", "hash": "hash of work", "config": config, "max_running": 18, "max_attempts": 19, "on_lost": "retry", "paused": 1,
 		"paused_by": "bob", "kinds": kinds, "rate": "23/m", "burst": 24, "set_max_running": 25, "set_rate": "26/h", "set_burst": 27, "limits_by": "carol",
-		"bucket_full_at": 28, "key_max_running": 1, "key_rate": "29/h", "key_burst": 30, "key_order": "key", "lost_limit": 31, "key_fair": `{"a":3}`, "key_pass": 0,
+		"bucket_full_at": 28, "key_max_running": 1, "key_rate": "29/h", "key_burst": 30, "key_order": "key", "lost_limit": 31, "key_fair": `{"a":3}`, "key_pass": 0, "kind_limits": `{"k":{"MaxRunning":32,"Rate":"33/h","Burst":34}}`,
 	}
 	if _, is := sqlOf(b.Store); !is { // it keeps them in another way
 		pool["kinds"] = nil

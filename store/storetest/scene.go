@@ -183,7 +183,7 @@ func (s *scene) reap() []ledger.Reaped {
 
 // result has the task with it, as those of owners do.
 func result(task jobs.Task, v ledger.Verdict, state jobs.State) ledger.Result {
-	return ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: state, Task: &task}
+	return ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: state, Task: &task, KindLimited: task.Kind != ""}
 }
 
 // task is a task's row as one line: "running 2/3 token 5 replica one: reason".

@@ -98,6 +98,7 @@ var Contract = slices.Concat(
 	claimCases,
 	rateCases,
 	keyCases,
+	kindLimitCases,
 	keyRateCases,
 	keyBesideCases,
 	orderCases,

@@ -71,6 +71,7 @@ func newPlan(seed uint64) *plan {
 	p.drawKeys(newDraw(seed, "keys"))
 	p.drawRates(newDraw(seed, "rates"))
 	p.drawTaskKeys(newDraw(seed, "task keys"))
+	p.drawTaskKinds(newDraw(seed, "task kinds"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }
@@ -185,7 +186,7 @@ func (p *plan) configuration(version int, h jobs.Handler) jobs.Set {
 		set.Jobs[name] = j.Job
 	}
 	for name, pool := range p.Pools {
-		pool.Handler = h
+		pool.Handler, pool.Kinds = h, map[string]jobs.Handler{limitedKind: h}
 		set.Pools[name] = pool
 	}
 	return set

@@ -252,7 +252,7 @@ func (w *world) enqueue(s step) {
 		if d.chance(s.P) {
 			task.IdempotencyKey = fmt.Sprintf("%v/%s/%d", s.At, s.Name, i)
 		}
-		task.Key = taskKey(d)
+		task.Key, task.Kind = taskKey(d), taskKind(d)
 		drawExpiry(d, w.clock(), &task)
 		for try := 0; ; try++ {
 			got, err := w.app.Enqueue(context.Background(), task)

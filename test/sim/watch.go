@@ -63,6 +63,7 @@ func (w *world) watchGone(c memstore.Change) {
 		w.inPool[r.Pool]--
 	}
 	w.watchKey(r, false, false, r.State == memstore.Running, true)
+	w.watchKind(r, false, r.State == memstore.Running)
 	delete(w.owned, r.ID)
 	delete(w.expiring, r.ID)
 	w.leaving[r.ID] = r
@@ -86,6 +87,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	began := r.State == memstore.Running && (!existed || before.State != memstore.Running)
 	stopped := existed && before.State == memstore.Running && r.State != memstore.Running
 	w.watchKey(r, !existed, began, stopped, false)
+	w.watchKind(r, began, stopped)
 	w.watchExpiry(r, began)
 	switch {
 	case began:

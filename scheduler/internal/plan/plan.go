@@ -153,6 +153,16 @@ func own(t jobs.Task, e Execution) Execution {
 	return e
 }
 
+// LimitsKind reports whether the pool of a task has limits for its kind.
+func (p *Plan) LimitsKind(t jobs.Task) bool {
+	pool, ok := p.Pools[t.Pool]
+	if !ok || t.Job != "" {
+		return false
+	}
+	_, limited := pool.PerKind[t.Kind]
+	return limited
+}
+
 // Definitions is what the store keeps of the plan.
 func (p *Plan) Definitions() ledger.Definitions {
 	var d ledger.Definitions
@@ -166,7 +176,7 @@ func (p *Plan) Definitions() ledger.Definitions {
 		pool := p.Pools[name]
 		def := ledger.PoolDef{
 			Name: name, Hash: pool.Hash, MaxRunning: pool.MaxRunning, Rate: pool.Rate, Burst: pool.Burst,
-			PerKey: pool.PerKey, Order: pool.Order, Fair: pool.Fair,
+			PerKey: pool.PerKey, PerKind: pool.PerKind, Order: pool.Order, Fair: pool.Fair,
 			MaxAttempts: pool.Retries.Attempts(), Retry: pool.OnLost == jobs.LostRetries, LostLimit: pool.LostLimit,
 		}
 		if name != naming.NotificationsPool { // events of a newer configuration's notifiers are forwarded

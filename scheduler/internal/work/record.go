@@ -61,7 +61,7 @@ func newRecorder(e *Executor) *recorder {
 // add adds a result. It never waits: the caller may have other tasks to hand back.
 func (r *recorder) add(session string, t *jobs.Task, result ledger.Result) {
 	r.executor.register.record(*t)
-	result.Task = t
+	result.Task, result.KindLimited = t, r.executor.plan.LimitsKind(*t)
 	r.mu.Lock()
 	r.pending = append(r.pending, outcome{session, result})
 	r.mu.Unlock()

@@ -54,7 +54,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			before := row.Limits()
 			row.Name, row.Hash, row.Config, row.MaxRunning = name, p.Hash(), 0, p.MaxRunning
 			row.Rate, row.Burst = rateText(p.Rate), p.Burst
-			t.defineKeys(&row, p.PerKey, p.Order, p.Fair)
+			t.defineKeys(&row, p.PerKey, p.PerKind, p.Order, p.Fair)
 			row.Bucket = before.Converted(row.Bucket, t.now(), row.Limits())
 			row.MaxAttempts, row.OnLost, row.LostLimit = p.Retries.Attempts(), string(p.OnLost), p.LostLimit
 			put(t, &t.pools, row)

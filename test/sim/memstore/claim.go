@@ -82,7 +82,7 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 			switch started := len(out.Tasks) > before; {
 			case shared && started:
 				t.startInTurn(t.tasks.rows[r.ID])
-			case shared && !a.hasRoom(c.Pool) && r.Job == "" && r.ReasonCode != reason.WaitsForKey:
+			case shared && !a.hasRoom(c.Pool) && r.Job == "" && !r.waitsForKey():
 				r.Reason, r.ReasonCode = "it is the turn of other keys, which share the pool", reason.WaitsForKey
 				put(t, &t.tasks, r)
 				out.Behind++
@@ -113,7 +113,7 @@ func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
 	})
 	return slices.DeleteFunc(all, func(r Task) bool {
 		lets, _ := t.lets(r)
-		return !lets && r.ReasonCode == reason.WaitsForKey
+		return !lets && r.waitsForKey() && r.ReasonCode == t.wouldWaitFor(r)
 	})
 }
 
@@ -161,7 +161,7 @@ func (a *admission) take(c ledger.Claim, r Task, out *ledger.Claimed) {
 		is.ClaimID, is.Reason, is.ReasonCode, is.Error, is.ExitCode, is.Cancel = c.ID, "", "", "", nil, ""
 		put(a.t, &a.t.tasks, is)
 		a.t.forgetWaits(is.ID)
-		if r.ReasonCode == reason.WaitsForKey {
+		if r.waitsForKey() {
 			out.Freed++
 		}
 		started.Task = is.task()

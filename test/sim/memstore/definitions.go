@@ -141,7 +141,7 @@ func (t *tx) definePool(config int64, name string, defs map[string]ledger.PoolDe
 		row.LostLimit = cmp.Or(d.LostLimit, limits.Losses)
 		before := row.Limits()
 		row.Rate, row.Burst = rateText(d.Rate), d.Burst
-		t.defineKeys(&row, d.PerKey, d.Order, d.Fair)
+		t.defineKeys(&row, d.PerKey, d.PerKind, d.Order, d.Fair)
 		row.Bucket = before.Converted(row.Bucket, t.now(), row.Limits())
 		t.keepKinds(0, name, handled{d.Hash, d.Kinds})
 	} else {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -39,8 +40,77 @@ func (r Pool) KeyLimits() ledger.Limits {
 	return ledger.Limits{MaxRunning: r.KeyMaxRunning, Rate: rateOf(r.KeyRate), Burst: r.KeyBurst}
 }
 
-// ByKey reports whether the pool has limits or an order by key.
-func (r Pool) ByKey() bool { return !r.KeyLimits().None() || r.KeyOrder != "" || r.fair() != nil }
+// ByKey reports whether the pool has limits by key or kind, or an order by key.
+func (r Pool) ByKey() bool {
+	return !r.KeyLimits().None() || r.KeyOrder != "" || r.fair() != nil || len(r.KindLimits) > 0
+}
+
+// ofKind begins the key of a kind in keys.
+const ofKind = "\x01"
+
+// limitsOf are those of a key.
+func (r Pool) limitsOf(key string) ledger.Limits {
+	if kind, is := strings.CutPrefix(key, ofKind); is {
+		l := r.kindLimits()[kind]
+		return ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}
+	}
+	return r.KeyLimits()
+}
+
+// LimitsOfKind are those of the tasks of a kind.
+func (r Pool) LimitsOfKind(kind string) ledger.Limits { return r.limitsOf(ofKind + kind) }
+
+func (r Pool) kindLimits() (all map[string]jobs.KindLimits) {
+	if r.KeyOrder == "" {
+		return r.shownKinds()
+	}
+	return nil
+}
+
+// ofItsKind is the key of the kind of a task, as a task that has it; false if the kind has no limits.
+func (t *tx) ofItsKind(r Task) (kind Task, limited bool) {
+	pool := t.pools.rows[r.Pool]
+	if len(pool.KindLimits) == 0 || r.Job != "" {
+		return Task{}, false
+	}
+	_, limited = pool.kindLimits()[r.Kind]
+	return Task{ID: r.ID, Pool: r.Pool, TaskKey: ofKind + r.Kind}, limited
+}
+
+// letsKind reports whether a task may start as far as its kind says, and when the rate of that lets it.
+func (t *tx) letsKind(r Task) (lets bool, opens time.Duration) {
+	kind, limited := t.ofItsKind(r)
+	if !limited {
+		return true, 0
+	}
+	l, running := t.pools.rows[r.Pool].limitsOf(kind.TaskKey), 0
+	for _, other := range t.tasks.rows {
+		if other.Pool == r.Pool && other.Kind == r.Kind && other.Job == "" && other.State == Running {
+			running++
+		}
+	}
+	if l.MaxRunning > 0 && running >= l.MaxRunning {
+		return false, 0
+	}
+	opens = l.OpensIn(l.Possible(t.bucket(kind), t.now()), t.now())
+	return opens == 0, opens
+}
+
+func (r Pool) shownKinds() (all map[string]jobs.KindLimits) {
+	if len(r.KindLimits) > 0 {
+		_ = json.Unmarshal(r.KindLimits, &all) // as it was encoded here
+	}
+	return all
+}
+
+// encodeKinds is the inverse of kindLimits.
+func encodeKinds(kinds map[string]jobs.KindLimits) []byte {
+	if len(kinds) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(kinds) // it always encodes
+	return text
+}
 
 // fair are the weights of keys that share the pool; nil: they do not.
 func (r Pool) fair() (weights map[string]int) {
@@ -72,17 +142,17 @@ func encodeFair(f *jobs.Fair) []byte {
 
 func (r Pool) sameKeys(d ledger.PoolDef) bool {
 	return r.KeyMaxRunning == d.PerKey.MaxRunning && r.KeyRate == rateText(d.PerKey.Rate) && r.KeyBurst == d.PerKey.Burst && (r.KeyOrder != "") == (d.Order == jobs.OrderKey) &&
-		bytes.Equal(r.KeyFair, encodeFair(d.Fair))
+		bytes.Equal(r.KeyFair, encodeFair(d.Fair)) && bytes.Equal(r.KindLimits, encodeKinds(d.PerKind))
 }
 
 // defineKeys gives the row the limits and the order of a definition.
-func (t *tx) defineKeys(row *Pool, limits jobs.KeyLimits, order jobs.Order, fair *jobs.Fair) {
-	before := row.KeyLimits()
-	row.KeyFair = encodeFair(fair)
+func (t *tx) defineKeys(row *Pool, limits jobs.KeyLimits, kinds map[string]jobs.KindLimits, order jobs.Order, fair *jobs.Fair) {
+	before := *row
+	row.KeyFair, row.KindLimits = encodeFair(fair), encodeKinds(kinds)
 	row.KeyMaxRunning, row.KeyRate, row.KeyBurst = limits.MaxRunning, rateText(limits.Rate), limits.Burst
 	for _, k := range t.taskKeys.rows {
 		if k.Pool == row.Name {
-			k.Bucket = before.Converted(k.Bucket, t.now(), row.KeyLimits())
+			k.Bucket = before.limitsOf(k.Key).Converted(k.Bucket, t.now(), row.limitsOf(k.Key))
 			put(t, &t.taskKeys, k)
 		}
 	}
@@ -160,8 +230,11 @@ func (t *tx) places(r Task) int {
 	return max(0, most-running)
 }
 
-// lets reports whether a task may start as far as its key says, and when its rate lets it if that is all that it waits for.
+// lets reports whether a task may start as far as its kind and its key say, and when a rate lets it if that is all that it waits for.
 func (t *tx) lets(r Task) (lets bool, opens time.Duration) {
+	if lets, opens := t.letsKind(r); !lets {
+		return false, opens
+	}
 	pool := t.pools.rows[r.Pool]
 	if r.TaskKey == "" || !pool.ByKey() {
 		return true, 0
@@ -198,7 +271,7 @@ func (t *tx) inTurn(pool Pool, candidates []Task, room int) (all []Task, shared 
 	}
 	queues, pass, waited := map[string][]Task{}, map[string]int64{}, map[string]bool{}
 	for _, r := range candidates {
-		waited[r.TaskKey] = waited[r.TaskKey] || r.ReasonCode == reason.WaitsForKey
+		waited[r.TaskKey] = waited[r.TaskKey] || r.waitsForKey()
 	}
 	for _, r := range candidates {
 		if r.Job != "" {
@@ -237,8 +310,15 @@ func (t *tx) startInTurn(r Task) {
 	put(t, &t.pools, pool)
 }
 
-// startKey takes a start from the key of a task.
+// startKey takes a start from the kind and the key of a task.
 func (t *tx) startKey(r Task) {
+	if kind, limited := t.ofItsKind(r); limited {
+		l, k := t.pools.rows[r.Pool].limitsOf(kind.TaskKey), t.taskKey(kind)
+		if l.Rate != (jobs.Rate{}) {
+			k.Bucket = l.Started(l.Possible(k.Bucket, t.now()), t.now(), 1)
+			put(t, &t.taskKeys, k)
+		}
+	}
 	if l := t.pools.rows[r.Pool].KeyLimits(); r.TaskKey != "" && l.Rate != (jobs.Rate{}) {
 		k := t.taskKey(r)
 		k.Bucket = l.Started(l.Possible(k.Bucket, t.now()), t.now(), 1)
@@ -248,15 +328,20 @@ func (t *tx) startKey(r Task) {
 
 // impossible reports whether the bucket of a task's key cannot be as it is: the clock was set back since it was written.
 func (t *tx) impossible(r Task) bool {
-	l := t.pools.rows[r.Pool].KeyLimits()
+	l := t.pools.rows[r.Pool].limitsOf(r.TaskKey)
 	return r.TaskKey != "" && l.Rate != (jobs.Rate{}) && l.Possible(t.bucket(r), t.now()) != t.bucket(r)
+}
+
+func (t *tx) impossibleKind(r Task) bool {
+	kind, limited := t.ofItsKind(r)
+	return limited && t.impossible(kind)
 }
 
 // correctKeys writes the buckets of keys that cannot be as they are.
 func (t *tx) correctKeys(pool string) {
 	for _, k := range t.taskKeys.rows {
 		if r := (Task{Pool: k.Pool, TaskKey: k.Key}); k.Pool == pool && t.impossible(r) {
-			k.Bucket = t.pools.rows[pool].KeyLimits().Possible(k.Bucket, t.now())
+			k.Bucket = t.pools.rows[pool].limitsOf(k.Key).Possible(k.Bucket, t.now())
 			put(t, &t.taskKeys, k)
 		}
 	}
@@ -265,7 +350,12 @@ func (t *tx) correctKeys(pool string) {
 // waitForKey writes why a ready task does not start.
 func (t *tx) waitForKey(r Task) {
 	pool := t.pools.rows[r.Pool]
-	switch first := t.first(r.Pool, r.TaskKey); {
+	r.ReasonCode = t.wouldWaitFor(r)
+	switch first, of := t.first(r.Pool, r.TaskKey), pool.kindLimits()[r.Kind]; {
+	case r.ReasonCode == reason.WaitsForKind && of.MaxRunning > 0:
+		r.Reason = fmt.Sprintf("as many tasks of kind %s run as may at once: %d", r.Kind, of.MaxRunning)
+	case r.ReasonCode == reason.WaitsForKind:
+		r.Reason = fmt.Sprintf("the rate for tasks of kind %s, %s, lets no more start now", r.Kind, of.Rate)
 	case pool.KeyOrder != "" && first != r.ID:
 		r.Reason = fmt.Sprintf("behind task %s of the same key", first)
 	case t.places(r) < 1:
@@ -273,6 +363,18 @@ func (t *tx) waitForKey(r Task) {
 	default:
 		r.Reason = fmt.Sprintf("the rate for tasks with this key, %s, lets no more start now", rateOf(pool.KeyRate))
 	}
-	r.ReasonCode = reason.WaitsForKey
 	put(t, &t.tasks, r)
+}
+
+// wouldWaitFor is what a task waits for that may not start.
+func (t *tx) wouldWaitFor(r Task) reason.Code {
+	if lets, _ := t.letsKind(r); !lets {
+		return reason.WaitsForKind
+	}
+	return reason.WaitsForKey
+}
+
+// waitsForKey reports whether a task waits for its kind or its key.
+func (r Task) waitsForKey() bool {
+	return r.ReasonCode == reason.WaitsForKey || r.ReasonCode == reason.WaitsForKind
 }

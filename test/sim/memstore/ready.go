@@ -31,7 +31,7 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, 
 			if at := t.now().Add(opens); opens > 0 && (next.IsZero() || at.Before(next)) {
 				next = at
 			}
-			if p := t.pools.rows[r.Pool]; (lets || t.impossible(r)) && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
+			if p := t.pools.rows[r.Pool]; (lets || t.impossible(r) || t.impossibleKind(r)) && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
 				found[r.Pool] = true
 			}
 		}

@@ -54,6 +54,7 @@ type Pool struct {
 	KeyOrder      string        `col:"key_order"`
 	KeyFair       []byte        `col:"key_fair"`
 	KeyPass       int64         `col:"key_pass"`
+	KindLimits    []byte        `col:"kind_limits"`
 	MaxAttempts   int           `col:"max_attempts"`
 	OnLost        string        `col:"on_lost"`
 	LostLimit     int           `col:"lost_limit"`

@@ -72,7 +72,7 @@ func (t *tx) replace(p *newTask, row Task, now int64) error {
 	if row.State == Locked {
 		t.forgetWaits(row.ID)
 	}
-	if row.ReasonCode == reason.WaitsForLock || row.ReasonCode == reason.WaitsForKey {
+	if row.ReasonCode == reason.WaitsForLock || row.waitsForKey() {
 		row.Reason, row.ReasonCode = "", ""
 	}
 	row.RunAt, row.State = max(micros(p.RunAt), now), Ready

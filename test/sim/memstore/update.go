@@ -42,7 +42,7 @@ func (s *Store) UpdateTask(ctx context.Context, id string, c wire.TaskChange) (t
 				row.State = Waits
 			}
 		}
-		if row.State != Locked && row.ReasonCode == reason.WaitsForLock || row.ReasonCode == reason.WaitsForKey && (c.RunAt != nil || c.Priority != nil || c.Payload != nil) {
+		if row.State != Locked && row.ReasonCode == reason.WaitsForLock || row.waitsForKey() && (c.RunAt != nil || c.Priority != nil || c.Payload != nil) {
 			row.Reason, row.ReasonCode = "", ""
 		}
 		if c.ExpiresAt != nil {
