@@ -10,9 +10,8 @@ import (
 
 var figure = regexp.MustCompile(`\b\d+(?:,\d{3})+\b|\b\d+\.\d+\b`)
 
-// The figures of the page about pools are those of the page about performance.
-func TestPoolsPageHasMeasuredFigures(t *testing.T) {
-	page := strings.Join(section(t, "docs/pools.md", "## Limits, and what they cost"), "\n")
+// The figures of the pages about pools and other products are those of the page about performance.
+func TestPagesHaveMeasuredFigures(t *testing.T) {
 	measured, err := os.ReadFile(filepath.Join(root, "docs/performance.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -21,13 +20,19 @@ func TestPoolsPageHasMeasuredFigures(t *testing.T) {
 	for _, n := range figure.FindAllString(string(measured), -1) {
 		known[n] = true
 	}
-	found := figure.FindAllString(page, -1)
-	if len(found) < 4 {
-		t.Fatalf("only the figures %v were found", found)
-	}
-	for _, n := range found {
-		if !known[n] {
-			t.Errorf("docs/pools.md has the figure %s, docs/performance.md does not; measure it, or take the one that was measured", n)
+	for _, page := range []struct{ file, title string }{
+		{"docs/pools.md", "## Limits, and what they cost"},
+		{"docs/comparison.md", "## Measured"},
+	} {
+		text := code.ReplaceAllString(strings.Join(section(t, page.file, page.title), "\n"), "")
+		found := figure.FindAllString(link.ReplaceAllString(text, "]"), -1)
+		if len(found) < 4 {
+			t.Fatalf("%s: only the figures %v were found", page.file, found)
+		}
+		for _, n := range found {
+			if !known[n] {
+				t.Errorf("%s has the figure %s, docs/performance.md does not; measure it, or take the one that was measured", page.file, n)
+			}
 		}
 	}
 }
