@@ -64,7 +64,7 @@ var task = [][2]string{
 	{"ID", "{r}.id"},
 	{"Job", "{r}.job"},
 	{"Pool", "{r}.pool"},
-	{"Key", "{r}.task_key"},
+	{"Key", "{r}.task_key"}, {"Kind", "{r}.kind"},
 	{"At", "{r}.trigger_at"},
 	{"Seq", "{r}.trigger_seq"},
 	{"Attempt", "{r}.attempt"},

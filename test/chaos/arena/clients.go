@@ -70,6 +70,7 @@ type newTask struct {
 	Payload        history.Does `json:"payload"`
 	IdempotencyKey string       `json:"idempotency_key,omitempty"`
 	Key            string       `json:"key,omitempty"`
+	Kind           string       `json:"kind,omitempty"`
 	Priority       int          `json:"priority,omitempty"`
 	RunAt          string       `json:"run_at,omitempty"`
 	Unique         *unique      `json:"unique,omitempty"`
@@ -107,7 +108,7 @@ func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 }
 
 func newBatch(client, n int, r *rand.Rand) batch {
-	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered", "unique", "unique"}
+	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered", "kinds", "kinds", "unique", "unique"}
 	p := batch{pool: pools[r.IntN(len(pools))]}
 	if p.pool == "command" && r.IntN(4) == 0 {
 		p.pool = "turn" // few: one runs at a time
@@ -124,6 +125,9 @@ func newBatch(client, n int, r *rand.Rand) batch {
 		t.Payload.Takes = (time.Duration(r.IntN(400)) * time.Millisecond).String()
 		if p.pool == "keyed" || p.pool == "ordered" {
 			t.Key = []string{"", "a", "b", "b", "c", "c", "c"}[r.IntN(7)]
+		}
+		if p.pool == "kinds" {
+			t.Kind = []string{"a", "a", "b", "b", "c"}[r.IntN(5)]
 		}
 		if p.pool == "unique" { // without a key that is judged before
 			t.Key, t.IdempotencyKey = []string{"a", "b", "c"}[r.IntN(3)], ""

@@ -5,6 +5,8 @@ package arena
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,11 +71,32 @@ func poolsOfRun() []pool {
 		{history.Pool{Name: "narrow", OnLost: "retry", Retries: 2, MaxRunning: 2, Lane: "exec"}, 2},
 		{history.Pool{Name: "rated", OnLost: "retry", Retries: 2, Rate: 20, Burst: 3, Lane: "http"}, 8},
 		{history.Pool{Name: "keyed", OnLost: "retry", Retries: 2, PerKey: 2, KeyRate: 10, KeyBurst: 2, Lane: "http"}, 8},
+		{history.Pool{Name: "kinds", OnLost: "retry", Retries: 2, PerKind: map[string]history.Limits{"a": {MaxRunning: 2}, "b": {Rate: 10, Burst: 2}}, Lane: "http"}, 8},
 		{history.Pool{Name: "ordered", OnLost: "retry", Retries: 2, Ordered: true, Lane: "http"}, 8},
 		{history.Pool{Name: "unique", OnLost: "retry", Retries: 2, Unique: true, Lane: "http"}, 8},
 		{history.Pool{Name: "once", OnLost: "fail", Lane: "http"}, 4},
 		{history.Pool{Name: "turn", OnLost: "retry", Retries: 2, Lane: "exec", Lock: lockOfRun}, 2},
 	}
+}
+
+// kinds are handlers for the kinds that clients enqueue, and their limits.
+func (a *Arena) kinds(limits map[string]history.Limits) string {
+	if limits == nil {
+		return ""
+	}
+	var handlers, all []string
+	for _, kind := range []string{"a", "b", "c"} {
+		handlers = append(handlers, fmt.Sprintf("%s: {http: {url: %q}}", kind, a.ledger.url+"/open"))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(limits)) {
+		l := limits[kind]
+		one := fmt.Sprintf("max_running: %d", l.MaxRunning)
+		if l.Rate > 0 {
+			one += fmt.Sprintf(", rate: %d/s, burst: %d", l.Rate, l.Burst)
+		}
+		all = append(all, fmt.Sprintf("%s: {%s}", kind, one))
+	}
+	return "kinds: {" + strings.Join(handlers, ", ") + "}, per_kind: {" + strings.Join(all, ", ") + "}, "
 }
 
 // schedule is a due time as the configuration writes it.
@@ -110,6 +133,7 @@ pools:
 		if p.PerKey > 0 {
 			fmt.Fprintf(&b, "per_key: {max_running: %d, rate: %d/s, burst: %d}, fair: {weights: {a: 2}}, ", p.PerKey, p.KeyRate, p.KeyBurst)
 		}
+		b.WriteString(a.kinds(p.PerKind))
 		if p.Ordered {
 			b.WriteString("order: key, ")
 		}

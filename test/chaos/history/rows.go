@@ -7,6 +7,7 @@ type Row struct {
 	Job        string // jobs: its name
 	Pool       string
 	Key        string // tasks, done: task_key
+	Kind       string // tasks, done
 	At         int64  // triggers: at; tasks, done: trigger_at
 	Seq        int64  // triggers: seq; tasks, done: trigger_seq
 	Until      int64  // triggers: until_at; tasks: may_run_until

@@ -70,6 +70,12 @@ type Every struct {
 	Offset time.Duration
 }
 
+// Limits are of the tasks of a kind, over all replicas; 0 = none.
+type Limits struct {
+	MaxRunning  int
+	Rate, Burst int // starts a second, and at once
+}
+
 // Pool is a pool of the run that clients feed.
 type Pool struct {
 	Name       string
@@ -81,8 +87,9 @@ type Pool struct {
 	PerKey     int // as MaxRunning, of the tasks with one key
 	KeyRate    int // as Rate, of the tasks with one key
 	KeyBurst   int
-	Ordered    bool // the tasks with one key run one after the other, as they were enqueued
-	Unique     bool // clients enqueue tasks that are unique by their key while they are open
+	PerKind    map[string]Limits // kinds that are not named have none
+	Ordered    bool              // the tasks with one key run one after the other, as they were enqueued
+	Unique     bool              // clients enqueue tasks that are unique by their key while they are open
 	Lane       string
 	Lock       string // as a job's
 }

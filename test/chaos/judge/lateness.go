@@ -134,5 +134,5 @@ func (t *trial) punctuals() []punctual {
 
 // unlimited reports whether no limit and no order of a pool has its tasks wait.
 func unlimited(p history.Pool) bool {
-	return p.MaxRunning == 0 && p.Rate == 0 && p.PerKey == 0 && !p.Ordered
+	return p.MaxRunning == 0 && p.Rate == 0 && p.PerKey == 0 && p.PerKind == nil && !p.Ordered
 }

@@ -108,6 +108,12 @@ func TestBrokenPromises(t *testing.T) {
 		{"more starts with one key than the rate lets", Slots, nil, func(h *history.History) {
 			withKey(h, func(p *history.Pool) { p.KeyRate, p.KeyBurst = 1, 1 })
 		}},
+		{"more of a kind than may at once", Slots, nil, func(h *history.History) {
+			withKind(h, history.Limits{MaxRunning: 1})
+		}},
+		{"more starts of a kind than the rate lets", Slots, nil, func(h *history.History) {
+			withKind(h, history.Limits{Rate: 1, Burst: 1})
+		}},
 		{"a task before one of its key that was enqueued first", Slots, nil, func(h *history.History) {
 			withKey(h, func(p *history.Pool) { p.Ordered = true })
 		}},
@@ -434,6 +440,20 @@ func TestBrokenPromises(t *testing.T) {
 				t.Errorf("the report does not say so:\n%s", r)
 			}
 		})
+	}
+}
+
+// withKind gives all tasks of pools one kind, and the pools limits for it.
+func withKind(h *history.History, limits history.Limits) {
+	for i := range h.Run.Pools {
+		h.Run.Pools[i].PerKind = map[string]history.Limits{"k": limits}
+	}
+	for _, c := range h.Audit {
+		for _, r := range []*history.Row{c.Before, c.After} {
+			if r != nil && c.Table == "tasks" && r.Job == "" {
+				r.Kind = "k"
+			}
+		}
 	}
 }
 

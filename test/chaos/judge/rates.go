@@ -6,7 +6,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// rates is the part of I3 about pools with a rate, as a whole or by key: over any stretch of time no more of their tasks start than the
+// rates is the part of I3 about pools with a rate, as a whole, by kind or by key: over any stretch of time no more of their tasks start than the
 // burst, and what the rate gives in it.
 //
 // A start took its token from the bucket after its transaction had begun, which is its started_at, and before its row was written. So the
@@ -21,6 +21,9 @@ func (t *trial) rates() {
 		p := t.pools[c.After.Pool]
 		if p.Rate > 0 {
 			t.rate(starts, "pool "+p.Name, c, p.Rate, p.Burst)
+		}
+		if l := p.PerKind[c.After.Kind]; l.Rate > 0 && c.After.Job == "" {
+			t.rate(starts, "pool "+p.Name+", kind "+c.After.Kind, c, l.Rate, l.Burst)
 		}
 		if p.KeyRate > 0 && c.After.Key != "" {
 			t.rate(starts, "pool "+p.Name+", key "+c.After.Key, c, p.KeyRate, p.KeyBurst)

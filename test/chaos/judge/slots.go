@@ -44,6 +44,7 @@ func (t *trial) slots() {
 	}
 	t.rates()
 	t.keysOfTasks()
+	t.kindsOfTasks()
 	t.lanes()
 }
 
