@@ -68,6 +68,7 @@ var expected = map[string]Role{
 	"POST /api/v1/pools/{name}/pause":  Operator,
 	"POST /api/v1/pools/{name}/resume": Operator,
 	"POST /api/v1/pools/{name}/limits": Operator,
+	"GET /api/v1/dead-letters":         Viewer,
 	"GET /api/v1/tasks":                Viewer,
 	"GET /api/v1/tasks/{id}":           Viewer,
 	"GET /api/v1/tasks/{id}/logs":      Viewer,

@@ -31,6 +31,7 @@ type backend struct {
 	jobs     []ledger.JobStatus
 	pools    []ledger.PoolStatus
 	tasks    []jobs.Task
+	dead     []wire.DeadLetters
 	triggers []jobs.Trigger
 	peers    []ledger.Peer
 	locks    []driver.Info
@@ -143,6 +144,11 @@ func (b *backend) Task(_ context.Context, id string) (jobs.Task, []jobs.Attempt,
 func (b *backend) Tasks(_ context.Context, f wire.TaskFilter) ([]jobs.Task, string, error) {
 	b.filters = append(b.filters, f)
 	return slices.Clone(b.tasks), "", b.err
+}
+
+func (b *backend) DeadLetters(_ context.Context, f wire.DeadLetterFilter) ([]wire.DeadLetters, string, error) {
+	b.filters = append(b.filters, f)
+	return b.dead, "", b.err
 }
 
 func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, error) {

@@ -49,12 +49,14 @@ var routes = []route{
 	{"POST", "/api/v1/pools/{name}/resume", Operator, "reset", overridePool(false)},
 	{"POST", "/api/v1/pools/{name}/limits", Operator, "reset", (*server).limitPool},
 
-	{"GET", "/api/v1/tasks", Viewer, "pool job state limit cursor", (*server).listTasks},
+	{"GET", "/api/v1/tasks", Viewer, "pool job state fingerprint limit cursor", (*server).listTasks},
 	{"GET", "/api/v1/tasks/{id}", Viewer, "", (*server).getTask},
 	{"GET", "/api/v1/tasks/{id}/logs", Viewer, "attempt", (*server).logsOfTask},
 	{"PATCH", "/api/v1/tasks/{id}", Operator, "", (*server).updateTask},
 	{"POST", "/api/v1/tasks/{id}/cancel", Operator, "", (*server).cancelTask},
 	{"POST", "/api/v1/tasks/{id}/retry", Operator, "force", (*server).retryTask},
+
+	{"GET", "/api/v1/dead-letters", Viewer, "pool limit cursor", (*server).listDeadLetters},
 
 	{"GET", "/api/v1/replicas", Viewer, "limit cursor", (*server).listReplicas},
 	{"GET", "/api/v1/locks", Viewer, "prefix limit cursor", (*server).listLocks},
@@ -217,6 +219,6 @@ var errStarting = newProblem(http.StatusServiceUnavailable, "starting", "this re
 // starting reports whether a route must wait for the definitions: those that name a job or a pool.
 func (s *server) starting(path string) bool {
 	waits := strings.HasPrefix(path, "/api/v1/jobs") || strings.HasPrefix(path, "/api/v1/pools") ||
-		slices.Contains([]string{"/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry"}, path)
+		slices.Contains([]string{"/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry", "/api/v1/dead-letters"}, path)
 	return waits && !s.Replica.Loaded()
 }

@@ -25,6 +25,19 @@ func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 // overSQLite is the API over a real store, with one job and two pools, and a replica that only records calls.
 func overSQLite(t *testing.T) (http.Handler, *backend) {
 	t.Helper()
+	b := newBackend()
+	h, _ := overSQLiteWith(t, b)
+	return h, b
+}
+
+// overSQLiteStore is overSQLite with its store.
+func overSQLiteStore(t *testing.T) (http.Handler, *store.Store) {
+	t.Helper()
+	return overSQLiteWith(t, newBackend())
+}
+
+func overSQLiteWith(t *testing.T, b *backend) (http.Handler, *store.Store) {
+	t.Helper()
 	s, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "test.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +57,7 @@ func overSQLite(t *testing.T) (http.Handler, *backend) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBackend()
-	return New(Backend{Store: s, Replica: b}, Options{}), b
+	return New(Backend{Store: s, Replica: b}, Options{}), s
 }
 
 type page struct {

@@ -14,12 +14,17 @@ import (
 
 // Tasks returns a page of tasks, the latest first.
 func (c *Client) Tasks(ctx context.Context, f wire.TaskFilter) (wire.List[jobs.Task], error) {
-	return get[wire.List[jobs.Task]](ctx, c, pageQuery(f.Page, "pool", f.Pool, "job", f.Job, "state", string(f.State)), "tasks")
+	return get[wire.List[jobs.Task]](ctx, c, pageQuery(f.Page, "pool", f.Pool, "job", f.Job, "state", string(f.State), "fingerprint", f.Fingerprint), "tasks")
 }
 
 // Task returns a task with its earlier attempts.
 func (c *Client) Task(ctx context.Context, id string) (wire.Task, error) {
 	return get[wire.Task](ctx, c, nil, "tasks", id)
+}
+
+// DeadLetters returns a page of groups of tasks that failed, or were lost, for good in the same way, and were not retried since.
+func (c *Client) DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (wire.List[wire.DeadLetters], error) {
+	return get[wire.List[wire.DeadLetters]](ctx, c, pageQuery(f.Page, "pool", f.Pool), "dead-letters")
 }
 
 // Output returns the stored output of an attempt, as valid UTF-8; attempt 0 is the latest with output. Output is stored

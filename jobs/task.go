@@ -55,10 +55,13 @@ type Task struct {
 	Payload     json.RawMessage `json:"payload,omitempty"`
 	PayloadSize int             `json:"payload_size"`       // bytes of it; lists leave out a Payload above 1 KiB
 	RetryOf     string          `json:"retry_of,omitempty"` // id of the first task of the chain of retries
-	Tags        []string        `json:"tags,omitempty"`
-	By          string          `json:"by,omitempty"` // the user that enqueued it, or asked for the run or retry; empty: a schedule, or not given
-	OnLost      OnLost          `json:"-"`
-	LostLimit   int             `json:"-"` // with OnLost retry: how many attempts may be lost
+	// Fingerprint is that of a task that failed, or was lost, for good, and was not retried since.
+	Fingerprint string   `json:"fingerprint,omitempty"`
+	RetriedAs   string   `json:"retried_as,omitempty"` // id of the task that the last retry made of it; not of a task of a job
+	Tags        []string `json:"tags,omitempty"`
+	By          string   `json:"by,omitempty"` // the user that enqueued it, or asked for the run or retry; empty: a schedule, or not given
+	OnLost      OnLost   `json:"-"`
+	LostLimit   int      `json:"-"` // with OnLost retry: how many attempts may be lost
 
 	// IdempotencyKey is the same over all attempts and retries: "job@at", with "/seq" if seq > 0,
 	// for a task born of a trigger, else the task's id; the set's name and a "/" in front.

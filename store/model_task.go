@@ -37,7 +37,9 @@ type taskFields struct {
 	ExitCode            *int
 	CreatedAt           int64
 	StartedAt           int64
-	FinishedAt          int64 `gorm:"-:migration"` // of {done} alone
+	FinishedAt          int64  `gorm:"-:migration"` // this, Fingerprint and RetriedAs are of {done} alone
+	Fingerprint         string `gorm:"-:migration"`
+	RetriedAs           string `gorm:"-:migration"`
 	MadeBy              string
 	Tags                encoded[[]string]
 	Payload             []byte
@@ -87,11 +89,14 @@ type openTask struct {
 // taskColumns and doneColumns are the columns of taskFields in {tasks} and in {done}; taskFacts and doneFacts are the same without
 // the payload, which may be large.
 var (
-	taskColumns = columnsOf(taskFields{}, "finished_at", "payload_size")
+	taskColumns = columnsOf(taskFields{}, append(doneAlone, "payload_size")...)
 	doneColumns = columnsOf(taskFields{}, "payload_size")
-	taskFacts   = columnsOf(taskFields{}, "finished_at", "payload_size", "payload")
+	taskFacts   = columnsOf(taskFields{}, append(doneAlone, "payload_size", "payload")...)
 	doneFacts   = columnsOf(taskFields{}, "payload_size", "payload")
 )
+
+// doneAlone are the columns of taskFields that {tasks} lacks.
+var doneAlone = []string{"finished_at", "fingerprint", "retried_as"}
 
 const openColumns = ", session_id, cancel, may_run_until"
 
@@ -156,7 +161,7 @@ func (m *taskFields) task() jobs.Task {
 		Reason: m.Reason, ReasonCode: m.ReasonCode, Attempt: m.Attempt, MaxAttempts: m.MaxAttempts, OwnAttempts: m.OwnAttempts, Timeout: ownDuration(m.OwnTimeout), Backoff: ownDuration(m.OwnBackoff), Lost: m.Losses, Token: m.Token,
 		Replica: string(m.Replica), Priority: -m.RankOrder, RunAt: fromMicros(m.RunAt), ExpiresAt: fromMicros(m.ExpiresAt), CreatedAt: fromMicros(m.CreatedAt), StartedAt: fromMicros(m.StartedAt),
 		FinishedAt: fromMicros(m.FinishedAt), ExitCode: m.ExitCode, Error: string(m.Error), PayloadSize: max(m.PayloadSize, len(m.Payload)),
-		RetryOf: m.RetryOf, Tags: m.Tags.is, By: m.MadeBy, OnLost: m.OnLost, LostLimit: m.LostLimit,
+		RetryOf: m.RetryOf, Fingerprint: m.Fingerprint, RetriedAs: m.RetriedAs, Tags: m.Tags.is, By: m.MadeBy, OnLost: m.OnLost, LostLimit: m.LostLimit,
 	}
 	if len(m.Payload) > 0 {
 		t.Payload = m.Payload

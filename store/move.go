@@ -87,12 +87,18 @@ func (m move) task(now time.Time) jobs.Task {
 	t.Lost += int(m.losses())
 	if m.to == toDone {
 		t.State, t.FinishedAt = m.end, now
+		t.Fingerprint, t.RetriedAs = m.fingerprint(), ""
 		return t
 	}
 	t.State, t.Replica, t.StartedAt = jobs.StatePending, "", time.Time{}
 	t.Attempt -= int(m.undone())
 	t.RunAt = m.due()
 	return t
+}
+
+// fingerprint is that of the task if it ends; see jobs.Fingerprint.
+func (m move) fingerprint() string {
+	return jobs.Fingerprint(jobs.Task{Job: m.Job, Kind: m.Kind, State: m.end, ReasonCode: m.code, ExitCode: m.exit, Error: m.failure})
 }
 
 func (m move) due() time.Time {

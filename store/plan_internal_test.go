@@ -123,6 +123,22 @@ func TestListsAreServedByIndexes(t *testing.T) {
 				}
 			}
 		}
+		for _, state := range []jobs.State{"", jobs.StateFailed, jobs.StateRunning} {
+			f := wire.TaskFilter{Pool: "p1", State: state, Fingerprint: "f1"}
+			check(fmt.Sprintf("tasks %+v", f), []string{"done_dead"}, func(t *tx) error { _, err := t.taskIDs(f, cursor, 51); return err })
+		}
+		for _, pool := range []string{"", "p1"} {
+			check(fmt.Sprintf("dead letters of %q", pool), []string{"done_dead", "primary"}, func(t *tx) error {
+				groups, _, err := t.deadGroups(pool, []string{"p1", "e"}, 5)
+				if err == nil {
+					err = t.countDead(append(groups, deadGroup{Pool: "p1", Fingerprint: "f1"}))
+				}
+				if err == nil {
+					_, err = t.deadExamples(append(groups, deadGroup{Pool: "p1", Fingerprint: "f1", N: 1, ID: "id-001000"}))
+				}
+				return err
+			})
+		}
 		for _, c := range []struct {
 			wire.TriggerFilter
 			indexes []string
@@ -208,7 +224,11 @@ func fill(t *testing.T, s *Store) {
 			}
 			tasks = append(tasks, []any{id, pool, job, state, i, []byte{}, []byte{}, []byte{}, i})
 			end := []string{"succeeded", "failed", "cancelled", "lost", "succeeded"}[i%5]
-			done = append(done, []any{"d" + id, pool, "", job, 0, 0, end, 0, i, 1, 0, 0, 1, "fail", 1, "", "", "", []byte{}, []byte{}, "", "", []byte{}, i, i, i})
+			group := ""
+			if end == "failed" || end == "lost" {
+				group = fmt.Sprint("f", i%3)
+			}
+			done = append(done, []any{"d" + id, pool, "", job, 0, 0, end, 0, i, 1, 0, 0, 1, "fail", 1, "", "", "", []byte{}, []byte{}, "", "", []byte{}, i, i, i, group})
 			outcome, result := "ran", "succeeded"
 			switch {
 			case i%40 == 0:
@@ -239,7 +259,7 @@ func fill(t *testing.T, s *Store) {
 			`{sessions} (id, replica, live, dead, config, lock_service, host, boot_id, pid, pid_start, version, address, workers, labels, joined_at, seen_at)`: sessions,
 			`{tasks} (id, pool, job, state, run_at, payload, tags, error, created_at)`:                                                                         tasks,
 			`{done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses, max_attempts, on_lost, token,
-				session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, finished_at)`: done,
+				session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, finished_at, fingerprint)`: done,
 			`{triggers} (job, at, seq, cause, outcome, result, replica, decided_at)`: triggers,
 			`{audit} (id, at, who, role, remote, action, object, status)`:            audit,
 			`{jobs} (name, stripe, hash, schedule, config, cursor_at, next_at)`:      defined,

@@ -51,6 +51,9 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task
 		if err := t.placeRetry(now, fresh, ended); err != nil {
 			return err
 		}
+		if _, err := t.markRetried(sqlkit.Many{{fresh, ended.ID, ended.RetriedAs}}); err != nil {
+			return err
+		}
 		rows, err := t.openTasks(taskColumns, " WHERE id=?", fresh)
 		if err == nil && len(rows) == 0 {
 			err = sqlkit.ErrMoved // swept in between

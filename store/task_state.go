@@ -65,6 +65,13 @@ func (t *tx) insertRetry(now time.Time, id, ended, why, by string) error {
 	return err
 }
 
+// markRetried says of ended tasks what a retry made of them. They are no dead letters any more.
+//
+// Index: primary key of done.
+func (t *tx) markRetried(rows sqlkit.Many) (int64, error) {
+	return t.Exec("UPDATE {each}{done}{by_key} SET retried_as={name fresh}, fingerprint='' WHERE {in name id, name retried_as}", rows)
+}
+
 // promoteTasks makes waiting tasks ready.
 //
 // Index: primary key.
@@ -136,15 +143,15 @@ func asGiven(session string) guard {
 func (t *tx) endTasks(now time.Time, g guard, ended []move) error {
 	rows := sqlkit.Rows(ended, func(m move) []any {
 		return append([]any{
-			string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until),
+			string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until), m.fingerprint(),
 		}, g.key(m)...)
 	})
 	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, ?
+			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, {name fingerprint}, ?
 		FROM {each}{tasks}{by_key} WHERE `+g.where+`{for_update}`,
 		slices.Concat([]any{rows, micros(now)}, g.args)...)
 	if err := all(n, err, ended); err != nil {
@@ -240,10 +247,10 @@ func (t *tx) unkeyTasks(pool string) error {
 // Index: primary key of done.
 func (t *tx) replaceLostTasks(now time.Time, late []move) error {
 	n, err := t.Exec(`UPDATE {each}{done}{by_key}
-		SET state={name end}, reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit}, late=1, finished_at=?
+		SET state={name end}, reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit}, fingerprint={name fingerprint}, late=1, finished_at=?
 		WHERE COALESCE(state, '')='lost' AND late=0 AND {in name id, int token}`,
 		sqlkit.Rows(late, func(m move) []any {
-			return []any{string(m.end), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), m.ID, m.Token}
+			return []any{string(m.end), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), m.fingerprint(), m.ID, m.Token}
 		}), micros(now))
 	return all(n, err, late)
 }

@@ -97,6 +97,9 @@ func (s *Store) Tasks(ctx context.Context, f wire.TaskFilter) (tasks []jobs.Task
 // between is found a second time, and never missed.
 func (t *tx) taskIDs(f wire.TaskFilter, after []string, n int) ([]string, error) {
 	var ids []string
+	if f.Fingerprint != "" && f.Pool == "" {
+		return nil, fmt.Errorf("fingerprint: %w: it is of tasks of one pool; name the pool, too", jobs.ErrInvalid)
+	}
 	ended := []jobs.State{jobs.StateSucceeded, jobs.StateFailed, jobs.StateLost, jobs.StateCancelled}
 	switch {
 	case f.State == "":
@@ -108,7 +111,7 @@ func (t *tx) taskIDs(f wire.TaskFilter, after []string, n int) ([]string, error)
 	default:
 		ended = nil
 	}
-	if f.State == "" || !f.State.Ended() {
+	if f.Fingerprint == "" && (f.State == "" || !f.State.Ended()) {
 		var err error
 		if ids, err = t.openIDs(f, after, n); err != nil {
 			return nil, err
@@ -147,6 +150,9 @@ func (t *tx) endedIDs(f wire.TaskFilter, states []jobs.State, after []string, n 
 	}
 	index := "{done} {walk}{done}_list{walked}"
 	switch {
+	case f.Fingerprint != "": // it has all states in one order
+		all := first("{done} {walk}{done}_dead{walked}").Where("fingerprint = ? AND fingerprint > ''", f.Fingerprint)
+		return idsOf(all.Where("state IN ?", states))
 	case f.Job != "":
 		index = "{done} {walk}{done}_job{walked}"
 	case f.Pool != "":

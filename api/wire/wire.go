@@ -40,9 +40,10 @@ type TriggerFilter struct {
 
 // TaskFilter selects tasks, latest id first. Zero fields select everything.
 type TaskFilter struct {
-	Pool  string
-	Job   string
-	State jobs.State
+	Pool        string
+	Job         string
+	State       jobs.State
+	Fingerprint string // of tasks of Pool, which it needs; see jobs.Fingerprint
 	Page
 }
 

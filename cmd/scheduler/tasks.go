@@ -18,6 +18,7 @@ func newTasksCommand(a *app) *cobra.Command {
 	return group("tasks", "Enqueue tasks, show, change, cancel and retry them",
 		newTasksEnqueueCommand(a),
 		newTasksListCommand(a),
+		newTasksDeadCommand(a),
 		newOneCommand(a, "get TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
 		newTasksLogsCommand(a),
 		newTasksUpdateCommand(a),
@@ -58,6 +59,7 @@ func newTasksListCommand(a *app) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&filter.Pool, "pool", "", "only this `POOL`")
 	cmd.Flags().StringVar(&filter.Job, "job", "", "only this `JOB`")
+	cmd.Flags().StringVar(&filter.Fingerprint, "fingerprint", "", "only what ended with this `FINGERPRINT` in the pool, and was not retried since; see 'tasks dead'")
 	cmd.Flags().StringVar(&state, "state", "", "only `STATE`: pending, running, succeeded, failed, lost or cancelled")
 	return cmd
 }
@@ -151,6 +153,8 @@ func (a *app) showTask(w io.Writer, t wire.Task) error {
 		field{"payload", string(t.Payload)},
 		field{"by", t.By},
 		field{"retry of", t.RetryOf},
+		field{"retried as", t.RetriedAs},
+		field{"fingerprint", t.Fingerprint},
 		field{"tags", strings.Join(t.Tags, ", ")},
 	)
 	if err != nil || len(t.Attempts) == 0 {

@@ -37,6 +37,8 @@ type API interface {
 	Triggers(ctx context.Context, f wire.TriggerFilter) (rows []jobs.Trigger, next string, err error)
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
 	Tasks(ctx context.Context, f wire.TaskFilter) (rows []jobs.Task, next string, err error)
+	// DeadLetters lists what failed, or was lost, for good and was not retried since, in groups of what ended in the same way.
+	DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (rows []wire.DeadLetters, next string, err error)
 	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
 	Output(ctx context.Context, id string, attempt int) ([]byte, error)
 	Pools(ctx context.Context) ([]PoolStatus, error)

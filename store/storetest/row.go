@@ -118,7 +118,7 @@ func ordinary(id string) row {
 
 // done is the row of {done} of a task that had this row.
 func (r row) done(end row) row {
-	return r.without("claim_id", "cancel").with(row{"late": 0, "may_run_until": 0}).with(end)
+	return r.without("claim_id", "cancel").with(row{"late": 0, "may_run_until": 0, "fingerprint": "", "retried_as": ""}).with(end)
 }
 
 // made is a task of the pool again with all that one can be given, and its row.

@@ -96,6 +96,15 @@ func decidedRows(t *testing.T, b *Bench) {
 	s.wantRow("job b", s.row("jobs", "name='b'").without("config"), job.with(row{"name": "b", "stripe": 1, "cursor_at": due(13), "next_at": 0, "waiting_at": due(14), "fence": 0}))
 }
 
+// fingerprint is that of a task that has one.
+func fingerprint(t jobs.Task) string {
+	f := jobs.Fingerprint(t)
+	if f == "" {
+		panic("no fingerprint")
+	}
+	return f
+}
+
 func enqueuedRows(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	task, want := s.made()
@@ -165,7 +174,7 @@ func endedRows(t *testing.T, b *Bench) {
 	})
 	ended := done[0].Task
 	s.wantRow("task that ended", s.row("done", "id=?", task.ID), want.done(row{
-		"state": "failed", "failures": 2, "reason": "exit status 4", "reason_code": "exit_code", "error": "bang", "exit_code": 4, "finished_at": ended.FinishedAt,
+		"state": "failed", "failures": 2, "reason": "exit status 4", "reason_code": "exit_code", "error": "bang", "exit_code": 4, "finished_at": ended.FinishedAt, "fingerprint": fingerprint(jobs.Task{Kind: "k", State: jobs.StateFailed, ReasonCode: reason.ExitCode, ExitCode: &four, Error: "bang"}),
 	}))
 	ended.Payload, ended.PayloadSize = task.Payload, task.PayloadSize
 	s.wantTask(ended, first)
@@ -222,7 +231,7 @@ func lateRows(t *testing.T, b *Bench) {
 
 	want = want.done(row{
 		"state": "lost", "losses": 1, "reason": "the session of replica one expired while it had the task", "reason_code": "replica_died", "may_run_until": due(1_000_000),
-		"finished_at": lost.FinishedAt,
+		"finished_at": lost.FinishedAt, "fingerprint": fingerprint(jobs.Task{Job: "a", State: jobs.StateLost, ReasonCode: reason.ReplicaDied}),
 	})
 	s.wantRow("lost task", s.row("done", "1=1"), want)
 	s.wantTask(lost)
@@ -249,7 +258,7 @@ func lateRows(t *testing.T, b *Bench) {
 	}
 	at := late.Task.FinishedAt
 	s.wantRow("task with a late result", s.row("done", "1=1"), want.with(row{
-		"state": "succeeded", "reason": "late: well", "reason_code": "late", "error": "but", "exit_code": 0, "finished_at": at, "late": 1,
+		"state": "succeeded", "reason": "late: well", "reason_code": "late", "error": "but", "exit_code": 0, "finished_at": at, "late": 1, "fingerprint": "",
 	}))
 	s.wantTask(late.Task)
 	s.wantRow("its trigger, late", s.row("triggers", "task_id=?", task.ID), trigger.with(row{
@@ -300,8 +309,10 @@ func retriedRows(t *testing.T, b *Bench) {
 	s.finish(ledger.Result{
 		TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "exit status 3", Code: reason.ExitCode, Error: "boom", ExitCode: &exit,
 	})
+	ended := s.row("done", "id=?", task.ID)
 	again, err := s.Store.Retry(s.ctx(), task.ID, "carol", false)
 	must(t, err)
+	s.wantRow("task that ended", s.row("done", "id=?", task.ID), ended.with(row{"fingerprint": "", "retried_as": again.ID}))
 	want = want.with(row{
 		"id": again.ID, "run_at": again.CreatedAt, "expires_at": 0, "idem_key": "", "retry_of": task.ID, "reason": "retry of " + task.ID + " by carol", "reason_code": "retry",
 		"created_at": again.CreatedAt, "made_by": "carol",

@@ -130,6 +130,7 @@ var Cases = slices.Concat(
 	keysTogetherCases[2:],
 	uniqueTogetherCases[3:],
 	viewCases,
+	deadLetterCases,
 	jobStandingCases,
 	auditCases,
 	[]Case{

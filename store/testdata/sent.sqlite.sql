@@ -24,11 +24,11 @@ COMMIT;
 BEGIN IMMEDIATE;
 INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
-		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
+			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
+		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS new_fingerprint, column10 AS key_id, column11 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
 DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
 SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
 COMMIT;
@@ -116,10 +116,10 @@ SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at<0 AND 
 SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0<>2 ORDER BY id;
 INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			'cancelled', failures+0, losses+0, 'expired at 2030-03-17T17:46:40Z, before an attempt started', 'expired', '', NULL, 0, 1800000000000000
+			'cancelled', failures+0, losses+0, 'expired at 2030-03-17T17:46:40Z, before an attempt started', 'expired', '', NULL, 0, '', 1800000000000000
 		FROM lockstep_tasks WHERE state+0 IN (0, 1) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0 AND may_run_until=0;
 DELETE FROM lockstep_tasks AS t WHERE state+0 IN (0, 1) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0 AND may_run_until=0;
 SELECT NULL, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at<0 ORDER BY wait_at DESC LIMIT 1),
@@ -151,11 +151,11 @@ UPDATE lockstep_triggers
 	 FROM (SELECT column1 AS new_outcome, column2 AS new_end, column3 AS new_appended, column4 AS new_reason, column5 AS new_code, column6 AS key_job, column7 AS key_at, column8 AS key_seq, column9 AS key_task_id FROM (VALUES ('ran','succeeded','; 01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','','job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('ran','succeeded','; 01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','','job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'))) v WHERE COALESCE(outcome, '')='' AND job=v.key_job AND at=v.key_at AND seq=v.key_seq AND task_id=v.key_task_id;
 INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, 1800000000000000
-		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS key_id, column10 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
+			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
+		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS new_fingerprint, column10 AS key_id, column11 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
 DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE name IN ('job00000','job00001') AND kind='job' ORDER BY kind, name;
 INSERT OR IGNORE INTO lockstep_standings (kind, name, failing) VALUES ('job','job00000',0),('job','job00001',0);
@@ -229,11 +229,11 @@ UPDATE lockstep_triggers
 	 WHERE COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (VALUES ('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
 INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			'lost', failures+0, losses+1, 'the session of replica r expired while it had the task', 'replica_died', '', NULL, 1800000000000000, 1800000000000000
-		FROM lockstep_tasks WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;
+			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
+		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS new_fingerprint, column10 AS key_id, column11 AS key_token, column12 AS key_may_run_until FROM (VALUES ('lost',0,1,'the session of replica r expired while it had the task','replica_died','',NULL,1800000000000000,'d464b015fe9ec2e8','01900000-0000-7000-8000-000000000000',3,1800000000000000),('lost',0,1,'the session of replica r expired while it had the task','replica_died','',NULL,1800000000000000,'f059b08e4c6d032d','01900000-0000-7000-8000-000000000000',3,1800000000000000))) v CROSS JOIN lockstep_tasks WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
 DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings WHERE name IN ('job00000','job00001') AND kind='job' ORDER BY kind, name;
 INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',1,1800000000000000,1800000000000000),('job','job00001',1,1800000000000000,1800000000000000) ON CONFLICT (kind, name) DO UPDATE SET failing=excluded.failing, last_success_at=excluded.last_success_at, last_end_at=excluded.last_end_at;

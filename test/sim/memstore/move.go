@@ -68,6 +68,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 		t.endTrigger(now, m)
 		ended := r.done(string(m.end))
 		ended.FinishedAt, ended.MayRunUntil = micros(now), m.until
+		ended.Fingerprint = jobs.Fingerprint(ended.task())
 		remove(t, &t.tasks, r.ID)
 		t.forgetWaits(r.ID)
 		remove(t, &t.keyWaits, r.ID)

@@ -47,6 +47,8 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (task jobs
 		}
 		put(t, &t.tasks, again)
 		t.place(again)
+		row.RetriedAs, row.Fingerprint = fresh, ""
+		put(t, &t.done, row)
 		task = again.task()
 		return nil
 	})

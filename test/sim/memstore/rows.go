@@ -214,6 +214,8 @@ type Done struct {
 	MayRunUntil int64       `col:"may_run_until"`
 	Late        bool        `col:"late"`
 	By          string      `col:"made_by"`
+	Fingerprint string      `col:"fingerprint"`
+	RetriedAs   string      `col:"retried_as"`
 }
 
 // attemptKey is the primary key of attempts and outputs.
@@ -322,7 +324,7 @@ func (r Done) task() jobs.Task {
 		State: jobs.State(r.State), Reason: r.Reason, ReasonCode: r.ReasonCode, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, OwnAttempts: r.OwnAttempts, Timeout: own(r.OwnTimeout), Backoff: own(r.OwnBackoff), Lost: r.Losses, Token: r.Token,
 		Replica: r.Replica, Priority: -r.Rank, RunAt: fromMicros(r.RunAt), ExpiresAt: fromMicros(r.ExpiresAt), CreatedAt: fromMicros(r.CreatedAt),
 		StartedAt: fromMicros(r.StartedAt), FinishedAt: fromMicros(r.FinishedAt), ExitCode: r.ExitCode, Error: r.Error,
-		RetryOf: r.RetryOf, OnLost: jobs.OnLost(r.OnLost), LostLimit: r.LostLimit, By: r.By,
+		RetryOf: r.RetryOf, Fingerprint: r.Fingerprint, RetriedAs: r.RetriedAs, OnLost: jobs.OnLost(r.OnLost), LostLimit: r.LostLimit, By: r.By,
 	}
 	if len(r.Payload) > 0 {
 		t.Payload, t.PayloadSize = r.Payload, len(r.Payload)

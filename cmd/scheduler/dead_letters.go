@@ -1,0 +1,49 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/client"
+)
+
+func newTasksDeadCommand(a *app) *cobra.Command {
+	pool := ""
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "Show what failed or was lost for good, in groups of the same error",
+		Long: "Show the tasks that failed, or were lost, for good and were not retried since, in groups of those that ended in the same way:\n" +
+			"with the same kind, reason, exit code and error, but for numbers, ids, addresses and what is in quotes. The group with the latest\n" +
+			"end comes first. 'tasks list --pool POOL --fingerprint FINGERPRINT' lists the tasks of a group.",
+		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
+			groups, _, err := collect(everything, func(p wire.Page) (wire.List[wire.DeadLetters], error) {
+				return c.DeadLetters(ctx, wire.DeadLetterFilter{Pool: pool, Page: p})
+			})
+			if err != nil {
+				return err
+			}
+			slices.SortStableFunc(groups, func(x, y wire.DeadLetters) int { return y.Last.Compare(x.Last) })
+			return a.print(groups, func(w io.Writer) error {
+				return table(w, "POOL KIND JOB FINGERPRINT COUNT FIRST LAST TASK ERROR", groups, func(g wire.DeadLetters) []string {
+					return []string{g.Pool, g.Kind, g.Job, g.Fingerprint, deadCount(g), a.ago(g.First), a.ago(g.Last), g.TaskID, cmp.Or(g.Error, g.Reason)}
+				})
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&pool, "pool", "", "only those of this `POOL`")
+	return cmd
+}
+
+// deadCount shows a number that may be larger.
+func deadCount(g wire.DeadLetters) string {
+	if g.AtLeast {
+		return fmt.Sprint("over ", g.Count)
+	}
+	return fmt.Sprint(g.Count)
+}

@@ -1,0 +1,13 @@
+-- min_compatible: 13
+-- New columns with defaults: a program that knows 0013 alone goes on working, and what fails with it is in no group of failures.
+--
+-- fingerprint: of a task that failed, or was lost, for good, and was not retried since: what failed in the same way has the same one;
+-- empty: of any other. The index has what a list of such groups reads, so that it reads no row but one example of each.
+--
+-- retried_as: the task that a retry made of this one, the last if there were several; empty: none.
+
+ALTER TABLE {p}done
+  ADD COLUMN fingerprint TEXT NOT NULL DEFAULT '';
+ALTER TABLE {p}done
+  ADD COLUMN retried_as TEXT NOT NULL DEFAULT '';
+CREATE INDEX IF NOT EXISTS {p}done_dead ON {p}done (pool, fingerprint, id, finished_at) WHERE fingerprint > '';
