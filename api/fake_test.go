@@ -151,6 +151,11 @@ func (b *backend) DeadLetters(_ context.Context, f wire.DeadLetterFilter) ([]wir
 	return b.dead, "", b.err
 }
 
+func (b *backend) ChangeTasks(_ context.Context, action wire.BulkAction, bulk wire.Bulk) (wire.BulkResult, error) {
+	b.filters = append(b.filters, bulk)
+	return wire.BulkResult{Matched: 1, Done: 1, Tasks: []wire.BulkTask{{ID: "task-1", State: jobs.StateFailed}}}, b.err
+}
+
 func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, error) {
 	if b.err != nil {
 		return nil, b.err

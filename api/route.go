@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
@@ -50,6 +51,9 @@ var routes = []route{
 	{"POST", "/api/v1/pools/{name}/limits", Operator, "reset", (*server).limitPool},
 
 	{"GET", "/api/v1/tasks", Viewer, "pool job state fingerprint limit cursor", (*server).listTasks},
+	{"POST", "/api/v1/tasks/retry", Operator, "", changeTasks(wire.BulkRetry)},
+	{"POST", "/api/v1/tasks/cancel", Operator, "", changeTasks(wire.BulkCancel)},
+	{"POST", "/api/v1/tasks/purge", Admin, "", changeTasks(wire.BulkPurge)},
 	{"GET", "/api/v1/tasks/{id}", Viewer, "", (*server).getTask},
 	{"GET", "/api/v1/tasks/{id}/logs", Viewer, "attempt", (*server).logsOfTask},
 	{"PATCH", "/api/v1/tasks/{id}", Operator, "", (*server).updateTask},
@@ -219,6 +223,6 @@ var errStarting = newProblem(http.StatusServiceUnavailable, "starting", "this re
 // starting reports whether a route must wait for the definitions: those that name a job or a pool.
 func (s *server) starting(path string) bool {
 	waits := strings.HasPrefix(path, "/api/v1/jobs") || strings.HasPrefix(path, "/api/v1/pools") ||
-		slices.Contains([]string{"/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry", "/api/v1/dead-letters"}, path)
+		slices.Contains([]string{"/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry", "/api/v1/tasks/retry", "/api/v1/tasks/cancel", "/api/v1/tasks/purge", "/api/v1/dead-letters"}, path)
 	return waits && !s.Replica.Loaded()
 }

@@ -32,7 +32,7 @@ func TestStarting(t *testing.T) {
 		}
 		target := filled(route.path)
 		names := strings.HasPrefix(target, "/api/v1/jobs") || strings.HasPrefix(target, "/api/v1/pools") ||
-			target == "/api/v1/dead-letters" || target == "/api/v1/tasks" || target == "/api/v1/triggers" || target == "/api/v1/tasks/task-1/retry"
+			target == "/api/v1/dead-letters" || target == "/api/v1/tasks/retry" || target == "/api/v1/tasks/cancel" || target == "/api/v1/tasks/purge" || target == "/api/v1/tasks" || target == "/api/v1/triggers" || target == "/api/v1/tasks/task-1/retry"
 		b.changes, b.audit = nil, nil
 		w := ask(t, h, route.method, target, "", with(keys.secrets[Admin]))
 		if got := w.Code == http.StatusServiceUnavailable; got != names {

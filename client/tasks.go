@@ -67,6 +67,16 @@ func (c *Client) Cancel(ctx context.Context, id string) (jobs.Task, error) {
 	return post[jobs.Task](ctx, c, nil, "tasks", id, "cancel")
 }
 
+// ChangeTasks does an action with one batch of the tasks that match; the caller goes on with the cursor Next until there is none. What no
+// filter can mean is a [*jobs.FieldError] of [wire.Bulk.Check], and is not sent. A batch whose outcome is unknown may be sent again: no task is
+// retried twice.
+func (c *Client) ChangeTasks(ctx context.Context, action wire.BulkAction, b wire.Bulk) (wire.BulkResult, error) {
+	if err := b.Check(action); err != nil {
+		return wire.BulkResult{}, fmt.Errorf("client: %w", err)
+	}
+	return post[wire.BulkResult](ctx, c, b, "tasks", string(action))
+}
+
 // UpdateTask changes a pending task of a pool. A claim at the same time either comes first, and this is jobs.ErrConflict, or starts the task
 // with the whole change. jobs.ErrConflict is also for tasks that have ended, and for those of jobs.
 func (c *Client) UpdateTask(ctx context.Context, id string, change wire.TaskChange) (jobs.Task, error) {

@@ -16,10 +16,7 @@ import (
 // by names the origin of the request, for display; it may be empty. Errors: jobs.ErrNotFound, jobs.ErrConflict if the
 // task has ended, jobs.ErrUnavailable.
 func (s *Store) Cancel(ctx context.Context, id, by string) (jobs.Task, error) {
-	why := "cancelled"
-	if by != "" {
-		why = clip.Text("cancelled by "+by, 255)
-	}
+	why := cancelledBy(by)
 	var task jobs.Task
 	write := func(t *tx) error {
 		rows, err := t.openTasks(taskColumns, " WHERE id=?", id)
@@ -42,13 +39,13 @@ func (s *Store) Cancel(ctx context.Context, id, by string) (jobs.Task, error) {
 		row := rows[0]
 		task = row.Task
 		if row.row == rowRunning {
-			return askOwner(t, row, why)
+			return t.askOwners([]openTask{row}, why)
 		}
 		now, err := t.Now()
 		if err != nil {
 			return err
 		}
-		m := move{openTask: row, to: toDone, end: jobs.StateCancelled, reason: why, code: reason.Cancelled, failure: row.Error, exit: row.ExitCode}
+		m := cancelled(row, why)
 		task = m.task(now)
 		return t.endPending(now, []move{m})
 	}
@@ -56,15 +53,27 @@ func (s *Store) Cancel(ctx context.Context, id, by string) (jobs.Task, error) {
 	return task, err
 }
 
-// askOwner writes the request into the row of a running task, where its owner reads it. The first request is kept.
+// cancelledBy is the reason of a cancellation, which by may name nobody for.
+func cancelledBy(by string) string {
+	if by == "" {
+		return "cancelled"
+	}
+	return clip.Text("cancelled by "+by, 255)
+}
+
+// cancelled is the move of a pending task that is cancelled.
+func cancelled(row openTask, why string) move {
+	return move{openTask: row, to: toDone, end: jobs.StateCancelled, reason: why, code: reason.Cancelled, failure: row.Error, exit: row.ExitCode}
+}
+
+// askOwners writes the request into the rows of running tasks, where their owners read it. The first request is kept.
 //
 // Index: primary key.
-func askOwner(t *tx, row openTask, why string) error {
-	if row.cancel != "" {
-		return nil
-	}
-	n, err := t.Exec("UPDATE {tasks} SET cancel=? WHERE id=? AND token=? AND state+0=2", why, row.ID, row.Token)
-	if err == nil && n != 1 {
+func (t *tx) askOwners(rows []openTask, why string) error {
+	rows = those(rows, func(r openTask) bool { return r.cancel == "" })
+	n, err := t.Exec("UPDATE {tasks}{by_key} SET cancel=? WHERE state+0=2 AND {in name id, int token}",
+		sqlkit.Rows(rows, func(r openTask) []any { return []any{r.ID, r.Token} }), why)
+	if err == nil && n != int64(len(rows)) {
 		return sqlkit.ErrMoved
 	}
 	return err

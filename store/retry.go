@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -20,10 +19,6 @@ import (
 // Errors: those; jobs.ErrNotFound; jobs.ErrConflict if the task has not ended or is a job's; jobs.ErrUnavailable.
 func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
 	fresh := newID()
-	why := "retry of " + id
-	if by != "" {
-		why = clip.Text(why+" by "+by, 512)
-	}
 	var task jobs.Task
 	write := func(t *tx) error {
 		ended, found, err := t.endedTask(id)
@@ -45,10 +40,7 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task
 		if err != nil {
 			return err
 		}
-		if err := t.insertRetry(now, fresh, id, why, by); err != nil {
-			return err
-		}
-		if err := t.placeRetry(now, fresh, ended); err != nil {
+		if err := t.retryTasks(now, by, []openTask{{Task: ended}}, map[string]string{id: fresh}); err != nil {
 			return err
 		}
 		if _, err := t.markRetried(sqlkit.Many{{fresh, ended.ID, ended.RetriedAs}}); err != nil {
@@ -84,21 +76,31 @@ func (t *tx) refuseRetry(ended jobs.Task) error {
 	return t.refuseUnrunnable(one, governing)
 }
 
-// placeRetry gives the copy of an ended task its place, if its pool has an order of the tasks with one key.
-func (t *tx) placeRetry(now time.Time, id string, ended jobs.Task) error {
-	if ended.Key == "" {
+// retryTasks adds copies of ended tasks that are due now, under the ids of fresh, and gives them their places, if their pools have an order
+// of the tasks with one key.
+//
+// Index: primary key of pools.
+func (t *tx) retryTasks(now time.Time, by string, ended []openTask, fresh map[string]string) error {
+	if err := t.insertRetries(now, by, ended, fresh); err != nil {
+		return err
+	}
+	keyed := those(ended, func(r openTask) bool { return r.Key != "" })
+	if len(keyed) == 0 {
 		return nil
 	}
-	rows, err := defined[poolModel](t, []string{ended.Pool}, "")
+	rows, err := defined[poolModel](t, sqlkit.Distinct(mapped(keyed, func(r openTask) string { return r.Pool })), "")
 	if err != nil {
 		return err
 	}
-	ended.ID = id
-	one := []*newTask{{task: ended, ordered: rows[ended.Pool].KeyOrder != ""}}
-	if err := t.takePlaces(now, one); err != nil {
+	batch := mapped(keyed, func(r openTask) *newTask {
+		p := &newTask{task: r.Task, ordered: rows[r.Pool].KeyOrder != ""}
+		p.task.ID = fresh[r.ID]
+		return p
+	})
+	if err := t.takePlaces(now, batch); err != nil {
 		return err
 	}
-	return t.keepPlaces(one)
+	return t.keepPlaces(batch)
 }
 
 // unended is why a task that is not in {done} cannot be retried.

@@ -51,18 +51,21 @@ type sweep struct {
 	delete []string // what has these keys; parameters besides them are the moment
 }
 
+// deleteEnded deletes ended tasks by their ids, with all that belongs to them.
+var deleteEnded = []string{
+	"{delete} {done} AS t{by_key} WHERE {in name id}",
+	"{delete} {attempts} AS t{by_key} WHERE {in name task_id}",
+	"{delete} {outputs} AS t{by_key} WHERE {in name task_id}",
+	"{delete} {idempotency} AS t WHERE {in name task_id}",
+	"{delete} {unique_tasks} AS t WHERE {in name task_id}",
+}
+
 func sweeps(r jobs.Retention) []sweep {
 	// Index: done_state, then primary keys, idempotency_task and unique_tasks_task.
 	tasks := func(state jobs.State, age time.Duration) sweep {
 		return sweep{
 			"tasks", age, "SELECT id FROM {done} WHERE state='" + string(state) + "' AND finished_at<? ORDER BY finished_at LIMIT ?",
-			[]string{
-				"{delete} {done} AS t{by_key} WHERE {in name id}",
-				"{delete} {attempts} AS t{by_key} WHERE {in name task_id}",
-				"{delete} {outputs} AS t{by_key} WHERE {in name task_id}",
-				"{delete} {idempotency} AS t WHERE {in name task_id}",
-				"{delete} {unique_tasks} AS t WHERE {in name task_id}",
-			},
+			deleteEnded,
 		}
 	}
 	return []sweep{

@@ -53,15 +53,22 @@ func (t *tx) insertOpened(tasks []openTask) error {
 	return err
 }
 
-// insertRetry adds a copy of an ended task that is due now; none if the ended task is not in {done}.
+// insertRetries adds copies of ended tasks that are due now, under the ids of fresh; none of those that are not in {done}.
 //
 // Index: primary key of done.
-func (t *tx) insertRetry(now time.Time, id, ended, why, by string) error {
+func (t *tx) insertRetries(now time.Time, by string, ended []openTask, fresh map[string]string) error {
 	_, err := t.Exec(`INSERT INTO {tasks} (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, payload,
 			tags, retry_of, reason, reason_code, error, created_at, made_by)
-		SELECT ?, pool, kind, task_key, 0, rank_order, ?, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, payload,
-			tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, ?, '', ?, ?
-		FROM {done} WHERE id=?`, id, micros(now), why, string(reason.Retry), micros(now), clip.Text(by, limits.By), ended)
+		SELECT {name fresh}, pool, kind, task_key, 0, rank_order, ?, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, payload,
+			tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, {text why}, '`+string(reason.Retry)+`', '', ?, ?
+		FROM {each}{done}{by_key} WHERE {in name id}`,
+		sqlkit.Rows(ended, func(r openTask) []any {
+			why := "retry of " + r.ID
+			if by != "" {
+				why = clip.Text(why+" by "+by, 512)
+			}
+			return []any{fresh[r.ID], why, r.ID}
+		}), micros(now), micros(now), clip.Text(by, limits.By))
 	return err
 }
 

@@ -15,15 +15,17 @@ import (
 )
 
 func newTasksCommand(a *app) *cobra.Command {
-	return group("tasks", "Enqueue tasks, show, change, cancel and retry them",
+	return group("tasks", "Enqueue tasks, show, change, cancel, retry and delete them",
 		newTasksEnqueueCommand(a),
 		newTasksListCommand(a),
 		newTasksDeadCommand(a),
 		newOneCommand(a, "get TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
 		newTasksLogsCommand(a),
 		newTasksUpdateCommand(a),
-		newOneCommand(a, "cancel TASK", "Cancel a pending task, or ask a running one to stop", (*client.Client).Cancel, printCancelled),
+		newBulkCommand(a, wire.BulkCancel, newOneCommand(a, "cancel [TASK]", "Cancel a pending task, or ask a running one to stop", (*client.Client).Cancel, printCancelled),
+			"pending or running; default both", func() bool { return false }),
 		newTasksRetryCommand(a),
+		newTasksPurgeCommand(a),
 	)
 }
 
@@ -35,9 +37,9 @@ func newTasksRetryCommand(a *app) *cobra.Command {
 		}
 		return c.Retry(ctx, id)
 	}
-	cmd := newOneCommand(a, "retry TASK", "Enqueue an ended task again, as a new task", retry, printID)
+	cmd := newOneCommand(a, "retry [TASK]", "Enqueue an ended task again, as a new task", retry, printID)
 	forceFlag(cmd, &force, "also if no live replica can run it, or if the lost attempt of `TASK` of its job may still run: you know that it has ended")
-	return cmd
+	return newBulkCommand(a, wire.BulkRetry, cmd, "failed, lost, succeeded or cancelled; default failed and lost", func() bool { return force != "" })
 }
 
 func newTasksListCommand(a *app) *cobra.Command {

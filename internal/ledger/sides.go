@@ -48,6 +48,8 @@ type API interface {
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
 	// Cancel ends a pending task, and asks the owner of a running one.
 	Cancel(ctx context.Context, id, by string) (jobs.Task, error)
+	// ChangeTasks does an action with one batch of the tasks that match.
+	ChangeTasks(ctx context.Context, action wire.BulkAction, b wire.Bulk) (wire.BulkResult, error)
 	// UpdateTask changes a pending task of a pool.
 	UpdateTask(ctx context.Context, id string, change wire.TaskChange) (jobs.Task, error)
 	// SuspendJob and PausePool set the override, or clear it with nil.

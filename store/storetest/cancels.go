@@ -191,7 +191,7 @@ func cancelMoved(t *testing.T, b *Bench) {
 		cancelled := make(chan error, 1)
 		go func() { _, err := b.Store.Cancel(s.ctx(), id, "alice"); cancelled <- err }()
 		await.Until(t, "the cancellation has read the task, and waits for its row", func() bool {
-			return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {tasks} SET cancel%' AND id<>CONNECTION_ID()") == 1
+			return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {tasks}% SET cancel%' AND id<>CONNECTION_ID()") == 1
 		})
 		must(t, lock.Commit())
 		must(t, <-cancelled)

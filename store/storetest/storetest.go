@@ -21,6 +21,7 @@ type Store interface {
 	ledger.Store
 
 	Cancel(ctx context.Context, id, by string) (jobs.Task, error)
+	ChangeTasks(ctx context.Context, action wire.BulkAction, b wire.Bulk) (wire.BulkResult, error)
 	UpdateTask(ctx context.Context, id string, change wire.TaskChange) (jobs.Task, error)
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
 	AddPools(ctx context.Context, pools map[string]jobs.Pool) error
@@ -117,6 +118,7 @@ var Contract = slices.Concat(
 	notifyCases,
 	reapCases,
 	cancelCases,
+	bulkCases,
 	updateCases,
 	sweepCases,
 	clockCases,
@@ -135,6 +137,7 @@ var Cases = slices.Concat(
 	auditCases,
 	[]Case{
 		{"Enqueue/Listened", listened},
+		{"Bulk/Looks", bulkLooks},
 		{"Sessions/Fails", sessionsFail},
 		{"Definitions/HundredThousand", hundredThousand},
 		{"Triggers/ForcedTexts", forcedTexts},

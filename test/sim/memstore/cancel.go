@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -11,10 +12,6 @@ import (
 // Cancel ends a pending task as cancelled, and leaves word for the owner of a running one. Errors:
 // jobs.ErrNotFound, jobs.ErrConflict if it has ended.
 func (s *Store) Cancel(ctx context.Context, id, by string) (task jobs.Task, err error) {
-	why := "cancelled"
-	if by != "" {
-		why += " by " + by
-	}
 	err = s.tx(ctx, "cancel task", func(t *tx) error {
 		row, open := t.tasks.rows[id]
 		switch {
@@ -22,21 +19,35 @@ func (s *Store) Cancel(ctx context.Context, id, by string) (task jobs.Task, err 
 			return t.notOpen(id)
 		case row.State == Running:
 			task = row.task()
-			if row.Cancel == "" {
-				row.Cancel = why
-				put(t, &t.tasks, row)
-			}
+			t.cancel(t.now(), row, by)
 			return nil
 		}
 		now := t.now()
-		var end *happening
-		task, end = t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: why, code: reason.Cancelled, failure: row.Error, exit: row.ExitCode})
+		end := t.cancel(now, row, by)
+		task = bare(t.done.rows[id].task())
 		if end == nil {
 			return nil
 		}
 		return t.happened(now, []happening{*end})
 	})
 	return task, err
+}
+
+// cancel ends a pending task, or leaves word for the owner of a running one, and returns what happened.
+func (t *tx) cancel(now time.Time, row Task, by string) (end *happening) {
+	why := "cancelled"
+	if by != "" {
+		why += " by " + by
+	}
+	if row.State == Running {
+		if row.Cancel == "" {
+			row.Cancel = why
+			put(t, &t.tasks, row)
+		}
+		return nil
+	}
+	_, end = t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: why, code: reason.Cancelled, failure: row.Error, exit: row.ExitCode})
+	return end
 }
 
 func (t *tx) notOpen(id string) error {

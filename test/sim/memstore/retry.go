@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Retry implements ledger.Tasks.
@@ -25,31 +24,11 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (task jobs
 			return fmt.Errorf("task %s belongs to job %s: %w", id, row.Job, jobs.ErrConflict)
 		}
 		if !force {
-			if pool, known := t.pools.rows[row.Pool]; !known || pool.Hash == "" {
-				return fmt.Errorf("pool %q: %w", row.Pool, jobs.ErrNotFound)
-			}
-			if err := t.runnable(0, jobs.NewTask{Pool: row.Pool, Kind: row.Kind}); err != nil {
+			if err := t.retriable(row); err != nil {
 				return err
 			}
 		}
-		why := "retry of " + id
-		if by != "" {
-			why += " by " + by
-		}
-		first := row.RetryOf
-		if first == "" {
-			first = id
-		}
-		now := micros(t.now())
-		again := Task{
-			ID: fresh, Pool: row.Pool, Kind: row.Kind, TaskKey: row.TaskKey, Rank: row.Rank, RunAt: now, MaxAttempts: row.MaxAttempts, OwnAttempts: row.OwnAttempts, OwnTimeout: row.OwnTimeout, OwnBackoff: row.OwnBackoff, OnLost: row.OnLost, LostLimit: row.LostLimit,
-			Payload: row.Payload, Tags: row.Tags, RetryOf: first, Reason: why, ReasonCode: reason.Retry, CreatedAt: now, By: by,
-		}
-		put(t, &t.tasks, again)
-		t.place(again)
-		row.RetriedAs, row.Fingerprint = fresh, ""
-		put(t, &t.done, row)
-		task = again.task()
+		task = t.retry(row, fresh, by).task()
 		return nil
 	})
 	return task, err
