@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 )
@@ -101,6 +102,24 @@ func (q *query) time(param string) time.Time {
 		q.refuse(param, "must be a time as in 2006-01-02T15:04:05Z")
 	}
 	return t.UTC()
+}
+
+// details are those by which tasks are selected that no index has.
+func (q *query) details() wire.TaskDetails {
+	d := wire.TaskDetails{Kind: q.name("kind"), Key: q.text("key"), Tag: q.text("tag"), Since: q.time("since"), Until: q.time("until")}
+	if !d.Until.IsZero() && !d.Since.Before(d.Until) {
+		q.refuse("until", "must be after since")
+	}
+	return d
+}
+
+// text returns a key or a tag, "" if the parameter is absent.
+func (q *query) text(param string) string {
+	s := q.values.Get(param)
+	if len(s) > limits.Key || !naming.Printable(s) {
+		q.refuse(param, "must be at most %d bytes of printable text", limits.Key)
+	}
+	return s
 }
 
 func (q *query) page() wire.Page {

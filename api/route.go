@@ -50,7 +50,7 @@ var routes = []route{
 	{"POST", "/api/v1/pools/{name}/resume", Operator, "reset", overridePool(false)},
 	{"POST", "/api/v1/pools/{name}/limits", Operator, "reset", (*server).limitPool},
 
-	{"GET", "/api/v1/tasks", Viewer, "pool job state fingerprint limit cursor", (*server).listTasks},
+	{"GET", "/api/v1/tasks", Viewer, "pool job state fingerprint kind key tag since until limit cursor", (*server).listTasks},
 	{"POST", "/api/v1/tasks/retry", Operator, "", changeTasks(wire.BulkRetry)},
 	{"POST", "/api/v1/tasks/cancel", Operator, "", changeTasks(wire.BulkCancel)},
 	{"POST", "/api/v1/tasks/purge", Admin, "", changeTasks(wire.BulkPurge)},

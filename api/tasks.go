@@ -17,7 +17,7 @@ import (
 
 // listTasks lists tasks, the latest first. An unknown pool or job is an error, not an empty list.
 func (s *server) listTasks(w http.ResponseWriter, r *http.Request, q *query) error {
-	filter := wire.TaskFilter{Pool: q.name("pool"), Job: q.name("job"), State: oneOf(q, "state", states...), Fingerprint: q.fingerprint(), Page: q.page()}
+	filter := wire.TaskFilter{Pool: q.name("pool"), Job: q.name("job"), State: oneOf(q, "state", states...), Fingerprint: q.fingerprint(), TaskDetails: q.details(), Page: q.page()}
 	if q.err != nil {
 		return q.err
 	}

@@ -71,13 +71,21 @@ func (c *Client) ResetJob(ctx context.Context, name string) (wire.Job, error) {
 // Triggers returns a page of the ledger, the latest first.
 func (c *Client) Triggers(ctx context.Context, f wire.TriggerFilter) (wire.List[jobs.Trigger], error) {
 	q := pageQuery(f.Page, "job", f.Job, "outcome", string(f.Outcome), "result", string(f.Result))
-	if !f.Since.IsZero() {
-		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
+	if since := timeText(f.Since); since != "" {
+		q.Set("since", since)
 	}
 	return get[wire.List[jobs.Trigger]](ctx, c, q, "triggers")
 }
 
 // pageQuery are the parameters of a page, and those given by name and value; empty ones are left out.
+// timeText is a time as a parameter; "" if it is zero.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
 func pageQuery(p wire.Page, more ...string) url.Values {
 	q := url.Values{}
 	if p.Limit != 0 {

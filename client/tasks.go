@@ -14,7 +14,8 @@ import (
 
 // Tasks returns a page of tasks, the latest first.
 func (c *Client) Tasks(ctx context.Context, f wire.TaskFilter) (wire.List[jobs.Task], error) {
-	return get[wire.List[jobs.Task]](ctx, c, pageQuery(f.Page, "pool", f.Pool, "job", f.Job, "state", string(f.State), "fingerprint", f.Fingerprint), "tasks")
+	return get[wire.List[jobs.Task]](ctx, c, pageQuery(f.Page, "pool", f.Pool, "job", f.Job, "state", string(f.State), "fingerprint", f.Fingerprint,
+		"kind", f.Kind, "key", f.Key, "tag", f.Tag, "since", timeText(f.Since), "until", timeText(f.Until)), "tasks")
 }
 
 // Task returns a task with its earlier attempts.

@@ -49,7 +49,7 @@ func (t *tx) taskByID(id string) (jobs.Task, error) {
 
 // Tasks lists tasks, latest id first, and returns the cursor of the next page, "" after the last. A payload
 // above limits.ListedPayload is left out and not read, and PayloadSize says how large it is; [Store.Task] has it.
-// A page of long errors ends after 1 MiB, before the limit.
+// A page of long errors ends after 1 MiB, before the limit. A page that selects by TaskDetails looks at 2,000 tasks at most.
 func (s *Store) Tasks(ctx context.Context, f wire.TaskFilter) (tasks []jobs.Task, next string, err error) {
 	limit, err := paging.Limit(f.Limit)
 	if err != nil {
@@ -60,14 +60,24 @@ func (s *Store) Tasks(ctx context.Context, f wire.TaskFilter) (tasks []jobs.Task
 		return nil, "", err
 	}
 	err = s.view(ctx, "tasks", func(t *tx) error {
-		ids, err := t.taskIDs(f, after, limit+1)
-		if err != nil {
-			return err
-		}
 		next = ""
-		if len(ids) > limit {
-			ids = ids[:limit]
-			next = paging.Cursor("task", ids[limit-1])
+		var ids []string
+		if f.Any() {
+			var last string
+			if ids, last, err = t.detailedIDs(f, after, limit); err != nil {
+				return err
+			}
+			if last != "" {
+				next = paging.Cursor("task", last)
+			}
+		} else {
+			if ids, err = t.taskIDs(f, after, limit+1); err != nil {
+				return err
+			}
+			if len(ids) > limit {
+				ids = ids[:limit]
+				next = paging.Cursor("task", ids[limit-1])
+			}
 		}
 		rows, last, err := t.listed(ids)
 		if err != nil {

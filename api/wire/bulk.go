@@ -111,14 +111,10 @@ func (m TaskMatch) Wanted(a BulkAction) []jobs.State {
 
 // Matches reports whether the filter is about the task.
 func (m TaskMatch) Matches(a BulkAction, t jobs.Task) bool {
-	at := t.FinishedAt
-	if !t.State.Ended() {
-		at = t.CreatedAt
-	}
+	details := TaskDetails{Kind: m.Kind, Key: m.Key, Tag: m.Tag, Since: m.Since, Until: m.Until}
 	is := func(want, has string) bool { return want == "" || want == has }
-	return is(m.Pool, t.Pool) && is(m.Job, t.Job) && is(m.Kind, t.Kind) && is(m.Key, t.Key) && is(m.Fingerprint, t.Fingerprint) &&
-		slices.Contains(m.Wanted(a), t.State) && (m.Tag == "" || slices.Contains(t.Tags, m.Tag)) &&
-		(m.IDs == nil || slices.Contains(m.IDs, t.ID)) && !at.Before(m.Since) && (m.Until.IsZero() || at.Before(m.Until))
+	return is(m.Pool, t.Pool) && is(m.Job, t.Job) && is(m.Fingerprint, t.Fingerprint) && slices.Contains(m.Wanted(a), t.State) &&
+		(m.IDs == nil || slices.Contains(m.IDs, t.ID)) && details.Match(t)
 }
 
 var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)

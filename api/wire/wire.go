@@ -5,6 +5,7 @@
 package wire
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -44,7 +45,31 @@ type TaskFilter struct {
 	Job         string
 	State       jobs.State
 	Fingerprint string // of tasks of Pool, which it needs; see jobs.Fingerprint
+	TaskDetails
 	Page
+}
+
+// TaskDetails select among the tasks of a filter. No index has them: tasks are looked at one by one, so a page may have fewer tasks than its
+// limit, or none, and a next one all the same.
+type TaskDetails struct {
+	Kind  string
+	Key   string
+	Tag   string    // one of the task's
+	Since time.Time // this, and Until, are about the time at which a task ended; of one that has not, at which it was created
+	Until time.Time // before it
+}
+
+// Any reports whether they select.
+func (d TaskDetails) Any() bool { return d != (TaskDetails{}) }
+
+// Match reports whether a task is selected.
+func (d TaskDetails) Match(t jobs.Task) bool {
+	at := t.FinishedAt
+	if !t.State.Ended() {
+		at = t.CreatedAt
+	}
+	return (d.Kind == "" || d.Kind == t.Kind) && (d.Key == "" || d.Key == t.Key) && (d.Tag == "" || slices.Contains(t.Tags, d.Tag)) &&
+		!at.Before(d.Since) && (d.Until.IsZero() || at.Before(d.Until))
 }
 
 // Page is one page of a list: at most Limit rows (1 … 500; 0 = 50) after the row that Cursor

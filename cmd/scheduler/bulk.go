@@ -80,20 +80,32 @@ func newTasksPurgeCommand(a *app) *cobra.Command {
 	return newBulkCommand(a, wire.BulkPurge, cmd, "succeeded, failed, lost or cancelled; default all of them", func() bool { return false })
 }
 
+// span is a flag that says when, or how long ago.
+type span struct {
+	flag, text string
+	is         *time.Time
+}
+
+// moments reads the flags that are given.
+func (a *app) moments(flags ...span) (err error) {
+	for _, f := range flags {
+		if f.text == "" {
+			continue
+		}
+		if *f.is, err = a.moment(f.text, -1); err != nil {
+			return usagef("--%s: %w", f.flag, err)
+		}
+	}
+	return nil
+}
+
 // run changes all tasks that match, or shows what it would change.
 func (f *bulkFlags) run(ctx context.Context, a *app, c *client.Client, action wire.BulkAction, force bool) error {
 	b := wire.Bulk{TaskMatch: f.match, Limit: 500, DryRun: f.dryRun || !f.yes, Force: force}
 	b.State = jobs.State(f.state)
-	var err error
-	for _, at := range []struct {
-		flag, text string
-		is         *time.Time
-	}{{"since", f.since, &b.Since}, {"until", f.until, &b.Until}} {
-		if at.text != "" {
-			if *at.is, err = a.moment(at.text, -1); err != nil {
-				return usagef("--%s: %w", at.flag, err)
-			}
-		}
+	err := a.moments(span{"since", f.since, &b.Since}, span{"until", f.until, &b.Until})
+	if err != nil {
+		return err
 	}
 	rate := jobs.Rate{}
 	if f.rate != "" {

@@ -33,6 +33,12 @@ func TestKeysCommands(t *testing.T) {
 			t.Errorf("line %d has not the key %q: %+v", i+1, want, listed)
 		}
 	}
+	if byKey := strings.Fields(r.fine(t, "tasks", "list", "--key", "own", "--since", "1h", "-o", "json")); len(decodeJSON[[]jobs.Task](t, strings.Join(byKey, ""))) != 1 {
+		t.Errorf("by key: %v", byKey)
+	}
+	if _, _, stderr := r.scheduler(t, "", "tasks", "list", "--until", "soon"); !strings.Contains(stderr, "--until: ") {
+		t.Error(stderr)
+	}
 	table := strings.Join(strings.Fields(r.fine(t, "tasks", "list", "--pool", "keyed")), " ")
 	if !strings.HasPrefix(table, "TASK POOL KIND KEY JOB STATE ") || !strings.Contains(table, ids[0]+" keyed - shared - ") {
 		t.Error(table)

@@ -44,14 +44,17 @@ func newTasksRetryCommand(a *app) *cobra.Command {
 
 func newTasksListCommand(a *app) *cobra.Command {
 	var (
-		filter wire.TaskFilter
-		state  string
+		filter              wire.TaskFilter
+		state, since, until string
 	)
 	cmd := newListCommand(a, listing[jobs.Task]{
 		short:   "List tasks, the latest first",
 		heading: "TASK POOL KIND KEY JOB STATE ATTEMPT REPLICA CREATED REASON",
 		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[jobs.Task], error) {
 			filter.Page, filter.State = p, jobs.State(state)
+			if err := a.moments(span{"since", since, &filter.Since}, span{"until", until, &filter.Until}); err != nil {
+				return wire.List[jobs.Task]{}, err
+			}
 			return c.Tasks(ctx, filter)
 		},
 		row: func(t jobs.Task) []string {
@@ -63,6 +66,11 @@ func newTasksListCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&filter.Job, "job", "", "only this `JOB`")
 	cmd.Flags().StringVar(&filter.Fingerprint, "fingerprint", "", "only what ended with this `FINGERPRINT` in the pool, and was not retried since; see 'tasks dead'")
 	cmd.Flags().StringVar(&state, "state", "", "only `STATE`: pending, running, succeeded, failed, lost or cancelled")
+	cmd.Flags().StringVar(&filter.Kind, "kind", "", "only this `KIND`")
+	cmd.Flags().StringVar(&filter.Key, "key", "", "only this `KEY`")
+	cmd.Flags().StringVar(&filter.Tag, "tag", "", "only those with this `TAG`")
+	cmd.Flags().StringVar(&since, "since", "", "only what ended at this `TIME` or later, or is that old (1h); of open tasks, what was created then")
+	cmd.Flags().StringVar(&until, "until", "", "only what ended before this `TIME`, or is older than that")
 	return cmd
 }
 

@@ -20,6 +20,8 @@ import (
 var viewCases = []Case{
 	{"Views/Tasks", viewTasks},
 	{"Views/TaskPages", viewTaskPages},
+	{"Views/TaskDetails", viewTaskDetails},
+	{"Views/ManyDetails", viewManyDetails},
 	{"Views/Task", viewTask},
 	{"Views/Triggers", viewTriggers},
 	{"Views/Jobs", viewJobs},
@@ -45,9 +47,9 @@ func pageOf(pool, job string, limit int) wire.TaskFilter {
 // end moves a task to {done} as Finish does.
 func end(t *testing.T, b *Bench, id string, state jobs.State) {
 	t.Helper()
-	b.DB.Exec(t, `INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses,
+	b.DB.Exec(t, `INSERT INTO {done} (id, pool, kind, task_key, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, reason, error, exit_code, created_at, started_at, finished_at, made_by)
-		SELECT id, pool, kind, job, trigger_at, trigger_seq, ?, rank_order, run_at, 1, failures, losses,
+		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, ?, rank_order, run_at, 1, failures, losses,
 			max_attempts, on_lost, 9, session_id, 'r', idem_key, payload, tags, retry_of, 'why', 'oops', 3, created_at, run_at, run_at + 1, made_by
 		FROM {tasks} WHERE id = ?`, string(state), id)
 	b.DB.Exec(t, `DELETE FROM {tasks} WHERE id = ?`, id)
