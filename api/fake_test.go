@@ -155,6 +155,7 @@ func (b *backend) ChangeTasks(_ context.Context, action wire.BulkAction, bulk wi
 	b.filters = append(b.filters, bulk)
 	return wire.BulkResult{Matched: 1, Done: 1, Tasks: []wire.BulkTask{{ID: "task-1", State: jobs.StateFailed}}}, b.err
 }
+func (b *backend) Result(context.Context, string) ([]byte, error) { return nil, nil }
 
 func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, error) {
 	if b.err != nil {

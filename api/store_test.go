@@ -38,6 +38,13 @@ func overSQLiteStore(t *testing.T) (http.Handler, *store.Store) {
 
 func overSQLiteWith(t *testing.T, b *backend) (http.Handler, *store.Store) {
 	t.Helper()
+	s, _ := onSQLite(t)
+	return New(Backend{Store: s, Replica: b}, Options{}), s
+}
+
+// onSQLite returns a store with the jobs and pools of a replica, and the session of that.
+func onSQLite(t *testing.T) (s *store.Store, session string) {
+	t.Helper()
 	s, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "test.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +53,7 @@ func overSQLiteWith(t *testing.T, b *backend) (http.Handler, *store.Store) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r1", Host: "here", Workers: 4, LockService: "none"})
+	session, err = s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r1", Host: "here", Workers: 4, LockService: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +64,7 @@ func overSQLiteWith(t *testing.T, b *backend) (http.Handler, *store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Backend{Store: s, Replica: b}, Options{}), s
+	return s, session
 }
 
 type page struct {

@@ -115,14 +115,20 @@ func (w *waiting) noLabels(ctx context.Context, runsOn map[string]string) (why s
 	return whyNoLabels(runsOn, w.peers), nil
 }
 
-// getTask returns a task with its earlier attempts; the last one is the task's own fields.
+// getTask returns a task with its earlier attempts, of which the last one is the task's own fields, and its result.
 func (s *server) getTask(w http.ResponseWriter, r *http.Request, _ *query) error {
 	task, attempts, err := s.store.Task(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
+	var result []byte
+	if task.State.Ended() {
+		if result, err = s.store.Result(r.Context(), task.ID); err != nil {
+			return err
+		}
+	}
 	s.addReasons(r.Context(), &task)
-	return reply(w, http.StatusOK, wire.Task{Task: task, Attempts: attempts})
+	return reply(w, http.StatusOK, wire.Task{Task: task, Attempts: attempts, Result: result})
 }
 
 // logsOfTask returns the stored output of an attempt, always as text: ?attempt= from 1, default the latest with output.

@@ -21,7 +21,7 @@ func (c *Client) Await(ctx context.Context, id string) (wire.Task, error) {
 	return c.Follow(ctx, id, func(wire.Task) error { return nil })
 }
 
-// Follow waits until a task has ended, and returns it. How it ended is its State: failed is no error of Follow.
+// Follow waits until a task has ended, and returns it, with its result. How it ended is its State: failed is no error of Follow.
 //
 //  1. ask for the task, and call see with the answer
 //  2. it has ended: return it

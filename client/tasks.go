@@ -18,7 +18,7 @@ func (c *Client) Tasks(ctx context.Context, f wire.TaskFilter) (wire.List[jobs.T
 		"kind", f.Kind, "key", f.Key, "tag", f.Tag, "since", timeText(f.Since), "until", timeText(f.Until)), "tasks")
 }
 
-// Task returns a task with its earlier attempts.
+// Task returns a task with its earlier attempts and, if it has ended, its result.
 func (c *Client) Task(ctx context.Context, id string) (wire.Task, error) {
 	return get[wire.Task](ctx, c, nil, "tasks", id)
 }

@@ -68,6 +68,13 @@ type Task struct {
 	IdempotencyKey string `json:"-"`
 
 	Locks []HeldLock `json:"-"` // that the attempt holds, for its handler
+
+	// ProgressDone and ProgressText are what the running attempt last reported, see [Task.Progress].
+	ProgressDone *float64 `json:"progress,omitempty"` // 0 … 1, in steps of a millionth; nil: it has reported nothing
+	ProgressText string   `json:"progress_text,omitempty"`
+
+	// Reporter takes what the handler reports; nil for a task that no replica runs. A test of a handler may have one of its own.
+	Reporter Reporter `json:"-"`
 }
 
 // Attempt is one earlier, ended execution of a task.

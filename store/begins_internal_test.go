@@ -266,6 +266,7 @@ func TestAnIdleReplicaWritesNothing(t *testing.T) {
 		},
 		"finish":  func() error { _, err := s.Sides().Replica.Finish(t.Context(), session, nil); return err },
 		"extend":  func() error { _, err := s.Sides().Replica.Extend(t.Context(), session, nil); return err },
+		"report":  func() error { _, err := s.Sides().Replica.Report(t.Context(), session, nil); return err },
 		"enqueue": func() error { _, err := s.Enqueue(t.Context()); return err },
 	} {
 		a.begins = 0

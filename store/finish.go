@@ -146,12 +146,12 @@ func (w *finish) end() []move {
 func (w *finish) move(row openTask, r ledger.Result) move {
 	if r.Verdict == ledger.Died {
 		m := died(row, r.Code, r.Reason)
-		m.failure, m.exit, m.output, m.anyKind = r.Error, r.ExitCode, r.Output, r.AnyKind()
+		m.failure, m.exit, m.output, m.value, m.anyKind = r.Error, r.ExitCode, r.Output, r.Value, r.AnyKind()
 		return m
 	}
 	m := move{
 		openTask: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode,
-		output: r.Output, never: r.Verdict.Undone(), after: r.Due(w.now), anyKind: r.AnyKind(),
+		output: r.Output, value: r.Value, never: r.Verdict.Undone(), after: r.Due(w.now), anyKind: r.AnyKind(),
 	}
 	switch {
 	case r.Verdict == ledger.Ended:
@@ -209,7 +209,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 				w.out[i].Finish = ledger.Late
 			}
 		case is && row.Token == r.Token && row.State == jobs.StateLost && !row.late:
-			m := move{openTask: row, to: toDone, end: end, reason: "late", code: cmp.Or(r.Code, reason.Late), failure: r.Error, exit: r.ExitCode, output: r.Output}
+			m := move{openTask: row, to: toDone, end: end, reason: "late", code: cmp.Or(r.Code, reason.Late), failure: r.Error, exit: r.ExitCode, output: r.Output, value: r.Value}
 			if r.Reason != "" {
 				m.reason += ": " + r.Reason
 			}
@@ -238,6 +238,9 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 			return err
 		}
 		if err := t.keepOutputs(now, part); err != nil {
+			return err
+		}
+		if err := t.keepResults(part); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ var operations = []operation{
 	{"enqueue", enqueueScene},
 	{enqueueTx, enqueueTxScene},
 	{"extend", extendScene},
+	{"report progress", reportScene},
 	{"reap", reapScene},
 	{"cancel", cancelScene},
 	{"update", updateScene},
@@ -275,6 +276,32 @@ func enqueueTxScene(p *play) (func(context.Context) error, func(error)) {
 		p.count(1, "{tasks} WHERE idem_key=?"+locked, order)
 		p.count(1, "{tasks}"+locked)
 		p.mine()
+	}
+}
+
+// The answer says whose the rows are, and an answer of true has written them.
+func reportScene(p *play) (func(context.Context) error, func(error)) {
+	p.enqueue(2)
+	p.claim(p.t.Context())
+	var reports []ledger.Progress
+	for _, task := range p.knows {
+		reports = append(reports, ledger.Progress{TaskID: task.ID, Token: task.Token, Done: 0.5})
+	}
+	reports = append(reports, ledger.Progress{TaskID: reports[0].TaskID, Token: reports[0].Token + 1, Done: 0.9}) // whose the others are is asked, too
+	var ours []bool
+	call := func(ctx context.Context) (err error) {
+		ours, err = p.wired.Sides().Replica.Report(ctx, p.session, reports)
+		return err
+	}
+	return call, func(err error) {
+		if err != nil {
+			ours, err = p.plain.Sides().Replica.Report(p.t.Context(), p.session, reports)
+			p.check(err)
+		}
+		if !slices.Equal(ours, []bool{true, true, false}) {
+			p.errorf("the answer is %v", ours)
+		}
+		p.count(2, "{tasks} WHERE progress='500000 '")
 	}
 }
 

@@ -43,7 +43,8 @@ type taskFields struct {
 	MadeBy              string
 	Tags                encoded[[]string]
 	Payload             []byte
-	PayloadSize         int `gorm:"-:migration"` // LENGTH(payload), where a list leaves out a long one
+	PayloadSize         int    `gorm:"-:migration"` // LENGTH(payload), where a list leaves out a long one
+	Progress            string `gorm:"-:migration"` // of {tasks} alone, where it is read for people: a ledger.Progress
 }
 
 // taskModel is a row of {tasks}.
@@ -89,10 +90,10 @@ type openTask struct {
 // taskColumns and doneColumns are the columns of taskFields in {tasks} and in {done}; taskFacts and doneFacts are the same without
 // the payload, which may be large.
 var (
-	taskColumns = columnsOf(taskFields{}, append(doneAlone, "payload_size")...)
-	doneColumns = columnsOf(taskFields{}, "payload_size")
-	taskFacts   = columnsOf(taskFields{}, append(doneAlone, "payload_size", "payload")...)
-	doneFacts   = columnsOf(taskFields{}, "payload_size", "payload")
+	taskColumns = columnsOf(taskFields{}, append(doneAlone, "payload_size", "progress")...)
+	doneColumns = columnsOf(taskFields{}, "payload_size", "progress")
+	taskFacts   = columnsOf(taskFields{}, append(doneAlone, "payload_size", "progress", "payload")...)
+	doneFacts   = columnsOf(taskFields{}, "payload_size", "progress", "payload")
 )
 
 // doneAlone are the columns of taskFields that {tasks} lacks.
@@ -166,6 +167,7 @@ func (m *taskFields) task() jobs.Task {
 	if len(m.Payload) > 0 {
 		t.Payload = m.Payload
 	}
+	t.ProgressDone, t.ProgressText = ledger.ReadProgress(m.Progress)
 	t.IdempotencyKey = t.IdempotencyKeyIn("")
 	return t
 }

@@ -17,7 +17,7 @@ var unread = map[string]string{
 	"tasks":    "failures idem_key wait_at",
 	"done":     "failures idem_key session_id",
 	"sessions": "live",
-	"meta":     "all", "outputs": "all", "stripes": "all", "idempotency": "all", "migrations": "all",
+	"meta":     "all", "outputs": "all", "results": "all", "stripes": "all", "idempotency": "all", "migrations": "all",
 }
 
 // Each model has the columns that the migrations make, no others, and fields that take what they hold.

@@ -32,7 +32,8 @@ type move struct {
 	after    time.Time // when a task that waits is due
 	until    time.Time // a lost attempt may be running until then
 	output   []byte
-	anyKind  bool // its pool has no limits by kind, as its owner knows
+	anyKind  bool   // its pool has no limits by kind, as its owner knows
+	value    []byte // of the attempt: the task's result, if it ends
 }
 
 type place int
@@ -123,7 +124,7 @@ func bit(is bool) int64 {
 	return 0
 }
 
-// move writes all moves, each portion with at most nine statements, and what follows for standings
+// move writes all moves, each portion with at most ten statements, and what follows for standings
 // and events. If a row does not meet the guard, the answer is sqlkit.ErrMoved and nothing may be committed.
 func (t *tx) move(now time.Time, g guard, moves []move) error {
 	places, err := t.wakeKeys(now, moves)
@@ -169,7 +170,10 @@ func (t *tx) movePart(now time.Time, g guard, moves []move, places bool) error {
 	if err := t.keepAttempts(now, pending); err != nil {
 		return err
 	}
-	return t.keepOutputs(now, moves)
+	if err := t.keepOutputs(now, moves); err != nil {
+		return err
+	}
+	return t.keepResults(ended)
 }
 
 // endTriggers writes the ends of tasks into their open ledger rows. The reason of a run that was forced begins with that, and if the
@@ -260,6 +264,18 @@ func (t *tx) keepOutputs(now time.Time, moves []move) error {
 		}
 	}
 	_, err := t.InsertNew("{outputs} (task_id, attempt, output, created_at)", rows)
+	return err
+}
+
+// keepResults writes the results of tasks that end; the first one of a task stays.
+func (t *tx) keepResults(ended []move) error {
+	var rows [][]any
+	for _, m := range ended {
+		if len(m.value) > 0 {
+			rows = append(rows, []any{m.ID, m.value})
+		}
+	}
+	_, err := t.InsertNew("{results} (task_id, result)", rows)
 	return err
 }
 

@@ -130,10 +130,11 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 		}
 		return tasksOf(got.Tasks)
 	}
+	var value []byte // the result of each task
 	finish := func(tasks []jobs.Task, v ledger.Verdict, state jobs.State, out string) {
 		var results []ledger.Result
 		for _, task := range tasks {
-			results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: state, Output: []byte(out), Reason: task.ID, Task: &task})
+			results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: state, Output: []byte(out), Value: value, Reason: task.ID, Task: &task})
 		}
 		done, err := s.Sides().Replica.Finish(ctx, session, results)
 		check(err)
@@ -201,8 +202,22 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	}
 	_, err = s.Sides().Replica.Extend(ctx, session, moves)
 	check(err)
+	step("report progress")
+	var reports []ledger.Progress
+	for _, task := range tasks {
+		reports = append(reports, ledger.Progress{TaskID: task.ID, Token: task.Token, Done: 0.4, Text: "text"})
+	}
+	_, err = s.Sides().Replica.Report(ctx, session, reports)
+	check(err)
 	step("hand back")
 	finish(tasks, ledger.HandBack, "", "")
+	step("")
+	_, err = s.Enqueue(ctx, slices.Repeat([]jobs.NewTask{{Pool: "p"}}, n)...)
+	check(err)
+	tasks, value = claim("p"), []byte(`{"n": 1}`)
+	step("finish with results")
+	finish(tasks, ledger.Ended, jobs.StateSucceeded, "")
+	value = nil
 	step("")
 	claim("q")
 	check(s.Sides().Replica.Leave(ctx, session))
@@ -233,6 +248,7 @@ var hot = map[string]map[store.Dialect]int{
 	"enqueue with keys": {store.SQLite: 6, store.MySQL: 6},
 
 	"look for what expires": {store.SQLite: 1, store.MySQL: 1},
+	"report progress":       {store.SQLite: 3, store.MySQL: 1},
 }
 
 // The number of statements does not depend on how many tasks there are, and that of the hot calls is known.

@@ -14,7 +14,7 @@ import (
 const deadSessionsFor = time.Hour
 
 // Sweep deletes what is older than its retention, as judge takes the time, at most limit rows of each
-// kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output,
+// kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output, result,
 // idempotency key and uniqueness go with their task. Open triggers stay. Pending tasks of jobs that no
 // configuration has any more are cancelled, at most limit of them. It implements ledger.Tasks.
 //
@@ -56,6 +56,7 @@ var deleteEnded = []string{
 	"{delete} {done} AS t{by_key} WHERE {in name id}",
 	"{delete} {attempts} AS t{by_key} WHERE {in name task_id}",
 	"{delete} {outputs} AS t{by_key} WHERE {in name task_id}",
+	"{delete} {results} AS t{by_key} WHERE {in name task_id}",
 	"{delete} {idempotency} AS t WHERE {in name task_id}",
 	"{delete} {unique_tasks} AS t WHERE {in name task_id}",
 }

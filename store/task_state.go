@@ -180,7 +180,7 @@ func (t *tx) requeue(g guard, pending []move) error {
 	n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
 		SET state={int state}, run_at={int due}, attempt=attempt-{int undone}, failures=failures+{int failures}, losses=losses+{int losses},
 			reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit},
-			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0, progress=''
 		WHERE cancel='' AND `+g.where, slices.Concat([]any{rows}, g.args)...)
 	return all(n, err, pending)
 }

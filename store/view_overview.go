@@ -58,11 +58,13 @@ func (t *tx) nextDue(n int) ([]ledger.NextDue, error) {
 
 // longestRunning sorts the tasks that run, which are few. Index tasks_claim.
 func (t *tx) longestRunning(n int) ([]ledger.RunningTask, error) {
-	q := t.gorm().Table("{tasks} {index}{tasks}_claim{end}").Select("id, pool, kind, job, trigger_at, started_at, attempt, replica").
+	q := t.gorm().Table("{tasks} {index}{tasks}_claim{end}").Select("id, pool, kind, job, trigger_at, started_at, attempt, replica, progress").
 		Where("state = 2").Order("started_at, id").Limit(n)
 	return list(rowsOf(q), func(m *taskFields) ledger.RunningTask {
+		done, text := ledger.ReadProgress(m.Progress)
 		return ledger.RunningTask{
 			TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), Since: fromMicros(m.StartedAt), Attempt: m.Attempt, Replica: string(m.Replica),
+			Progress: done, ProgressText: text,
 		}
 	})
 }

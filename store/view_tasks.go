@@ -198,7 +198,7 @@ func ofTasks(f wire.TaskFilter, after []string) func(*gorm.DB) *gorm.DB {
 // tasksByID reads open tasks first: one that ends in between is found among the ended.
 func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
 	all := map[string]jobs.Task{}
-	for _, from := range []string{"SELECT " + taskColumns + " FROM {tasks}", "SELECT " + doneColumns + " FROM {done}"} {
+	for _, from := range []string{"SELECT " + taskColumns + ", progress FROM {tasks}", "SELECT " + doneColumns + " FROM {done}"} {
 		for part := range slices.Chunk(ids, sqlkit.MaxRows) {
 			err := each(t.rows(from+" WHERE {in name id}", sqlkit.Keys(part)), func(m *taskFields) { all[m.ID] = m.task() })
 			if err != nil {
@@ -220,7 +220,7 @@ func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err er
 		return all, "", nil
 	}
 	for _, q := range []*gorm.DB{
-		table[taskModel](t).Select(taskFacts+listedPayload, limits.ListedPayload),
+		table[taskModel](t).Select(taskFacts+", progress"+listedPayload, limits.ListedPayload),
 		table[doneModel](t).Select(doneFacts+listedPayload, limits.ListedPayload),
 	} {
 		left := paging.Bytes
@@ -242,7 +242,7 @@ func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err er
 
 // sizeOfTask is about how many bytes a task takes.
 func sizeOfTask(t jobs.Task) int {
-	n := 512 + inJSON(t.Payload) + inJSON(t.Error) + inJSON(t.Reason) + inJSON(t.By)
+	n := 512 + inJSON(t.Payload) + inJSON(t.Error) + inJSON(t.Reason) + inJSON(t.By) + inJSON(t.ProgressText)
 	for _, tag := range t.Tags {
 		n += inJSON(tag)
 	}

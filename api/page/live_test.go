@@ -88,14 +88,17 @@ func TestPools(t *testing.T) {
 	release := make(chan bool)
 	s := newScene(t, jobs.Set{Pools: map[string]jobs.Pool{
 		"mail": {Workers: 1, Retries: jobs.Retries{Limit: jobs.NoRetries}, Kinds: map[string]jobs.Handler{
-			"slow": does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+			"slow": does(func(ctx context.Context, task jobs.Task, _ io.Writer) error {
+				_ = task.Progress(0.4, "two of five")
 				select {
 				case <-release:
 				case <-ctx.Done():
 				}
 				return nil
 			}),
-			"bad": does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no such address") }),
+			"bad": does(func(_ context.Context, task jobs.Task, _ io.Writer) error {
+				return errors.Join(task.SetResult(map[string]string{"refused": "by the server"}), errors.New("no such address"))
+			}),
 		}},
 		"still":   {Handler: does(fine)},
 		"tenants": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 5, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey, Fair: &jobs.Fair{}, Handler: does(fine)},
@@ -112,6 +115,7 @@ func TestPools(t *testing.T) {
 		}
 	}
 	b.says("#running", "mail / slow")
+	b.says("#running", "40%, two of five")
 	b.says("#findings", "still is paused, 2 tasks pending")
 	b.says("#pools", "by ann")
 	if strings.Contains(b.text("#pools"), "limits overridden") {
@@ -136,6 +140,7 @@ func TestPools(t *testing.T) {
 	b.says("#trouble .more", "nobody@example.org")
 	b.says("#trouble .more", "tenant-7")
 	b.says("#trouble .more", "Expires")
+	b.says("#trouble .more", "by the server")
 	b.says("#trouble .more", "timeout 1m30s, backoff 1s")
 }
 

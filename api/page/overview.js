@@ -1,7 +1,7 @@
 // The first page.
 
 import { who } from "./ask.js";
-import { $, badge, el, headline, link, plural, soft } from "./elements.js";
+import { $, badge, el, headline, link, plural, progress, soft } from "./elements.js";
 import { findings } from "./findings.js";
 import { banner } from "./stream.js";
 import { count, table } from "./table.js";
@@ -78,6 +78,7 @@ export function overview(o) {
     ["What", r.job ? link(r.job, r.task_id) : [soft("pool "), failed(r)], "head"],
     ["For", when(r.since, "for")],
     ["On", [r.replica, r.attempt > 1 ? soft(`, attempt ${r.attempt}`) : ""]],
+    ["Progress", progress(r), "why"],
   ], "No task is running.");
   table("next", (o.next ?? []).slice(0, 12), (n) => n.job, (n) => [
     ["Job", link(n.job), "head"],

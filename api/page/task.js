@@ -1,7 +1,7 @@
 // Details of a task, below its row.
 
 import { ask, get } from "./ask.js";
-import { badge, el, facts, soft } from "./elements.js";
+import { badge, el, facts, progress, soft } from "./elements.js";
 import { took, when } from "./time.js";
 
 export const opened = new Map(); // id → row
@@ -47,6 +47,7 @@ async function fill(id, box) {
       facts([
         ["State", [badge(task.state), " ", task.reason ?? ""]],
         ["Attempt", `${task.attempt} of at most ${task.max_attempts}`],
+        ["Progress", progress(task)],
         ["Exit code", task.exit_code === undefined ? "" : String(task.exit_code)],
         ["Pool", task.pool + (task.kind ? ", kind " + task.kind : "")],
         ["Key", task.key],
@@ -63,6 +64,7 @@ async function fill(id, box) {
       text("Error", task.error),
       task.attempts.map((a) => [el("h3", {}, `Attempt ${a.attempt}: ${a.state}${a.replica ? " on " + a.replica : ""}${took(a) ? ", took " + took(a) : ""}`), el("pre", { tabindex: 0 }, [a.reason, a.error].filter(Boolean).join("\n") || "no error")]),
       text("Output", output),
+      task.result === undefined ? [] : text("Result", pretty(task.result)),
       task.payload === undefined ? [] : text("Payload", pretty(task.payload)),
     ];
     if (!output && task.state !== "running" && task.state !== "pending") parts.push(el("p", { class: "soft" }, "No output is stored."));

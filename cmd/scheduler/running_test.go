@@ -49,9 +49,22 @@ func startReplica(t *testing.T) *running {
 			"mail": {Workers: 4, MaxRunning: 20, PerKind: map[string]jobs.KindLimits{"bye": {MaxRunning: 3}}, Handler: of("mail", func(_ context.Context, t jobs.Task, out io.Writer) error {
 				fmt.Fprintf(out, "mail %s", t.Payload)
 				return nil
-			}), Kinds: map[string]jobs.Handler{"bye": of("bye", func(context.Context, jobs.Task, io.Writer) error { return nil }), "fails": of("fails", func(_ context.Context, t jobs.Task, _ io.Writer) error {
-				return jobs.Permanent(fmt.Errorf("user %s not found", t.Payload))
-			})}},
+			}), Kinds: map[string]jobs.Handler{
+				"bye": of("bye", func(context.Context, jobs.Task, io.Writer) error { return nil }),
+				"fails": of("fails", func(_ context.Context, t jobs.Task, _ io.Writer) error {
+					return jobs.Permanent(fmt.Errorf("user %s not found", t.Payload))
+				}),
+				"counts": of("counts", func(ctx context.Context, t jobs.Task, out io.Writer) error {
+					_ = t.Progress(0.4, "two of five")
+					select {
+					case <-r.release:
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					}
+					fmt.Fprint(out, "counted")
+					return t.SetResult(map[string]int{"sent": 3})
+				}),
+			}},
 			"keyed": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 1000, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey, Handler: of("keyed", func(_ context.Context, t jobs.Task, out io.Writer) error {
 				fmt.Fprintf(out, "%s %s", t.Key, t.Payload)
 				return nil

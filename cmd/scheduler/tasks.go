@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -150,6 +152,7 @@ func (a *app) showTask(w io.Writer, t wire.Task) error {
 		field{"attempt", attemptOf(t.Task)},
 		field{"timeout", ownText(t.Timeout)},
 		field{"backoff", ownText(t.Backoff)},
+		field{"progress", progressOf(t.Task)},
 		field{"replica", t.Replica},
 		field{"token", number(int(t.Token))},
 		field{"priority", priority},
@@ -160,6 +163,7 @@ func (a *app) showTask(w io.Writer, t wire.Task) error {
 		field{"finished", a.when(t.FinishedAt)},
 		field{"exit code", exitCode(t.ExitCode)},
 		field{"error", t.Error},
+		field{"result", string(t.Result)},
 		field{"payload", string(t.Payload)},
 		field{"by", t.By},
 		field{"retry of", t.RetryOf},
@@ -205,18 +209,22 @@ func ending(t jobs.Task) string {
 	return text
 }
 
-// follow waits for the task to end. Each change of its state is printed on stderr, and with -o table the output of each attempt that has
-// ended.
+// follow waits for the task to end. Each change of its state and progress is printed on stderr, with -o table the output of each attempt that
+// has ended on stdout, and the result of the task, too, on stderr: stdout has what the attempts wrote, and nothing else.
 func (a *app) follow(ctx context.Context, c *client.Client, id string) (wire.Task, error) {
 	var shown string
 	printed := 0
-	return c.Follow(ctx, id, func(task wire.Task) error {
+	task, err := c.Follow(ctx, id, func(task wire.Task) error {
 		if news := progress(task.Task); news != shown {
 			fmt.Fprintln(a.stderr, news)
 			shown = news
 		}
 		return a.printAttempts(ctx, c, task, &printed)
 	})
+	if err == nil && len(task.Result) > 0 && a.output == "table" {
+		fmt.Fprintf(a.stderr, "task %s: result %s\n", task.ID, task.Result)
+	}
+	return task, err
 }
 
 // printAttempts prints the output of ended attempts after the first *printed ones.
@@ -245,6 +253,18 @@ func (a *app) printAttempts(ctx context.Context, c *client.Client, task wire.Tas
 	return nil
 }
 
+// progressOf is how far the running attempt has come, as it says: "40%, text".
+func progressOf(t jobs.Task) string {
+	if t.ProgressDone == nil {
+		return ""
+	}
+	text := strconv.FormatFloat(math.Floor(*t.ProgressDone*1000+1e-6)/10, 'f', -1, 64) + "%"
+	if t.ProgressText != "" {
+		text += ", " + t.ProgressText
+	}
+	return text
+}
+
 func progress(t jobs.Task) string {
 	switch t.State {
 	case jobs.StatePending:
@@ -253,7 +273,11 @@ func progress(t jobs.Task) string {
 		}
 		return fmt.Sprintf("task %s: pending", t.ID)
 	case jobs.StateRunning:
-		return fmt.Sprintf("task %s: attempt %d runs on %s", t.ID, t.Attempt, t.Replica)
+		text := fmt.Sprintf("task %s: attempt %d runs on %s", t.ID, t.Attempt, t.Replica)
+		if p := progressOf(t); p != "" {
+			text += ", " + p
+		}
+		return text
 	}
 	return ending(t)
 }

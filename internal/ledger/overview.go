@@ -90,4 +90,7 @@ type RunningTask struct {
 	Since   time.Time `json:"since"`        // start of the attempt
 	Attempt int       `json:"attempt"`
 	Replica string    `json:"replica"`
+
+	Progress     *float64 `json:"progress,omitempty"` // 0 … 1; nil: none was reported
+	ProgressText string   `json:"progress_text,omitempty"`
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ type Result struct {
 	Error    string        // the first limits.Error bytes are kept
 	ExitCode *int
 	Output   []byte // the first limits.Output bytes are kept
+	Value    []byte // what the attempt made the result of its task, as JSON. It is kept if the task ends with this attempt, and it is not above jobs.MaxResult
 
 	// Task is the task as its claim gave it to the owner, so that a store need not read it to end it. nil: it is not known any
 	// more. One with another id or token is not used.
@@ -64,6 +66,9 @@ func (r Result) Kept() Result {
 	r.Reason, r.Error = head(r.Reason, maxReason), head(r.Error, limits.Error)
 	if len(r.Output) > limits.Output {
 		r.Output = bytes.Clone(r.Output[:limits.Output])
+	}
+	if len(r.Value) > jobs.MaxResult || len(r.Value) > 0 && !json.Valid(r.Value) { // no part of it would be JSON
+		r.Value = nil
 	}
 	return r
 }

@@ -41,6 +41,8 @@ type API interface {
 	DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (rows []wire.DeadLetters, next string, err error)
 	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
 	Output(ctx context.Context, id string, attempt int) ([]byte, error)
+	// Result returns the result of an ended task as JSON; nil if it has none.
+	Result(ctx context.Context, id string) ([]byte, error)
 	Pools(ctx context.Context) ([]PoolStatus, error)
 	Replicas(ctx context.Context) ([]Peer, error)
 

@@ -107,6 +107,9 @@ type Tasks interface {
 	// Extend moves may_run_until; the answer says for each whether the row was still ours, and the
 	// session lives.
 	Extend(ctx context.Context, session string, moves []Extension) ([]bool, error)
+	// Report writes how far running tasks have come, each under its token; the answer says for each whether the row was still
+	// ours, and the session lives. Of several for one task, the order decides which is written last.
+	Report(ctx context.Context, session string, reports []Progress) ([]bool, error)
 	// Own returns the running rows of the session.
 	Own(ctx context.Context, session string) ([]Own, error)
 	// Reap is the standing query: running tasks of dead sessions end as lost or wait again, as

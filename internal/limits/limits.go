@@ -15,6 +15,7 @@ const (
 	Tags           = 20
 	Tag            = 64  // bytes
 	By             = 255 // bytes
+	ProgressText   = 200 // bytes
 	Workers        = 10_000
 	MaxRunning     = 1_000_000
 	Rate           = 1_000_000 // starts in RatePerLeast to RatePerMost

@@ -91,6 +91,7 @@ func viewOverview(t *testing.T, b *Bench) {
 	for i, id := range ids[3:] {
 		b.DB.Exec(t, `UPDATE {tasks} SET state = 2, attempt = 1, replica = 'r', started_at = ? WHERE id = ?`, second(int64(9-i)).UnixMicro(), id)
 	}
+	b.DB.Exec(t, `UPDATE {tasks} SET progress = '250000 a text' WHERE id = ?`, ids[4])
 
 	got, err := b.SQL().Sides().API.Overview(t.Context(), 10)
 	must(t, err)
@@ -108,7 +109,7 @@ func viewOverview(t *testing.T, b *Bench) {
 		},
 		Next: []ledger.NextDue{{Job: "j", At: second(10)}, {Job: "k", At: second(20), Suspended: &yes}, {Job: "i", At: second(30)}},
 		Running: []ledger.RunningTask{
-			{TaskID: ids[4], Pool: "p", Job: "j", Due: second(7), Since: second(8), Attempt: 1, Replica: "r"},
+			{TaskID: ids[4], Pool: "p", Job: "j", Due: second(7), Since: second(8), Attempt: 1, Replica: "r", Progress: new(0.25), ProgressText: "a text"},
 			{TaskID: ids[3], Pool: "p", Job: "j", Due: second(7), Since: second(9), Attempt: 1, Replica: "r"},
 		},
 	}

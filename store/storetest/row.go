@@ -112,13 +112,13 @@ func ordinary(id string) row {
 		"id": id, "pool": "default", "kind": "", "task_key": "", "job": "", "trigger_at": 0, "trigger_seq": 0, "state": 0, "rank_order": 0, "run_at": 0, "expires_at": 0, "own_attempts": 0, "own_timeout": 0, "own_backoff": 0,
 		"attempt": 0, "failures": 0, "losses": 0, "max_attempts": 1, "on_lost": "fail", "lost_limit": 3, "token": 0, "session_id": "", "replica": "",
 		"claim_id": "", "may_run_until": 0, "cancel": "", "idem_key": "", "payload": "", "tags": "", "retry_of": "", "reason": "", "reason_code": "",
-		"error": "", "exit_code": nil, "created_at": 0, "started_at": 0, "made_by": "",
+		"error": "", "exit_code": nil, "created_at": 0, "started_at": 0, "made_by": "", "progress": "",
 	}
 }
 
 // done is the row of {done} of a task that had this row.
 func (r row) done(end row) row {
-	return r.without("claim_id", "cancel").with(row{"late": 0, "may_run_until": 0, "fingerprint": "", "retried_as": ""}).with(end)
+	return r.without("claim_id", "cancel", "progress").with(row{"late": 0, "may_run_until": 0, "fingerprint": "", "retried_as": ""}).with(end)
 }
 
 // made is a task of the pool again with all that one can be given, and its row.

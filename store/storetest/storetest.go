@@ -27,6 +27,7 @@ type Store interface {
 	AddPools(ctx context.Context, pools map[string]jobs.Pool) error
 	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
+	Result(ctx context.Context, id string) ([]byte, error)
 	SuspendJob(ctx context.Context, name string, by string, override *bool) error
 	PausePool(ctx context.Context, name string, by string, override *bool) error
 	LimitPool(ctx context.Context, name string, by string, o *wire.PoolLimits) error
@@ -110,6 +111,8 @@ var Contract = slices.Concat(
 	expiryCases,
 	ownRetriesCases,
 	lostLimitCases,
+	progressCases,
+	resultCases,
 	overrideCases,
 	waitCases,
 	endCases,

@@ -56,7 +56,7 @@ SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order
 UPDATE JSON_TABLE(CONVERT('[{"new_state":1,"new_due":1800000000000000,"new_undone":0,"new_failures":1,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000},{"new_state":1,"new_due":1800000000000000,"new_undone":0,"new_failures":1,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":1,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_state BIGINT PATH '$.new_state' ERROR ON ERROR, new_due BIGINT PATH '$.new_due' ERROR ON ERROR, new_undone BIGINT PATH '$.new_undone' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY)
 		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
 			reason=UNHEX(v.new_reason), reason_code=v.new_code, error=UNHEX(v.new_error), exit_code=v.new_exit,
-			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0, progress=''
 	 WHERE cancel='' AND state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
 INSERT INTO lockstep_attempts (task_id, attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, error) VALUES ('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,''),('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,'');
 INSERT IGNORE INTO lockstep_outputs (task_id, attempt, output, created_at) VALUES ('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000),('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000);
@@ -217,6 +217,10 @@ SELECT id, token, claim_id, cancel FROM lockstep_tasks FORCE INDEX (lockstep_tas
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET may_run_until=1800000000000000 WHERE may_run_until<1800000000000000 AND session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
 SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
 
+-- report progress
+
+UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET progress='400000 text' WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
+
 -- hand back
 
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -227,8 +231,25 @@ UPDATE lockstep_triggers FORCE INDEX (PRIMARY) SET started_at=0 WHERE COALESCE(o
 UPDATE JSON_TABLE(CONVERT('[{"new_state":0,"new_due":1800000000000000,"new_undone":1,"new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":2,"key_may_run_until":1800000000000000},{"new_state":0,"new_due":1800000000000000,"new_undone":1,"new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":2,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_state BIGINT PATH '$.new_state' ERROR ON ERROR, new_due BIGINT PATH '$.new_due' ERROR ON ERROR, new_undone BIGINT PATH '$.new_undone' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY)
 		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
 			reason=UNHEX(v.new_reason), reason_code=v.new_code, error=UNHEX(v.new_error), exit_code=v.new_exit,
-			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0, progress=''
 	 WHERE cancel='' AND state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
+COMMIT;
+
+-- finish with results
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
+INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
+		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
+		FROM JSON_TABLE(CONVERT('[{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"new_fingerprint":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":2},{"new_end":"succeeded","new_failures":0,"new_losses":0,"new_reason":"30313930303030302d303030302d373030302d383030302d303030303030303030303030","new_code":"","new_error":"","new_until":0,"new_fingerprint":"","key_id":"01900000-0000-7000-8000-000000000000","key_token":2}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, new_fingerprint VARBINARY(255) PATH '$.new_fingerprint' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token FOR UPDATE;
+DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
+INSERT IGNORE INTO lockstep_results (task_id, result) VALUES ('01900000-0000-7000-8000-000000000000','{"n": 1}'),('01900000-0000-7000-8000-000000000000','{"n": 1}');
+SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
 COMMIT;
 
 -- reap
@@ -280,6 +301,7 @@ SELECT id FROM lockstep_done WHERE state='succeeded' AND finished_at<18000000000
 DELETE t FROM lockstep_done AS t FORCE INDEX (PRIMARY) WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_attempts AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_outputs AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_results AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_idempotency AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_unique_tasks AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 COMMIT;
@@ -293,6 +315,7 @@ SELECT id FROM lockstep_done WHERE state='lost' AND finished_at<1800000000000000
 DELETE t FROM lockstep_done AS t FORCE INDEX (PRIMARY) WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_attempts AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_outputs AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_results AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_idempotency AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_unique_tasks AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 COMMIT;

@@ -49,7 +49,7 @@ SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order
 UPDATE lockstep_tasks
 		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
 			reason=v.new_reason, reason_code=v.new_code, error=v.new_error, exit_code=v.new_exit,
-			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0, progress=''
 	 FROM (SELECT column1 AS new_state, column2 AS new_due, column3 AS new_undone, column4 AS new_failures, column5 AS new_losses, column6 AS new_reason, column7 AS new_code, column8 AS new_error, column9 AS new_exit, column10 AS key_id, column11 AS key_token, column12 AS key_may_run_until FROM (VALUES (1,1800000000000000,0,1,0,'01900000-0000-7000-8000-000000000000','','',NULL,'01900000-0000-7000-8000-000000000000',1,1800000000000000),(1,1800000000000000,0,1,0,'01900000-0000-7000-8000-000000000000','','',NULL,'01900000-0000-7000-8000-000000000000',1,1800000000000000))) v WHERE cancel='' AND state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
 INSERT INTO lockstep_attempts (task_id, attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, error) VALUES ('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,''),('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,'');
 INSERT OR IGNORE INTO lockstep_outputs (task_id, attempt, output, created_at) VALUES ('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000),('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000);
@@ -203,6 +203,12 @@ UPDATE lockstep_tasks SET may_run_until=1800000000000000 WHERE may_run_until<180
 SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
 COMMIT;
 
+-- report progress
+
+BEGIN IMMEDIATE;
+UPDATE lockstep_tasks SET progress='400000 text' WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
+COMMIT;
+
 -- hand back
 
 BEGIN IMMEDIATE;
@@ -211,8 +217,23 @@ UPDATE lockstep_triggers SET started_at=0 WHERE COALESCE(outcome, '')='' AND (jo
 UPDATE lockstep_tasks
 		SET state=v.new_state, run_at=v.new_due, attempt=attempt-v.new_undone, failures=failures+v.new_failures, losses=losses+v.new_losses,
 			reason=v.new_reason, reason_code=v.new_code, error=v.new_error, exit_code=v.new_exit,
-			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0, progress=''
 	 FROM (SELECT column1 AS new_state, column2 AS new_due, column3 AS new_undone, column4 AS new_failures, column5 AS new_losses, column6 AS new_reason, column7 AS new_code, column8 AS new_error, column9 AS new_exit, column10 AS key_id, column11 AS key_token, column12 AS key_may_run_until FROM (VALUES (0,1800000000000000,1,0,0,'01900000-0000-7000-8000-000000000000','','',NULL,'01900000-0000-7000-8000-000000000000',2,1800000000000000),(0,1800000000000000,1,0,0,'01900000-0000-7000-8000-000000000000','','',NULL,'01900000-0000-7000-8000-000000000000',2,1800000000000000))) v WHERE cancel='' AND state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
+COMMIT;
+
+-- finish with results
+
+BEGIN IMMEDIATE;
+INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
+		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
+		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS new_fingerprint, column10 AS key_id, column11 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',2),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',2))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
+DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
+INSERT OR IGNORE INTO lockstep_results (task_id, result) VALUES ('01900000-0000-7000-8000-000000000000','{"n": 1}'),('01900000-0000-7000-8000-000000000000','{"n": 1}');
+SELECT name, failing FROM lockstep_standings WHERE kind='pool' AND name IN ('p');
 COMMIT;
 
 -- reap
@@ -257,6 +278,7 @@ SELECT id FROM lockstep_done WHERE state='succeeded' AND finished_at<18000000000
 DELETE FROM lockstep_done AS t WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE FROM lockstep_attempts AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE FROM lockstep_outputs AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE FROM lockstep_results AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE FROM lockstep_idempotency AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE FROM lockstep_unique_tasks AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 COMMIT;
@@ -268,6 +290,7 @@ SELECT id FROM lockstep_done WHERE state='lost' AND finished_at<1800000000000000
 DELETE FROM lockstep_done AS t WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE FROM lockstep_attempts AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE FROM lockstep_outputs AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE FROM lockstep_results AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE FROM lockstep_idempotency AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE FROM lockstep_unique_tasks AS t WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 COMMIT;

@@ -121,6 +121,10 @@ func (e *edge) Extend(ctx context.Context, session string, moves []ledger.Extens
 	return call(ctx, e, func(ctx context.Context) ([]bool, error) { return e.st.Extend(ctx, session, moves) })
 }
 
+func (e *edge) Report(ctx context.Context, session string, reports []ledger.Progress) ([]bool, error) {
+	return call(ctx, e, func(ctx context.Context) ([]bool, error) { return e.st.Report(ctx, session, reports) })
+}
+
 func (e *edge) Own(ctx context.Context, session string) ([]ledger.Own, error) {
 	return call(ctx, e, func(ctx context.Context) ([]ledger.Own, error) { return e.st.Own(ctx, session) })
 }

@@ -49,6 +49,7 @@ type attempt struct {
 	work    plan.Execution
 	locks   []heldLock
 	bound   *bound.Bound // what the handler knows of its deadline
+	reports reports      // what the handler has reported
 
 	// Of logUnresponsive alone:
 	told  time.Time // when it was first found to be told to stop

@@ -58,7 +58,8 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	t.Replica = e.opt.ID
 	t.IdempotencyKey = t.IdempotencyKeyIn(e.plan.Set.Name)
 	t.Locks = forHandler(c.locks)
-	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until, locks: c.locks}
+	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until, locks: c.locks, reports: reports{wake: e.wakeProgress}}
+	t.Reporter = &a.reports
 	if !ok || !e.mayStart(a, ses) || !a.locksLast() {
 		e.handBack(c)
 		return
@@ -80,7 +81,11 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	err := errGoexit
 	defer func() {
 		end()
-		took, result := time.Since(began), a.result(err, out.Bytes()).Kept()
+		took, result := time.Since(began), a.result(err, out.Bytes())
+		if value := a.reports.end(); result.Verdict == ledger.Ended || result.Verdict == ledger.Died {
+			result.Value = value
+		}
+		result = result.Kept()
 		e.noteShortage(t.Pool, result, err)
 		if result.Verdict != ledger.HandBack {
 			e.feeders[t.Pool].ended(took)

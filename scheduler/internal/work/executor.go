@@ -58,6 +58,7 @@ type Executor struct {
 	arrival        atomic.Pointer[time.Time] // when tasks were taken that the poll had found; nil: never
 	metUnknown     atomic.Bool               // a task that this replica has no handler for
 	wakePoll       chan struct{}             // look at the pools now
+	wakeProgress   chan struct{}             // write the progress of attempts
 	wakeTend       chan struct{}             // look at own rows and at those of expired sessions now
 	wakeUnrunnable chan struct{}             // look at tasks that no live replica can run now
 }
@@ -67,7 +68,7 @@ func New(st tasks, m member, lk *membership.LockService, p *plan.Plan, o Options
 	e := &Executor{
 		store: st, opt: o, on: on, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Observer,
 		shortages: shortages{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
-		wakePoll: wake.Signal(), wakeTend: wake.Signal(), wakeUnrunnable: wake.Signal(),
+		wakePoll: wake.Signal(), wakeProgress: wake.Signal(), wakeTend: wake.Signal(), wakeUnrunnable: wake.Signal(),
 	}
 	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
 	e.slots.closed = e.shortages.closed
@@ -115,9 +116,9 @@ func (e *Executor) Take(ctx context.Context) {
 }
 
 // Keep records the results of what was started, and stops what must stop, until ctx is done. It reaps the tasks of expired
-// sessions.
+// sessions, and writes the progress of its own.
 func (e *Executor) Keep(ctx context.Context) {
-	wake.Loops(ctx, e.tend, e.expire, e.endExpired, e.recorder.run, e.releases.run)
+	wake.Loops(ctx, e.tend, e.expire, e.endExpired, e.writeProgress, e.recorder.run, e.releases.run)
 }
 
 // Halt stops everything that runs at once.

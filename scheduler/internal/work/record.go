@@ -16,7 +16,7 @@ import (
 
 const (
 	recordBatch   = 500     // what one statement takes (sqlkit.MaxRows)
-	recordBytes   = 4 << 20 // of errors and outputs in a batch
+	recordBytes   = 4 << 20 // of errors, outputs and results of tasks in a batch
 	recordCall    = 5 * time.Second
 	recordBacklog = 10_000 // with more than that, workers wait before they take more: the store is the bottleneck
 	recordRetry   = 250 * time.Millisecond
@@ -113,7 +113,7 @@ func (r *recorder) take() []outcome {
 	defer r.mu.Unlock()
 	n, bytes := 0, 0
 	for n < min(len(r.pending), recordBatch) && r.pending[n].session == r.pending[0].session {
-		bytes += len(r.pending[n].result.Error) + len(r.pending[n].result.Output)
+		bytes += len(r.pending[n].result.Error) + len(r.pending[n].result.Output) + len(r.pending[n].result.Value)
 		if n > 0 && bytes > recordBytes {
 			break
 		}

@@ -80,7 +80,7 @@ func TestASlowStoreGetsASingleResultAgain(t *testing.T) {
 // A result whose texts the store refuses is recorded without them, at once, and the reason says why: whichever text it
 // has, and however many such results there are. A result without texts is not tried in vain.
 func TestARefusedResultIsRecordedWithoutItsTexts(t *testing.T) {
-	const refused = "recorded without error and output, which the store refused: "
+	const refused = "recorded without error, output and result, which the store refused: "
 	for what, c := range map[string]struct {
 		result ledger.Result
 		taken  bool
@@ -89,6 +89,7 @@ func TestARefusedResultIsRecordedWithoutItsTexts(t *testing.T) {
 		"an output": {ledger.Result{Output: []byte("out")}, true, 2},
 		"an error":  {ledger.Result{Error: "failed"}, true, 2},
 		"a reason":  {ledger.Result{Reason: "timeout"}, true, 2},
+		"a result":  {ledger.Result{Value: []byte("1")}, true, 2},
 		"no text":   {ledger.Result{}, false, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestARefusedResultIsRecordedWithoutItsTexts(t *testing.T) {
 				s.work.recorder.add("session", &jobs.Task{ID: "1", Pool: "p"}, c.result)
 				synctest.Wait()
 				calls, taken := st.Seen()
-				if got, is := taken["1"]; is != c.taken || calls != c.calls || is && (got.Reason != refused+replicatest.ErrRefused.Error() || got.Error != "" || got.Output != nil || got.State != jobs.StateFailed) {
+				if got, is := taken["1"]; is != c.taken || calls != c.calls || is && (got.Reason != refused+replicatest.ErrRefused.Error() || got.Error != "" || got.Output != nil || got.Value != nil || got.State != jobs.StateFailed) {
 					t.Errorf("recorded: %v, as %+v, by %d calls", is, got, calls)
 				}
 				if !c.taken {
@@ -189,8 +190,8 @@ func TestWhatIsSaidOfRefusals(t *testing.T) {
 func TestWhatIsSaidOfOneRefusedResult(t *testing.T) {
 	result := ledger.Result{TaskID: "7", Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "timeout", Error: "curse", Output: []byte("out")}
 	for want, taken := range map[string]bool{
-		"result recorded without its error and output, which the store refused task=7 job=j pool=p state=failed refusal=" + replicatest.ErrRefused.Error() + " error=curse": true,
-		"the store refuses a result; it is tried again task=7 job=j pool=p state=failed refusal=" + replicatest.ErrRefused.Error() + " in=10s":                              false,
+		"end recorded without its error, output and result, which the store refused task=7 job=j pool=p state=failed refusal=" + replicatest.ErrRefused.Error() + " error=curse": true,
+		"the store refuses a result; it is tried again task=7 job=j pool=p state=failed refusal=" + replicatest.ErrRefused.Error() + " in=10s":                                   false,
 	} {
 		st := replicatest.NewPicky(func(r ledger.Result) error {
 			if taken && r.Error == "" {

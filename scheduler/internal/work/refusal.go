@@ -66,10 +66,10 @@ func (r *recorder) countRefusal(ctx context.Context, why error) bool {
 // result stays here and is tried again; false once ctx is done.
 func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 	bare := o
-	bare.result.Error, bare.result.Output = "", nil
-	bare.result.Reason = "recorded without error and output, which the store refused: " + why.Error()
+	bare.result.Error, bare.result.Output, bare.result.Value = "", nil, nil
+	bare.result.Reason = "recorded without error, output and result, which the store refused: " + why.Error()
 	bare.result.Code = cmp.Or(o.result.Code, reason.RecordRefused)
-	texts := o.result.Reason != "" || o.result.Error != "" || len(o.result.Output) > 0
+	texts := o.result.Reason != "" || o.result.Error != "" || len(o.result.Output) > 0 || len(o.result.Value) > 0
 	err := why
 	if texts && r.refused < refusedForAll {
 		err = r.write(ctx, []outcome{bare})
@@ -78,7 +78,7 @@ func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 	switch {
 	case err == nil:
 		r.refused = 0
-		r.executor.log.Error("result recorded without its error and output, which the store refused", append(attrs, "refusal", why, "error", o.result.Error)...)
+		r.executor.log.Error("end recorded without its error, output and result, which the store refused", append(attrs, "refusal", why, "error", o.result.Error)...)
 		return true
 	case ctx.Err() != nil || !r.countRefusal(ctx, err):
 		return false

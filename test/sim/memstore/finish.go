@@ -71,12 +71,12 @@ func bare(task jobs.Task) jobs.Task {
 func finishing(row Task, r ledger.Result, now time.Time) move {
 	if r.Verdict == ledger.Died {
 		m := died(row, r.Code, r.Reason)
-		m.failure, m.exit, m.output = r.Error, r.ExitCode, r.Output
+		m.failure, m.exit, m.output, m.value = r.Error, r.ExitCode, r.Output, r.Value
 		return m
 	}
 	m := move{
 		row: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode, output: r.Output,
-		never: r.Verdict.Undone(), due: row.RunAt,
+		value: r.Value, never: r.Verdict.Undone(), due: row.RunAt,
 	}
 	switch {
 	case r.Verdict == ledger.Ended:
@@ -149,6 +149,9 @@ func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.Stat
 	}
 	if len(r.Output) > 0 {
 		add(t, &t.outputs, output{row.ID, row.Attempt, r.Output, micros(now)})
+	}
+	if len(r.Value) > 0 {
+		add(t, &t.results, Result{row.ID, r.Value})
 	}
 	out.Task = bare(row.task())
 	return ending(row)

@@ -24,6 +24,7 @@ type move struct {
 	due     int64 // when a task that is pending again may run
 	until   int64 // a lost attempt may be running until then
 	output  []byte
+	value   []byte // the task's result, if it ends
 }
 
 type place int
@@ -65,6 +66,9 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 		add(t, &t.outputs, output{r.ID, r.Attempt, m.output, micros(now)})
 	}
 	if m.to == toDone {
+		if len(m.value) > 0 {
+			add(t, &t.results, Result{r.ID, m.value})
+		}
 		t.endTrigger(now, m)
 		ended := r.done(string(m.end))
 		ended.FinishedAt, ended.MayRunUntil = micros(now), m.until
@@ -88,7 +92,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 	if m.to == toWait {
 		r.State = Waits
 	}
-	r.Session, r.Replica, r.ClaimID, r.MayRunUntil, r.Cancel, r.StartedAt = "", "", "", 0, "", 0
+	r.Session, r.Replica, r.ClaimID, r.MayRunUntil, r.Cancel, r.StartedAt, r.Progress = "", "", "", 0, "", 0, ""
 	put(t, &t.tasks, r)
 	return bare(r.task()), nil
 }

@@ -173,6 +173,7 @@ type Task struct {
 	CreatedAt   int64       `col:"created_at"`
 	StartedAt   int64       `col:"started_at"`
 	By          string      `col:"made_by"`
+	Progress    string      `col:"progress"`
 }
 
 // Done is a row of done.
@@ -245,6 +246,12 @@ type output struct {
 	CreatedAt int64  `col:"created_at"`
 }
 
+// Result is a row of results.
+type Result struct {
+	TaskID string `col:"task_id"`
+	Result []byte `col:"result"`
+}
+
 type poolKey struct{ pool, key string }
 
 type idempotency struct {
@@ -305,7 +312,9 @@ func (r Task) task() jobs.Task {
 	if r.State == Running {
 		state = jobs.StateRunning
 	}
-	return r.done(string(state)).task()
+	t := r.done(string(state)).task()
+	t.ProgressDone, t.ProgressText = ledger.ReadProgress(r.Progress)
+	return t
 }
 
 // done is the row as it ends.

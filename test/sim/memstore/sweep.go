@@ -107,6 +107,7 @@ func (t *tx) forget(id string) {
 			remove(t, &t.outputs, k)
 		}
 	}
+	remove(t, &t.results, id)
 	for k, row := range t.keys.rows {
 		if row.TaskID == id {
 			remove(t, &t.keys, k)

@@ -15,6 +15,7 @@ type tables struct {
 	done     table[string, Done]
 	attempts table[attemptKey, attempt]
 	outputs  table[attemptKey, output]
+	results  table[string, Result]
 	keys     table[poolKey, idempotency]
 	events   table[string, event]
 	standing table[subject, standing]
@@ -35,6 +36,7 @@ func newTables() tables {
 		done:     empty(func(r Done) string { return r.ID }),
 		attempts: empty(func(r attempt) attemptKey { return attemptKey{r.TaskID, r.Attempt} }),
 		outputs:  empty(func(r output) attemptKey { return attemptKey{r.TaskID, r.Attempt} }),
+		results:  empty(func(r Result) string { return r.TaskID }),
 		keys:     empty(func(r idempotency) poolKey { return poolKey{r.Pool, r.Key} }),
 		events:   empty(func(r event) string { return r.ID }),
 		standing: empty(func(r standing) subject { return subject{r.Kind, r.Name} }),
@@ -120,7 +122,7 @@ func (d *tables) byName() map[string]rowset {
 	return map[string]rowset{
 		"sessions": &d.sessions, "pools": &d.pools, "jobs": &d.jobs, "triggers": &d.triggers, "tasks": &d.tasks, "done": &d.done,
 		"attempts": &d.attempts, "outputs": &d.outputs, "idempotency": &d.keys, "events": &d.events, "standings": &d.standing, "kinds": &d.kinds,
-		"lock_waits": &d.waits, "keys": &d.taskKeys, "key_waits": &d.keyWaits, "unique_tasks": &d.unique,
+		"lock_waits": &d.waits, "keys": &d.taskKeys, "key_waits": &d.keyWaits, "unique_tasks": &d.unique, "results": &d.results,
 	}
 }
 

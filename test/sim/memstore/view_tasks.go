@@ -14,6 +14,15 @@ func (s *Store) TaskRow(ctx context.Context, id string) (jobs.Task, error) {
 	return task, err
 }
 
+// Result is that of store.Store.
+func (s *Store) Result(ctx context.Context, id string) (result []byte, err error) {
+	err = s.tx(ctx, "result", func(t *tx) error {
+		result = t.results.rows[id].Result
+		return nil
+	})
+	return result, err
+}
+
 // Task returns a task with its earlier attempts.
 func (s *Store) Task(ctx context.Context, id string) (task jobs.Task, attempts []jobs.Attempt, err error) {
 	err = s.tx(ctx, "task", func(t *tx) error {
