@@ -3,7 +3,9 @@
 // The body is the task's payload, unless the [Request] has one of its own; the headers Lockstep-Job and its
 // siblings, Idempotency-Key and Traceparent identify the task. The attempt succeeds if the whole answer, or its
 // first 64 KiB, came in time and its status is among those expected. The first 64 KiB of the answer's body are
-// the attempt's output; the rest is not read, and a line at the end of the output says so.
+// the attempt's output; the rest is not read, and a line at the end of the output says so. If the whole answer has at most 64 KiB and its
+// Content-Type is JSON (application/json, application/problem+json and others with +json), it is the [jobs.Task.SetResult] as well, without
+// what is removed from the output, whatever its status. Nothing is reported while the request is under way.
 //
 // The query of the URL, the values of the request's headers, and the path if it is secret, are not shown. If
 // the server repeats them, in its reason phrase or in its answer, they are removed, also values and parts of
@@ -111,8 +113,12 @@ func (h *Handler) send(ctx context.Context, t jobs.Task, out io.Writer) error {
 		return err
 	}
 	defer response.Body.Close()
-	if err := h.hidden.copy(out, response.Body); err != nil {
+	body := &answered{out: out}
+	if err := h.hidden.copy(body, response.Body); err != nil {
 		return fmt.Errorf("reading the answer (%s): %w", response.Status, err)
+	}
+	if err := setResult(t, response, body); err != nil {
+		return err
 	}
 	if h.expects(response.StatusCode) {
 		return nil
