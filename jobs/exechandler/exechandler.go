@@ -11,6 +11,12 @@
 //	SIGTERM to the process group ──▶ grace period over, or jobs.Stop ──▶ SIGKILL; Run returns when the group is empty
 //
 // The command leads a process group of its own.
+//
+// Where a replica runs the task, LOCKSTEP_PROGRESS_FILE and LOCKSTEP_RESULT_FILE are files that the command may make, in a
+// folder of the attempt that no other user can enter and that is removed afterwards. The last whole line of the first is the
+// [jobs.Task.Progress]: "0.4 text" or "40% text". The second is the [jobs.Task.SetResult], JSON of at most 64 KiB: it is read
+// when the command has ended, whatever its exit code. What is wrong with one of them is said at the end of the output, and changes
+// nothing else. Links are not followed.
 package exechandler
 
 import (
@@ -118,7 +124,7 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	for _, v := range identity.Of(t) {
 		own = append(own, v.Env+"="+v.Value)
 	}
-	return h.run(ctx, program, slices.Concat(h.env, own), own, t.Payload, out)
+	return h.run(ctx, program, slices.Concat(h.env, own), own, t, out)
 }
 
 // StopGrace is the grace period of the group between SIGTERM and SIGKILL.

@@ -44,8 +44,10 @@ type running interface {
 	attend(ctx context.Context) (status syscall.WaitStatus, stopped, err error)
 }
 
-func (h *Handler) run(ctx context.Context, program string, env, marks []string, payload []byte, out io.Writer) error {
-	c := command{Handler: h, program: program, env: env, marks: marks}
+func (h *Handler) run(ctx context.Context, program string, env, marks []string, t jobs.Task, out io.Writer) error {
+	reports, payload := reportsOf(t), t.Payload
+	defer reports.remove()
+	c := command{Handler: h, program: program, env: append(env, reports.variables()...), marks: marks}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return explain(program, h.command.Dir, err)
@@ -78,7 +80,9 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 		}
 	}()
 
+	stopWatching := reports.watch()
 	status, stopped, err := p.attend(ctx)
+	stopWatching()
 	patience := linger
 	if stopped != nil || err != nil {
 		patience = margin // the group is empty
@@ -98,7 +102,9 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 	if err != nil {
 		return err
 	}
-	return verdict(status, stopped)
+	err = verdict(status, stopped)
+	reports.finish(out, err != nil)
+	return err
 }
 
 // write writes the payload beside the command, which need not read it.

@@ -101,6 +101,8 @@ var readers = map[string]string{
 	"internal/trustedfile/mount_linux.go":                 "/proc",
 	"internal/trustedfile/trustedfile.go":                 "it is the rule",
 	"jobs/exechandler/internal/warden/processes_linux.go": "/proc",
+	"jobs/exechandler/folders_unix.go":                    "folders of its own, to lock them",
+	"jobs/exechandler/reports_unix.go":                    "what a command wrote, which is data, in a folder of its own; a link or FIFO is refused there, too",
 	"store/sqlite/head.go":                                "a database, as SQLite opens it next",
 	"store/sqlite/log.go":                                 "a database and what lies beside it, which SQLite opens next",
 	"store/storetest/sessions.go":                         "/proc",
