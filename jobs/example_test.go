@@ -104,6 +104,19 @@ func sendReceipt(_ context.Context, t jobs.Task, r Receipt) error {
 	return nil
 }
 
+func ExampleTask_Progress() {
+	imports := jobs.Func(func(_ context.Context, t jobs.Task, files []string) error {
+		for i, name := range files {
+			if err := t.Progress(float64(i)/float64(len(files)), name); err != nil {
+				return err
+			}
+		}
+		return t.SetResult(map[string]int{"files": len(files)})
+	})
+	fmt.Println(imports.Run(context.Background(), jobs.Task{Payload: []byte(`["a.csv", "b.csv"]`)}, io.Discard))
+	// Output: <nil>
+}
+
 func ExampleNewKind() {
 	set := jobs.Set{Pools: map[string]jobs.Pool{"mail": {Kinds: jobs.Kinds(receipts.Handle(sendReceipt))}}}
 	fmt.Println(set.Validate())

@@ -112,7 +112,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar((*string)(&unique.OnConflict), "on-conflict", "", "what becomes of it if another one is unique: `keep` that, replace that with it, or reject it")
 	cmd.Flags().StringArrayVar(&task.Tags, "tag", nil, "`TAG` shown in lists; may be repeated")
 	cmd.Flags().BoolVar(&task.Force, "force", false, "also if no live replica can run it yet")
-	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait for its end and print its output")
+	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait for its end, and print its output and, on standard error, its result")
 	cmd.Flags().BoolVar(&many, "many", false, "read tasks from standard input, one JSON object per line")
 	return cmd
 }
