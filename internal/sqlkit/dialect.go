@@ -33,6 +33,8 @@ type Dialect interface {
 
 	// Begin opens a transaction that may write.
 	Begin(ctx context.Context, conn *sql.Conn) error
+	// BeginRead opens a transaction that only reads, all of whose statements see one moment. It waits for no writer, and none for it.
+	BeginRead(ctx context.Context, conn *sql.Conn) error
 	// Commit returns ErrUnknownCommit when it cannot be said whether it happened.
 	Commit(ctx context.Context, conn *sql.Conn) error
 	// LocksRows reports whether a transaction locks rows: else it has the whole database from Begin on, and a

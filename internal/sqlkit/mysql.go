@@ -130,6 +130,18 @@ func (d MySQL) Begin(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
+// BeginRead: what reads only committed rows sees others in each statement.
+func (MySQL) BeginRead(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"); err != nil {
+		return err
+	}
+	_, err := conn.ExecContext(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+	if err != nil { // the next transaction of the connection would have that level
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	return err
+}
+
 // Commit knows the outcome only when the server answered that it undid the transaction, or when
 // nothing was sent.
 func (MySQL) Commit(ctx context.Context, conn *sql.Conn) error {

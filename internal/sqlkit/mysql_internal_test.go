@@ -97,3 +97,34 @@ func TestAnswersToCommit(t *testing.T) {
 		}
 	}
 }
+
+// second answers the second statement with an error.
+type second struct {
+	answering
+	sent *int
+}
+
+func (s second) Connect(context.Context) (driver.Conn, error) { return s, nil }
+func (s second) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
+	if *s.sent++; *s.sent == 2 {
+		return nil, s.err
+	}
+	return driver.ResultNoRows, nil
+}
+
+// A connection on which a transaction that reads did not begin is not used again: the next transaction would have its isolation level.
+func TestAReadThatDidNotBegin(t *testing.T) {
+	db := sql.OpenDB(second{answering{&mysql.MySQLError{Number: 1040}}, new(int)})
+	defer db.Close()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := (MySQL{}).BeginRead(t.Context(), conn); MySQLNumber(err) != 1040 {
+		t.Errorf("it says %v", err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "SELECT 1"); !errors.Is(err, sql.ErrConnDone) {
+		t.Errorf("the connection is still used: %v", err)
+	}
+}

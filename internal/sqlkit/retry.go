@@ -39,6 +39,18 @@ func (db *DB) Single(ctx context.Context, fn func(t *Tx) error) error {
 	return db.Tx(ctx, fn)
 }
 
+// Snapshot runs fn in a transaction that only reads: all its statements see one moment. fn may be called several times, and starts
+// from nothing each time.
+func (db *DB) Snapshot(ctx context.Context, fn func(t *Tx) error) error {
+	return db.Repeat(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		if err := db.Dialect.BeginRead(ctx, conn); err != nil {
+			return err
+		}
+		defer rollback(ctx, conn)
+		return fn(db.With(ctx, conn))
+	})
+}
+
 // Repeat runs once on a connection, again as long as it meets what passes.
 func (db *DB) Repeat(ctx context.Context, once func(ctx context.Context, conn *sql.Conn) error) error {
 	ctx, cancel := db.Bound(ctx)

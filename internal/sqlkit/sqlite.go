@@ -151,6 +151,14 @@ func (d SQLite) Begin(ctx context.Context, conn *sql.Conn) error {
 	}
 }
 
+// BeginRead takes no lock: with WAL, the first read decides which moment all others see.
+func (SQLite) BeginRead(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, "BEGIN DEFERRED"); err != nil {
+		return begun(ctx, conn, err)
+	}
+	return nil
+}
+
 // eager sets the busy_timeout of a connection to 0, and returns what sets it back.
 func eager(ctx context.Context, conn *sql.Conn) (patient func(), err error) {
 	var timeout int
