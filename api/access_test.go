@@ -72,6 +72,7 @@ var expected = map[string]Role{
 	"GET /api/v1/tasks":                Viewer,
 	"GET /api/v1/tasks/{id}":           Viewer,
 	"GET /api/v1/tasks/{id}/logs":      Viewer,
+	"GET /api/v1/tasks/{id}/why":       Viewer,
 	"PATCH /api/v1/tasks/{id}":         Operator,
 	"POST /api/v1/tasks/retry":         Operator,
 	"POST /api/v1/tasks/cancel":        Operator,

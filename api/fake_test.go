@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -41,6 +42,7 @@ type backend struct {
 	starting bool // the definitions are not loaded
 
 	err     error    // of every method
+	lockErr error    // of the lock service
 	panics  bool     // Jobs does
 	changes []string // what was written, and who asked
 	audit   []wire.AuditEntry
@@ -156,6 +158,20 @@ func (b *backend) ChangeTasks(_ context.Context, action wire.BulkAction, bulk wi
 	return wire.BulkResult{Matched: 1, Done: 1, Tasks: []wire.BulkTask{{ID: "task-1", State: jobs.StateFailed}}}, b.err
 }
 func (b *backend) Result(context.Context, string) ([]byte, error) { return nil, nil }
+
+func (b *backend) Why(ctx context.Context, id string) (ledger.Facts, error) {
+	t, _, err := b.Task(ctx, id)
+	f := ledger.Facts{At: time.Now(), Task: t, Live: []ledger.LiveReplica{{Peer: ledger.Peer{Member: ledger.Member{Replica: "r1"}}, HasPool: true}}}
+	for i := range b.pools {
+		if b.pools[i].Name == t.Pool {
+			f.Pool = &b.pools[i]
+		}
+	}
+	if t.ReasonCode == reason.WaitsForLock {
+		f.Waiting, f.Locks = ledger.WaitsForLocks, []ledger.LockFacts{{Key: "user/a"}}
+	}
+	return f, err
+}
 
 func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, error) {
 	if b.err != nil {
@@ -338,8 +354,8 @@ func (b *backend) InspectAfter(_ context.Context, prefix, after string) iter.Seq
 				return
 			}
 		}
-		if b.err != nil {
-			yield(driver.Info{}, b.err)
+		if err := cmp.Or(b.err, b.lockErr); err != nil {
+			yield(driver.Info{}, err)
 		}
 	}
 }

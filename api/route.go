@@ -55,6 +55,7 @@ var routes = []route{
 	{"POST", "/api/v1/tasks/cancel", Operator, "", changeTasks(wire.BulkCancel)},
 	{"POST", "/api/v1/tasks/purge", Admin, "", changeTasks(wire.BulkPurge)},
 	{"GET", "/api/v1/tasks/{id}", Viewer, "", (*server).getTask},
+	{"GET", "/api/v1/tasks/{id}/why", Viewer, "", (*server).whyOfTask},
 	{"GET", "/api/v1/tasks/{id}/logs", Viewer, "attempt", (*server).logsOfTask},
 	{"PATCH", "/api/v1/tasks/{id}", Operator, "", (*server).updateTask},
 	{"POST", "/api/v1/tasks/{id}/cancel", Operator, "", (*server).cancelTask},

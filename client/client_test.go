@@ -51,6 +51,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{func() error { _, err := c.Jobs(ctx, wire.Page{Limit: 5, Cursor: "a+b"}); return err }, "GET /below/api/v1/jobs?cursor=a%2Bb&limit=5  Bearer secret"},
 		{func() error { _, err := c.Job(ctx, "a/../b%?x"); return err }, "GET /below/api/v1/jobs/a%2F..%2Fb%25%3Fx  Bearer secret"},
+		{func() error { _, err := c.Why(ctx, "task-1"); return err }, "GET /below/api/v1/tasks/task-1/why  Bearer secret"},
 		{func() error { _, err := c.Next(ctx, "backup", 3); return err }, "GET /below/api/v1/jobs/backup/next?n=3  Bearer secret"},
 		{func() error { _, err := c.RunJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/run  Bearer secret"},
 		{func() error { _, err := c.ForceRunJob(ctx, "backup", "task-1"); return err }, `POST /below/api/v1/jobs/backup/run application/json Bearer secret {"force":"task-1"}`},

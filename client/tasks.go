@@ -28,6 +28,11 @@ func (c *Client) DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (wire
 	return get[wire.List[wire.DeadLetters]](ctx, c, pageQuery(f.Page, "pool", f.Pool), "dead-letters")
 }
 
+// Why says why a task is in its state: what a pending one waits for, where a running one runs, how an ended one ended.
+func (c *Client) Why(ctx context.Context, id string) (wire.Why, error) {
+	return get[wire.Why](ctx, c, nil, "tasks", id, "why")
+}
+
 // Output returns the stored output of an attempt, as valid UTF-8; attempt 0 is the latest with output. Output is stored
 // when the attempt ends; jobs.ErrNotFound if there is none.
 func (c *Client) Output(ctx context.Context, id string, attempt int) ([]byte, error) {

@@ -65,6 +65,12 @@ func BenchmarkLists(b *testing.B) {
 				_, earlier, err := s.Task(ctx, middle)
 				return len(earlier) + 1, err
 			})
+			for name, id := range map[string]string{"done": middle, "open": "open-000777", "running": "open-000700"} {
+				list("why "+name, func(ctx context.Context) (int, error) {
+					f, err := s.Sides().API.Why(ctx, id)
+					return 1 + f.Ahead.N, err
+				})
+			}
 			list("task row", func(ctx context.Context) (int, error) {
 				_, err := s.Sides().Replica.TaskRow(ctx, middle)
 				return 1, err

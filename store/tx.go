@@ -60,6 +60,15 @@ func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error
 // program's handle. However many views run, and however slowly, no decision waits for them. On a SQLite file views wait while
 // its log is too large, see logGate.
 func (s *Store) view(ctx context.Context, op string, fn func(t *tx) error) error {
+	return s.viewing(ctx, op, func(ctx context.Context, db *sqlkit.DB) error { return db.Autocommit(ctx, s.of(fn)) })
+}
+
+// snapshot is view where all statements are to see one moment.
+func (s *Store) snapshot(ctx context.Context, op string, fn func(t *tx) error) error {
+	return s.viewing(ctx, op, func(ctx context.Context, db *sqlkit.DB) error { return db.Snapshot(ctx, s.of(fn)) })
+}
+
+func (s *Store) viewing(ctx context.Context, op string, run func(ctx context.Context, db *sqlkit.DB) error) error {
 	return s.do(op, func() error {
 		ctx, cancel := s.db.Bound(ctx)
 		defer cancel()
@@ -74,7 +83,7 @@ func (s *Store) view(ctx context.Context, op string, fn func(t *tx) error) error
 			return fmt.Errorf("%w: reads wait until the write-ahead log is in the database: %w", jobs.ErrUnavailable, err)
 		}
 		defer left()
-		return views.Autocommit(ctx, s.of(fn))
+		return run(ctx, views)
 	})
 }
 

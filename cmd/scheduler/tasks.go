@@ -22,6 +22,7 @@ func newTasksCommand(a *app) *cobra.Command {
 		newTasksListCommand(a),
 		newTasksDeadCommand(a),
 		newOneCommand(a, "get TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
+		newTasksWhyCommand(a),
 		newTasksLogsCommand(a),
 		newTasksUpdateCommand(a),
 		newBulkCommand(a, wire.BulkCancel, newOneCommand(a, "cancel [TASK]", "Cancel a pending task, or ask a running one to stop", (*client.Client).Cancel, printCancelled),

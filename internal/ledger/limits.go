@@ -54,8 +54,16 @@ func (l Limits) Started(b Bucket, now time.Time, n int) Bucket {
 }
 
 // OpensIn is the time from now until one more attempt may start by the rate; 0: it may start now.
-func (l Limits) OpensIn(b Bucket, now time.Time) time.Duration {
-	return time.Duration(max(0, l.lacks(b, now)+l.interval()-l.capacity()))
+func (l Limits) OpensIn(b Bucket, now time.Time) time.Duration { return l.OpensFor(1, b, now) }
+
+// OpensFor is the time from now until n more attempts may have started by the rate, if all start as soon as they may; a hundred years at most.
+func (l Limits) OpensFor(n int, b Bucket, now time.Time) time.Duration {
+	const most = 100 * 366 * 24 * time.Hour
+	interval := l.interval()
+	if interval > 0 && int64(n) > int64(most)/interval {
+		return most
+	}
+	return time.Duration(max(0, l.lacks(b, now)+int64(n)*interval-l.capacity()))
 }
 
 // Possible is the bucket as it can be now. One that would be full later than an empty one was written under other limits, or by a clock that

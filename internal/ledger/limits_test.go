@@ -129,3 +129,23 @@ func TestLimitsUnderAnOverride(t *testing.T) {
 		t.Error("None is wrong")
 	}
 }
+
+// The time for n starts is when the last of them may start, if each starts as soon as it may.
+func TestOpensFor(t *testing.T) {
+	l, now := Limits{Rate: jobs.Rate{Count: 2, Per: time.Second}, Burst: 3}, time.Unix(1_800_000_000, 0)
+	for n, want := range map[int]time.Duration{1: 0, 3: 0, 4: time.Second / 2, 10_001: 9998 * time.Second / 2} {
+		if got := l.OpensFor(n, 0, now); got != want {
+			t.Errorf("%d of a full bucket: %v, want %v", n, got, want)
+		}
+		if got := l.OpensFor(n, l.Started(0, now, 3), now); got != time.Duration(n)*time.Second/2 {
+			t.Errorf("%d of an empty bucket: %v", n, got)
+		}
+	}
+	if got := (Limits{}).OpensFor(10_001, 0, now); got != 0 {
+		t.Errorf("without a rate: %v", got)
+	}
+	year := Limits{Rate: jobs.Rate{Count: 1, Per: 366 * 24 * time.Hour}, Burst: 1}
+	if got := year.OpensFor(10_001, 0, now); got != 100*366*24*time.Hour {
+		t.Errorf("of a rate of one a year: %v", got)
+	}
+}

@@ -39,6 +39,8 @@ type API interface {
 	Tasks(ctx context.Context, f wire.TaskFilter) (rows []jobs.Task, next string, err error)
 	// DeadLetters lists what failed, or was lost, for good and was not retried since, in groups of what ended in the same way.
 	DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (rows []wire.DeadLetters, next string, err error)
+	// Why returns what the store knows of why a task is in its state.
+	Why(ctx context.Context, id string) (Facts, error)
 	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
 	Output(ctx context.Context, id string, attempt int) ([]byte, error)
 	// Result returns the result of an ended task as JSON; nil if it has none.

@@ -54,3 +54,23 @@ const (
 	LockWait     Code = "lock_wait"      // ended before it started: it has waited for its locks as long as it may
 	LockKey      Code = "lock_key"       // failed before it started: the key of a lock cannot be made of its payload
 )
+
+// Of tasks, as "why" explains them.
+const (
+	NoLiveReplica   Code = "no_live_replica"   // no replica is live that takes tasks
+	OtherDefinition Code = "other_definition"  // no live replica has the definition that governs the pool
+	NotDue          Code = "not_due"           // its run_at is in the future
+	Backoff         Code = "backoff"           // waits for another attempt after one that failed or was lost
+	PoolPaused      Code = "pool_paused"       // its pool is paused
+	LockServiceDown Code = "lock_service_down" // the lock service does not answer, and nothing that needs it starts
+	MaxRunning      Code = "max_running"       // as many tasks of the pool run as may at once
+	Rate            Code = "rate"              // the rate of the pool lets none start now
+	WorkersBusy     Code = "workers_busy"      // all workers of the replicas that can run it are busy
+	BehindOthers    Code = "behind_others"     // other tasks of the pool come before it
+	Ready           Code = "ready"             // nothing holds it up: the next claim of its pool takes it
+	Running         Code = "running"           // an attempt of it runs
+	CancelRequested Code = "cancel_requested"  // it runs, and was asked to stop
+	ReplicaSilent   Code = "replica_silent"    // it runs on a replica whose heartbeats have stopped
+	Succeeded       Code = "succeeded"         // it has ended well
+	Ended           Code = "ended"             // it has ended, and nothing more is known
+)

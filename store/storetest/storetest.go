@@ -136,6 +136,7 @@ var Cases = slices.Concat(
 	uniqueTogetherCases[3:],
 	viewCases,
 	deadLetterCases,
+	whyCases,
 	jobStandingCases,
 	auditCases,
 	[]Case{
