@@ -34,6 +34,16 @@ export function under(task, row) {
   return tr;
 }
 
+// causes are why a task has not started, or where it runs.
+function causes(why) {
+  const s = why.start;
+  return [
+    el("h3", {}, why.state === "pending" ? "Why it waits" : "Where it runs"),
+    el("ul", { class: "causes" }, why.causes.map((c) => el("li", {}, el("code", {}, c.code), " ", c.message))),
+    s ? el("p", { class: "soft" }, s.at ? ["Expected to start ", s.not_before ? "not before " : "", when(s.at), ": " + s.basis + "."] : "Expected start unknown: " + s.unknown + ".") : "",
+  ].filter(Boolean);
+}
+
 const pretty = (payload) => (typeof payload === "string" ? payload : JSON.stringify(payload, null, 2));
 async function fill(id, box) {
   try {
@@ -41,6 +51,10 @@ async function fill(id, box) {
     let output = "";
     if (task.attempt > 0) {
       try { output = await (await ask("tasks/" + encodeURIComponent(id) + "/logs")).text(); } catch (e) { if (e.status !== 404) throw e; }
+    }
+    let why = "";
+    if (task.state === "pending" || task.state === "running") {
+      try { why = await get("tasks/" + encodeURIComponent(id) + "/why"); } catch (e) { if (e.status !== 404) throw e; } // it was swept meanwhile, or the replica is older
     }
     const text = (title, body) => (body ? [el("h3", {}, title), el("pre", { tabindex: 0 }, body)] : []);
     const parts = [
@@ -61,6 +75,7 @@ async function fill(id, box) {
         ["Token", task.token ? String(task.token) : ""],
         ["Task", el("code", {}, task.id)],
       ]),
+      why ? causes(why) : [],
       text("Error", task.error),
       task.attempts.map((a) => [el("h3", {}, `Attempt ${a.attempt}: ${a.state}${a.replica ? " on " + a.replica : ""}${took(a) ? ", took " + took(a) : ""}`), el("pre", { tabindex: 0 }, [a.reason, a.error].filter(Boolean).join("\n") || "no error")]),
       text("Output", output),

@@ -45,6 +45,10 @@ func TestUnrunnableTasks(t *testing.T) {
 	b.navigate(s.url + "jobs/report")
 	b.says("#headline", "No live replica runs it")
 	b.says("#facts", "no live replica has the labels that the job runs on (zone=b)")
+	b.click(`button[data-task="` + task.ID + `"]`)
+	b.says(".more", "Why it waits")
+	b.says(".causes", "no_replica no live replica has the labels that job report runs on (zone=b); live are replica-1")
+	b.says(".more", "Expected start unknown: it is not known when this ends")
 
 	// A cancelled task is not pending.
 	if _, err := s.store.Cancel(t.Context(), task.ID, "test"); err != nil {
