@@ -65,7 +65,7 @@ func (f *folders) make() (dir string, err error) {
 
 // remove removes the folder of an attempt, with what is in it. Links in it are removed, and not followed.
 func (f *folders) remove(dir string) {
-	_ = os.RemoveAll(dir)
+	removeAll(dir)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.used--; f.used == 0 {
@@ -98,7 +98,7 @@ func (f *folders) close() {
 		return
 	}
 	if is(f.path, f.locked) {
-		_ = os.RemoveAll(f.path)
+		removeAll(f.path)
 	}
 	_ = f.locked.Close()
 	f.path, f.locked = "", nil
@@ -113,7 +113,7 @@ func sweep(temp string) {
 		}
 		path := filepath.Join(temp, e.Name())
 		if locked, err := lockFolder(path); err == nil {
-			_ = os.RemoveAll(path)
+			removeAll(path)
 			_ = locked.Close()
 		}
 	}
@@ -146,4 +146,18 @@ func is(path string, folder *os.File) bool {
 	there, err := os.Lstat(path)
 	open, failed := folder.Stat()
 	return err == nil && failed == nil && os.SameFile(there, open)
+}
+
+// removeAll removes a folder with what is in it, also where a command has left folders that cannot be written.
+func removeAll(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() { // before it is read; a link is no folder here
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
 }
