@@ -69,6 +69,9 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if run == nil {
 		return errCut
 	}
+	if err := report(t); err != nil {
+		return err
+	}
 	stopped := ctx.Done()
 	if b.ignores {
 		stopped = nil

@@ -35,6 +35,7 @@ func (w *world) judge(end time.Time) {
 				w.violate(id, "task %s was acknowledged and has not ended", id)
 			}
 		}
+		w.judgeResults(rows)
 		keys := map[string]string{}
 		for id, r := range rows.Done {
 			if other := keys[r.Pool+"/"+r.Key]; r.Key != "" && other != "" {

@@ -106,7 +106,7 @@ func (y *tally) missing() (missing []string) {
 	}
 	for _, what := range []string{
 		"triggers", "tasks", "starts", "outcome ran", "outcome skipped", "outcome missed", "outcome lost", "task succeeded", "task failed",
-		"task lost", "task cancelled", "late", "finish fenced", "starts with a lock", "locks held together", "waits for a lock", "waits abandoned", "starts with a key", "starts of a limited kind", "tasks expired", "manual runs", "manual retries", "cancels", "overlaps", "stale effects refused",
+		"task lost", "task cancelled", "late", "finish fenced", "starts with a lock", "locks held together", "waits for a lock", "waits abandoned", "starts with a key", "starts of a limited kind", "tasks expired", "progress", "manual runs", "manual retries", "cancels", "overlaps", "stale effects refused",
 	} {
 		if y.counted[what] == 0 {
 			missing = append(missing, what)

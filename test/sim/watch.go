@@ -89,6 +89,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	w.watchKey(r, !existed, began, stopped, false)
 	w.watchKind(r, began, stopped)
 	w.watchExpiry(r, began)
+	w.watchProgress(r)
 	switch {
 	case began:
 		w.inPool[r.Pool]++

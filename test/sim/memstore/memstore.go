@@ -157,7 +157,7 @@ func (s *Store) newID() (string, error) {
 func (d *Database) Look(f func(Rows)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f(Rows{d.sessions.rows, d.jobs.rows, d.triggers.rows, d.tasks.rows, d.done.rows})
+	f(Rows{d.sessions.rows, d.jobs.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.results.rows})
 }
 
 // Rows are what a simulation judges.
@@ -167,4 +167,5 @@ type Rows struct {
 	Triggers map[TriggerKey]Trigger
 	Tasks    map[string]Task
 	Done     map[string]Done
+	Results  map[string]Result
 }
