@@ -23,7 +23,7 @@ func (m *model) aside() {
 	if m.now.Sub(m.h.Run.Began)%time.Second != 0 {
 		return
 	}
-	for _, what := range []string{"finish", "handback", "extend", "beat", "release"} {
+	for _, what := range []string{"finish", "handback", "extend", "report", "beat", "release"} {
 		m.h.Stale = append(m.h.Stale, history.Stale{At: m.now, What: what, TaskID: "t1", Token: 1, Refused: true})
 	}
 	m.h.Holds = append(m.h.Holds, history.Hold{At: m.now, Holder: "a", Key: "uplink", Token: 7})

@@ -203,6 +203,7 @@ func TestSeenTooLittle(t *testing.T) {
 		}, nil, nil},
 		{"no stale handback", NotVacuous, "answers to a stale handback", stale("handback"), nil, nil},
 		{"no stale extend", NotVacuous, "answers to a stale extend", stale("extend"), nil, nil},
+		{"no stale report", NotVacuous, "answers to a stale report", stale("report"), nil, nil},
 		{"no stale beat", NotVacuous, "answers to a stale beat", stale("beat"), nil, func(h *history.History) {
 			h.Audit = slices.DeleteFunc(h.Audit, func(c history.Change) bool { return c.Table == "sessions" && c.After.Dead != 0 })
 		}},

@@ -81,7 +81,7 @@ func (t *trial) replayed() []figure {
 		}
 	}
 	var all []figure
-	for _, what := range []string{"finish", "handback", "extend"} {
+	for _, what := range []string{"finish", "handback", "extend", "report"} {
 		all = append(all, figure{"answers to a stale " + what, stale[what], t.each(5 * time.Second)})
 	}
 	died := slices.ContainsFunc(t.h.Audit, func(c history.Change) bool {

@@ -86,7 +86,7 @@ func stale(h holding, r row) (jobs.State, bool) {
 	return jobs.StateSucceeded, true
 }
 
-// write replays an end, a later deadline and a release.
+// write replays an end, a release, a later deadline and a progress.
 func (o *staleOwners) write(ctx context.Context, h holding, before row, end jobs.State) error {
 	finish := func(verdict ledger.Verdict, state jobs.State) func() (bool, error) {
 		return func() (bool, error) {
@@ -98,6 +98,10 @@ func (o *staleOwners) write(ctx context.Context, h holding, before row, end jobs
 		ours, err := o.store.Sides().Replica.Extend(ctx, h.session, []ledger.Extension{{TaskID: h.task, Token: h.token, Until: time.Now().Add(time.Hour)}})
 		return err == nil && !ours[0], err
 	}
+	report := func() (bool, error) {
+		ours, err := o.store.Sides().Replica.Report(ctx, h.session, []ledger.Progress{{TaskID: h.task, Token: h.token, Done: 1, Text: "stale owner"}})
+		return err == nil && !ours[0], err
+	}
 	for _, replay := range []struct {
 		what string
 		call func() (refused bool, err error)
@@ -105,6 +109,7 @@ func (o *staleOwners) write(ctx context.Context, h holding, before row, end jobs
 		{"finish", finish(ledger.Ended, end)},
 		{"handback", finish(ledger.HandBack, jobs.StatePending)},
 		{"extend", extend},
+		{"report", report},
 	} {
 		s := history.Stale{At: time.Now(), What: replay.what, TaskID: h.task, Token: h.token}
 		refused, err := replay.call()
