@@ -2,6 +2,7 @@ package sim
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -152,6 +153,11 @@ func (w *world) noteBusy(op string, r memstore.Task) {
 }
 
 func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool, r memstore.Done) {
+	retried := before
+	retried.RetriedAs, retried.Fingerprint = r.RetriedAs, r.Fingerprint
+	if existed && before.RetriedAs != r.RetriedAs && reflect.DeepEqual(retried, r) {
+		return // it was retried, perhaps again
+	}
 	if existed {
 		if before.State != string(jobs.StateLost) || before.Late || !r.Late || before.Token != r.Token {
 			w.violate(r.ID, "task %s ended as %s, and then as %s", r.ID, before.State, r.State)
