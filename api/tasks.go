@@ -128,7 +128,9 @@ func (s *server) getTask(w http.ResponseWriter, r *http.Request, _ *query) error
 		}
 	}
 	s.addReasons(r.Context(), &task)
-	return reply(w, http.StatusOK, wire.Task{Task: task, Attempts: attempts, Result: result})
+	one := wire.NewTask(task, attempts)
+	one.Result = result
+	return reply(w, http.StatusOK, one)
 }
 
 // logsOfTask returns the stored output of an attempt, always as text: ?attempt= from 1, default the latest with output.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
@@ -61,6 +62,7 @@ func (c *counters) begin(pool string) {
 	c.count(retries, pool, string(jobs.StateFailed))
 	c.count(retries, pool, string(jobs.StateLost))
 	c.count(tasksReaped, pool)
+	c.count(tasksQuarantined, pool)
 	c.count(handedBack, pool)
 	c.count(tasksClaimed, pool)
 	c.duration(startLag, pool)
@@ -131,6 +133,9 @@ func (c *counters) Fenced(jobs.Task, jobs.State) { c.count(resultsFenced).Inc() 
 // Reaped counts a task of an expired owner.
 func (c *counters) Reaped(t jobs.Task, _ string) {
 	c.count(tasksReaped, t.Pool).Inc()
+	if t.ReasonCode == reason.Quarantined {
+		c.count(tasksQuarantined, t.Pool).Inc()
+	}
 	c.ended(t, jobs.StateLost)
 }
 

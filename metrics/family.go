@@ -101,6 +101,8 @@ var (
 		"Tasks that ended, by state (succeeded, failed, cancelled, lost); those cancelled before they started are not counted.", "pool", "state")
 	retries = happens.counter("retries_total",
 		"Retries scheduled, by the result of the last attempt (failed, lost).", "pool", "after")
+	tasksQuarantined = happens.counter("tasks_quarantined_total",
+		"Tasks that ended as lost, reason quarantined: as many replicas as their lost_limit died while they had them.", "pool")
 	tasksReaped = happens.counter("tasks_reaped_total",
 		"Running tasks reaped after their owner's session expired.", "pool")
 	handedBack = happens.counter("tasks_handed_back_total",

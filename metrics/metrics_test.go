@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -70,7 +71,7 @@ func TestWhatReplicasTellIsCounted(t *testing.T) {
 	m.Recorded(task, jobs.StateSucceeded, false)                       // before, and the store does not say what it is now
 	m.Recorded(jobs.Task{Pool: "p", Job: "j", RetryOf: "other", State: jobs.StateSucceeded}, jobs.StateSucceeded, false)
 	m.Recorded(jobs.Task{Pool: "p", State: jobs.StateCancelled}, jobs.StateCancelled, false)
-	m.Reaped(jobs.Task{Pool: "p", Job: "j", State: jobs.StateLost}, "b")
+	m.Reaped(jobs.Task{Pool: "p", Job: "j", State: jobs.StateLost, ReasonCode: reason.Quarantined}, "b")
 	m.Reaped(jobs.Task{Pool: "p", State: jobs.StatePending}, "b")
 	wantValues(t, m, map[string]string{
 		`lockstep_triggers_decided_total{cause="schedule",decision="run"}`:      "1",
@@ -101,6 +102,7 @@ func TestWhatReplicasTellIsCounted(t *testing.T) {
 		`lockstep_retries_total{after="lost",pool="p"}`:                         "2",
 		`lockstep_tasks_handed_back_total{pool="p"}`:                            "1",
 		`lockstep_tasks_reaped_total{pool="p"}`:                                 "2",
+		`lockstep_tasks_quarantined_total{pool="p"}`:                            "1",
 		`lockstep_results_fenced_total`:                                         "1",
 		`lockstep_results_late_total`:                                           "1",
 		`lockstep_store_up`:                                                     "", // nobody runs

@@ -78,7 +78,7 @@ func TestATaskEndsAsLostAfterThreeExpiredSessions(t *testing.T) {
 		}
 	}
 	got := ended(t, st, a.task.ID)
-	if got.State != jobs.StateLost || got.Attempt != 3 || got.Lost != 3 || !strings.Contains(got.Reason, "3 attempts were lost") {
+	if got.State != jobs.StateLost || got.Attempt != 3 || got.Lost != 3 || !strings.Contains(got.Reason, "quarantined: 3 replicas died while they had it") {
 		t.Errorf("%s %q after %d attempts and %d losses", got.State, got.Reason, got.Attempt, got.Lost)
 	}
 	if rows := ledgerOf(t, st, "j"); len(rows) != 1 || rows[0].Outcome != jobs.Lost {

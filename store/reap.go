@@ -17,7 +17,7 @@ import (
 //
 // It reads all sessions that are dead, whenever they ended, so it also finds a claim that commits
 // afterwards. If an attempt was lost, its job is busy until the attempt must have ended, and a task
-// that runs again waits until then.
+// that runs again waits until then. A task that was lost with as many replicas as its limit allows ends as quarantined.
 //
 // Errors: jobs.ErrUnavailable. Any other error is the database's refusal of some of the tasks, which
 // stay as they are. With an error, too, the answer is what was reaped: one row that the database
@@ -80,8 +80,16 @@ func (w *reap) write(t *tx) error {
 	if err := keepBusy(t, rows); err != nil {
 		return err
 	}
+	killed, err := t.killed(rows)
+	if err != nil {
+		return err
+	}
 	for _, r := range rows {
 		m := died(r, reason.ReplicaDied, fmt.Sprintf("the session of replica %s expired while it had the task", r.Replica))
+		if n := killed[r.ID] + 1; m.code == reason.LostLimit && n >= r.LostLimit {
+			m.code = reason.Quarantined
+			m.reason = fmt.Sprintf("quarantined: %d replicas died while they had it, the last one %s", n, r.Replica)
+		}
 		switch {
 		case m.to == toDone:
 			m.until = r.mayRunUntil
@@ -92,6 +100,19 @@ func (w *reap) write(t *tx) error {
 		w.out = append(w.out, ledger.Reaped{Task: m.task(now), Replica: r.Replica})
 	}
 	return t.move(now, isRunning, w.moves)
+}
+
+// killed is how many earlier attempts of tasks that may not be lost once more ended with their replicas.
+//
+// Index: primary key of attempts.
+func (t *tx) killed(rows []openTask) (map[string]int, error) {
+	last := those(rows, func(r openTask) bool {
+		return r.OnLost == jobs.LostRetries && r.cancel == "" && r.Lost > 0 && r.Lost+1 >= r.LostLimit
+	})
+	killed := map[string]int{}
+	err := each(t.rows("SELECT task_id FROM {attempts} WHERE state='lost' AND reason_code='"+string(reason.ReplicaDied)+"' AND {in name task_id}",
+		sqlkit.Keys(mapped(last, openTask.id))), func(m *attemptModel) { killed[m.TaskID]++ })
+	return killed, err
 }
 
 // keepBusy marks the jobs of lost attempts as busy until the attempts must have ended. That time

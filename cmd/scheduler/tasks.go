@@ -172,6 +172,12 @@ func (a *app) showTask(w io.Writer, t wire.Task) error {
 		field{"fingerprint", t.Fingerprint},
 		field{"tags", strings.Join(t.Tags, ", ")},
 	)
+	if err == nil && len(t.Quarantine) > 0 {
+		fmt.Fprintln(w, "\nReplicas that died while they had it:")
+		err = table(w, "ATTEMPT REPLICA STARTED(UTC) LOST(UTC)", t.Quarantine, func(l wire.LostAttempt) []string {
+			return []string{fmt.Sprint(l.Attempt), l.Replica, utc(l.StartedAt), utc(l.LostAt)}
+		})
+	}
 	if err != nil || len(t.Attempts) == 0 {
 		return err
 	}

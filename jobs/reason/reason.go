@@ -31,6 +31,7 @@ const (
 	ReplicaDied        Code = "replica_died"         // its replica was declared dead
 	OutcomeUnknown     Code = "outcome_unknown"      // the handler does not know how far it came
 	LostLimit          Code = "lost_limit"           // lost, as were as many attempts before as a task may lose
+	Quarantined        Code = "quarantined"          // lost, as were as many attempts before as a task may lose, each with the replica that had it
 	Late               Code = "late"                 // succeeded after its replica had been declared dead
 	RecordRefused      Code = "record_refused"       // recorded without its texts, which the store refused
 	LockLost           Code = "lock_lost"            // stopped because one of its locks was lost

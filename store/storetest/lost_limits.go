@@ -50,7 +50,7 @@ func lostLimitOfPool(t *testing.T, b *Bench) {
 			limit(n)
 			task = s.loses(living, claim)
 		}
-		if ended := task.State == jobs.StateLost; ended != c.ends || ended != (task.ReasonCode == reason.LostLimit) || task.Lost != len(c.limits) {
+		if ended := task.State == jobs.StateLost; ended != c.ends || ended != (task.ReasonCode == reason.Quarantined) || task.Lost != len(c.limits) {
 			t.Errorf("%v: %s after %d losses, %s", c.limits, task.State, task.Lost, task.ReasonCode)
 		}
 		s.DB.Exec(t, "DELETE FROM {tasks}")
@@ -75,7 +75,7 @@ func lostLimitOfJob(t *testing.T, b *Bench) {
 		for lost.State == jobs.StatePending && lost.Lost <= most {
 			lost = s.loses(living, func() jobs.Task { return s.claim("default", 1)[0] })
 		}
-		if lost.State != jobs.StateLost || lost.Lost != most || lost.ReasonCode != reason.LostLimit {
+		if lost.State != jobs.StateLost || lost.Lost != most || lost.ReasonCode != reason.Quarantined {
 			t.Errorf("limit %d: %s after %d losses, %s", n, lost.State, lost.Lost, lost.ReasonCode)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 var reapCases = []Case{
 	{"Reap/Fails", reapFails},
 	{"Reap/Retries", reapRetries},
+	{"Reap/Quarantine", reapQuarantine},
 	{"Reap/Cancelled", reapCancelled},
 	{"Reap/Busy", reapBusy},
 	{"Reap/ClaimAfterDeath", claimAfterDeath},
@@ -78,12 +79,45 @@ func reapRetries(t *testing.T, b *Bench) {
 	}
 	s.die()
 	reaped := living.reap()
-	if len(reaped) != 1 || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.Lost != 3 || reaped[0].Task.ReasonCode != reason.LostLimit {
+	if len(reaped) != 1 || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.Lost != 3 || reaped[0].Task.ReasonCode != reason.Quarantined {
 		t.Fatalf("reaped %+v", reaped)
 	}
-	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: the session of replica one expired while it had the task; 3 attempts were lost")
-	s.wantInt(1, "SELECT COUNT(*) FROM {done} WHERE reason_code='lost_limit'")
+	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: quarantined: 3 replicas died while they had it, the last one one")
+	s.wantInt(1, "SELECT COUNT(*) FROM {done} WHERE reason_code='quarantined'")
 	s.wantInt(2, "SELECT COUNT(*) FROM {attempts} WHERE reason_code='replica_died'")
+	s.want("the event", s.DB.Text(t, "SELECT reason_code FROM {events} WHERE event='lost'"), "quarantined")
+	again, err := s.Store.Retry(s.ctx(), id, "alice", true)
+	must(t, err)
+	if again.Lost != 0 || again.State != jobs.StatePending {
+		t.Errorf("the retry is %+v", again)
+	}
+}
+
+// A task is quarantined for the replicas that died with it, and for nothing else that lost it.
+func reapQuarantine(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	living := s.second("living")
+	for _, c := range []struct {
+		drained int // of three attempts
+		code    reason.Code
+	}{{0, reason.Quarantined}, {1, reason.LostLimit}, {2, reason.LostLimit}} {
+		id := s.enqueue("again", 1)[0]
+		for n := range 3 {
+			s.die()
+			s.session = s.join("one")
+			task := s.claim("again", 1)[0]
+			if n < c.drained {
+				r := result(task, ledger.Died, jobs.StateLost)
+				r.Code = reason.Drained
+				s.finish(r)
+			} else {
+				s.die()
+				living.reap()
+			}
+			s.DB.Exec(t, "UPDATE {tasks} SET run_at=1, state=0")
+		}
+		s.want("the code", s.DB.Text(t, "SELECT reason_code FROM {done} WHERE id=?", id), string(c.code))
+	}
 }
 
 // Its cancellation was requested, so it does not run again.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
@@ -29,6 +30,15 @@ func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, er
 				put(t, &t.jobs, job)
 			}
 			m := died(r, reason.ReplicaDied, fmt.Sprintf("the session of replica %s expired while it had the task", r.Replica))
+			killed := 1
+			for _, a := range t.attempts.rows {
+				if a.TaskID == r.ID && a.State == string(jobs.StateLost) && a.ReasonCode == reason.ReplicaDied {
+					killed++
+				}
+			}
+			if m.code == reason.LostLimit && killed >= r.LostLimit {
+				m.code, m.reason = reason.Quarantined, fmt.Sprintf("quarantined: %d replicas died while they had it, the last one %s", killed, r.Replica)
+			}
 			switch {
 			case m.to == toDone:
 				m.until = r.MayRunUntil
