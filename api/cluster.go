@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -76,6 +77,9 @@ func viewPool(set jobs.Set, row ledger.PoolStatus) wire.Pool {
 	if pool, ok := set.Pool(row.Name); ok {
 		v.Description, v.Workers = pool.Description, pool.Workers
 		v.Kinds = slices.Sorted(maps.Keys(pool.Kinds))
+		if on := pool.PauseOn; on.Of > 0 {
+			v.PauseOn = &wire.PauseOn{Failures: fmt.Sprint(on.Failures, "%"), Of: on.Of}
+		}
 	}
 	return v
 }

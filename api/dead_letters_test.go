@@ -14,7 +14,10 @@ import (
 )
 
 // failTasks has all pending tasks of a pool fail, as a replica does.
-func failTasks(t *testing.T, s ledger.Store, pool string) {
+func failTasks(t *testing.T, s ledger.Store, pool string) { failTasksWith(t, s, pool, jobs.PauseOn{}) }
+
+// failTasksWith is failTasks in a pool with that PauseOn.
+func failTasksWith(t *testing.T, s ledger.Store, pool string, on jobs.PauseOn) {
 	t.Helper()
 	session, err := s.Join(t.Context(), ledger.Member{Replica: "r" + time.Now().Format("150405.000000"), LockService: "none"})
 	if err != nil {
@@ -33,7 +36,7 @@ func failTasks(t *testing.T, s ledger.Store, pool string) {
 	var results []ledger.Result
 	for _, is := range claimed.Tasks {
 		results = append(results, ledger.Result{
-			TaskID: is.Task.ID, Token: is.Task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Error: "user " + string(is.Task.Payload) + " not found", Code: reason.Error, Task: &is.Task,
+			TaskID: is.Task.ID, Token: is.Task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Error: "user " + string(is.Task.Payload) + " not found", Code: reason.Error, Task: &is.Task, PauseOn: ledger.PauseOn{Pool: pool, PauseOn: on},
 		})
 	}
 	if _, err := s.Finish(t.Context(), session, results); err != nil {

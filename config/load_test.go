@@ -202,6 +202,7 @@ pools:
   h: {fair: }
   i: {fair: {}}
   j: {per_kind: {sms: {max_running: 1, rate: "${N}/s", burst: 10}}}
+  k: {pause_on: {failures: 50%, of: 100}}
 `)
 	want := map[string]jobs.Pool{
 		"a": {PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 5, Per: time.Second}, Burst: 10}, Order: jobs.OrderKey},
@@ -214,6 +215,7 @@ pools:
 		"h": {Fair: &jobs.Fair{}},
 		"i": {Fair: &jobs.Fair{}},
 		"j": {PerKind: map[string]jobs.KindLimits{"sms": {MaxRunning: 1, Rate: jobs.Rate{Count: 8, Per: time.Second}, Burst: 10}}},
+		"k": {PauseOn: jobs.PauseOn{Failures: 50, Of: 100}},
 	}
 	if diff := cmp.Diff(want, c.Set.Pools); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

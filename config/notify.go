@@ -56,7 +56,7 @@ func (d notifyDraft) notify() jobs.Notify {
 	return jobs.Notify{On: d.on, Handler: d.handler}
 }
 
-var events = []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered}
+var events = []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered, jobs.EventPaused}
 
 func readEvents(r *reader, n *yaml.Node, d *notifyDraft) {
 	d.on = []jobs.Event{}

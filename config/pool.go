@@ -30,6 +30,7 @@ var poolKeys = join(schema[poolDraft]{
 		d.Fair = &jobs.Fair{}
 		object(r, n, fairKeys, d.Fair)
 	},
+	"pause_on":   section(pauseOnKeys, func(d *poolDraft) *jobs.PauseOn { return &d.PauseOn }),
 	"timeout":    durationField(positive, func(d *poolDraft) *time.Duration { return &d.Timeout }),
 	"on_lost":    choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),
 	"lost_limit": numberField(1, limits.LostLimit, func(d *poolDraft) *int { return &d.LostLimit }),
@@ -50,6 +51,11 @@ var perKeyKeys = schema[jobs.KeyLimits]{
 	"max_running": numberField(0, limits.MaxRunning, func(l *jobs.KeyLimits) *int { return &l.MaxRunning }),
 	"rate":        rateField(func(l *jobs.KeyLimits) *jobs.Rate { return &l.Rate }),
 	"burst":       numberField(0, limits.Burst, func(l *jobs.KeyLimits) *int { return &l.Burst }),
+}
+
+var pauseOnKeys = schema[jobs.PauseOn]{
+	"failures": field((*reader).percent, func(p *jobs.PauseOn) *int { return &p.Failures }),
+	"of":       numberField(1, limits.PauseOn, func(p *jobs.PauseOn) *int { return &p.Of }),
 }
 
 var fairKeys = schema[jobs.Fair]{

@@ -66,6 +66,8 @@ func TestGoAndYAMLAreJudgedAlike(t *testing.T) {
 		`pools: {p: {func: work, per_key: {rate: 1/h, burst: 8785}}}`:                pool(func(p *jobs.Pool) { p.PerKey.Rate, p.PerKey.Burst = jobs.Rate{Count: 1, Per: time.Hour}, 8785 }),
 		`pools: {p: {func: work, per_kind: {x: {max_running: 1}}}}`:                  pool(func(p *jobs.Pool) { p.PerKind = map[string]jobs.KindLimits{"x": {MaxRunning: 1}} }),
 		`pools: {p: {func: work, order: fifo}}`:                                      pool(func(p *jobs.Pool) { p.Order = "fifo" }),
+		`pools: {p: {func: work, pause_on: {failures: 50%, of: 1001}}}`:              pool(func(p *jobs.Pool) { p.PauseOn = jobs.PauseOn{Failures: 50, Of: 1001} }),
+		`pools: {p: {func: work, pause_on: {of: 100}}}`:                              pool(func(p *jobs.Pool) { p.PauseOn = jobs.PauseOn{Of: 100} }),
 		`pools: {p: {func: work, order: key, per_key: {max_running: 2}}}`:            pool(func(p *jobs.Pool) { p.Order, p.PerKey.MaxRunning = jobs.OrderKey, 2 }),
 		`pools: {p: {func: work, timeout: 9000h}}`:                                   pool(func(p *jobs.Pool) { p.Timeout = 9000 * time.Hour }),
 		`pools: {p: {func: work, lost_limit: 101}}`:                                  pool(func(p *jobs.Pool) { p.LostLimit = 101 }),

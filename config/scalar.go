@@ -156,6 +156,21 @@ func (r *reader) rate(n *yaml.Node) (jobs.Rate, bool) {
 	return rate, true
 }
 
+// percent reads a share, as in 50%.
+func (r *reader) percent(n *yaml.Node) (int, bool) {
+	value, ok := r.text(n)
+	if !ok {
+		return 0, false
+	}
+	digits, is := strings.CutSuffix(value, "%")
+	share, err := strconv.Atoi(digits)
+	if !is || err != nil || share < 1 || share > 100 {
+		r.fail(deref(n), quote(n)+" is not a share", "write it as in 50%, from 1% to 100%")
+		return 0, false
+	}
+	return share, true
+}
+
 // field reads a value with get, and puts it into its place if it is right.
 func field[T, V any](get func(*reader, *yaml.Node) (V, bool), place func(*T) *V) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {

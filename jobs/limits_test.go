@@ -61,6 +61,8 @@ func TestLimitsOfDefinitions(t *testing.T) {
 		{int(limits.RatePerMost), pool(func(p *Pool, n int) { p.PerKey.Rate = Rate{1, time.Duration(n)} }), "pools.p.per_key.rate: the time is out of range; allowed: 1s to 24h"},
 		{limits.Burst, pool(func(p *Pool, n int) { p.PerKey.Burst = n }), "pools.p.per_key.burst: 1000001 is out of range 0–1000000"},
 		{366, pool(func(p *Pool, n int) { p.PerKey = KeyLimits{Rate: Rate{1, 24 * time.Hour}, Burst: n} }), "pools.p.per_key.burst: 367 takes longer than a year to fill at 1/d; use at most 366"},
+		{100, pool(func(p *Pool, n int) { p.PauseOn = PauseOn{n, 10} }), "pools.p.pause_on.failures: 101 is out of range 1–100"},
+		{limits.PauseOn, pool(func(p *Pool, n int) { p.PauseOn = PauseOn{50, n} }), "pools.p.pause_on.of: 1001 is out of range 1–1000"},
 		{1, pool(func(p *Pool, n int) { p.Order, p.PerKey.MaxRunning = OrderKey, n }), "pools.p.per_key.max_running: with order: key the tasks of one key run one after the other; remove it, or write order: none"},
 		{limits.Retries, pool(func(p *Pool, n int) { p.Retries = Retries{Limit: n} }), "pools.p.retries.limit: 1001 is out of range 0–1000"},
 		{limits.LostLimit, pool(func(p *Pool, n int) { p.LostLimit = n }), "pools.p.lost_limit: 101 is out of range 0–100"},

@@ -57,6 +57,8 @@ func (n Notification) Sentence() string {
 	case EventRecovered:
 		b.WriteString(what + " works again")
 		why = ""
+	case EventPaused:
+		b.WriteString(what + " was paused")
 	default:
 		if n.Event == EventLost {
 			b.WriteString(what + ": a task was lost")

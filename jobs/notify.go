@@ -15,9 +15,10 @@ const (
 	EventMissed    Event = "missed"    // due times of a job that could not be decided in time
 	EventLost      Event = "lost"      // a task ended as lost: its replica died, and it does not run again
 	EventRecovered Event = "recovered" // the first success after any of these
+	EventPaused    Event = "paused"    // a pool was paused, since too many of its attempts failed, see [PauseOn]; not of jobs
 )
 
-var events = []Event{EventFailed, EventMissed, EventLost, EventRecovered}
+var events = []Event{EventFailed, EventMissed, EventLost, EventRecovered} // beside EventPaused
 
 // Notify says for which events of a job or pool a notification is sent, and how. The zero Notify sends
 // none.

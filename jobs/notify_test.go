@@ -103,7 +103,8 @@ func TestSentence(t *testing.T) {
 		"job backup: a task was lost, the run of 2026-06-01T08:00:00Z: the session of replica a expired while it had the task": {
 			Event: EventLost, Job: "backup", ScheduledAt: at, TaskID: "7", Reason: "the session of replica a expired while it had the task",
 		},
-		"pool mail failed (task 7): timeout after 30s": {Event: EventFailed, Pool: "mail", TaskID: "7", Reason: "timeout after 30s", Error: "x"},
+		"pool mail failed (task 7): timeout after 30s":           {Event: EventFailed, Pool: "mail", TaskID: "7", Reason: "timeout after 30s", Error: "x"},
+		"pool mail was paused: 5 of the last 10 attempts failed": {Event: EventPaused, Pool: "mail", Reason: "5 of the last 10 attempts failed"},
 		"pool mail failed":                                    {Event: EventFailed, Pool: "mail"},
 		"job backup failed: out of memory":                    {Event: EventFailed, Job: "backup", TaskID: "7", Error: "\n out of memory \nmore"},
 		"job backup: a task was lost":                         {Event: EventLost, Job: "backup", TaskID: "7"},

@@ -15,6 +15,7 @@ type Pool struct {
 	PerKind   map[string]KindLimits `json:",omitempty"`
 	Order     Order                 `json:",omitempty"` // in which the tasks with one key run; default none
 	Fair      *Fair                 `json:",omitempty"` // shares the pool between keys; default: their tasks start by priority and due time
+	PauseOn   PauseOn               `json:",omitzero"`  // pauses the pool when so many of its attempts fail; zero = never
 	Timeout   time.Duration         // of one attempt; default 30m
 	OnLost    OnLost                // default retry
 	LostLimit int                   `json:",omitempty"` // with OnLost retry: how many attempts of a task may be lost before it ends as lost, 1 … 100; default 3

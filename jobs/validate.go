@@ -83,6 +83,10 @@ func (p *problems) pool(path, name string, pool Pool) {
 	if pool.Order == OrderKey && pool.PerKey.MaxRunning > 1 {
 		p.add(path+".per_key.max_running", "with order: key the tasks of one key run one after the other; remove it, or write order: none")
 	}
+	if pool.PauseOn != (PauseOn{}) {
+		p.within(path+".pause_on.failures", pool.PauseOn.Failures, 1, 100)
+		p.within(path+".pause_on.of", pool.PauseOn.Of, 1, limits.PauseOn)
+	}
 	p.duration(path+".timeout", pool.Timeout)
 	p.oneOf(path+".on_lost", string(pool.OnLost), string(LostFails), string(LostRetries))
 	p.within(path+".lost_limit", pool.LostLimit, 0, limits.LostLimit)
@@ -135,7 +139,7 @@ func (p *problems) rate(path string, r Rate, burst int) {
 
 // notifications checks the pool of that name: what its tasks do is not for the set to say.
 func (p *problems) notifications(path string, pool Pool) {
-	if pool.Handler != nil || len(pool.Kinds) > 0 || pool.Notify.Handler != nil || len(pool.Locks) > 0 {
+	if pool.Handler != nil || len(pool.Kinds) > 0 || pool.Notify.Handler != nil || len(pool.Locks) > 0 || pool.PauseOn != (PauseOn{}) {
 		p.add(path, "sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name")
 	}
 }
@@ -143,7 +147,7 @@ func (p *problems) notifications(path string, pool Pool) {
 func (p *problems) notify(path string, n Notify) {
 	for i, event := range n.On {
 		at := fmt.Sprintf("%s.on[%d]", path, i)
-		p.oneOf(at, cmp.Or(string(event), "nothing"), string(EventFailed), string(EventMissed), string(EventLost), string(EventRecovered))
+		p.oneOf(at, cmp.Or(string(event), "nothing"), string(EventFailed), string(EventMissed), string(EventLost), string(EventRecovered), string(EventPaused))
 		if slices.Contains(n.On[:i], event) {
 			p.add(at, "%.80q is given twice; remove one", event)
 		}

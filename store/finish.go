@@ -48,6 +48,7 @@ type finish struct {
 	lock    string // waits for a COMMIT that is still in progress
 
 	now   time.Time
+	pools watched
 	moves []move
 	late  []move
 	out   []ledger.Finished
@@ -62,9 +63,16 @@ func (w *finish) write(t *tx) (err error) {
 	if w.now, err = t.Now(); err != nil {
 		return err
 	}
+	if w.pools, err = t.watch(w.results); err != nil {
+		return err
+	}
 	if w.unread && !t.Again {
 		w.unread = false // for the next try, if a row was not as its owner knows it
-		return t.move(w.now, asGiven(w.session), w.end())
+		moves := w.end()
+		if err := t.pauseOn(w.now, w.pools, w.results, moves); err != nil {
+			return err
+		}
+		return t.move(w.now, asGiven(w.session), moves)
 	}
 	foreign, err := w.own(t)
 	if err != nil {
@@ -74,6 +82,9 @@ func (w *finish) write(t *tx) (err error) {
 		if err := w.ended(t, foreign); err != nil {
 			return err
 		}
+	}
+	if err := t.pauseOn(w.now, w.pools, w.results, w.moves); err != nil {
+		return err
 	}
 	if err := t.freeJobs(w.now, w.late); err != nil {
 		return err

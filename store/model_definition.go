@@ -70,6 +70,8 @@ type poolModel struct {
 	LostLimit               int
 	Paused                  *bool
 	PausedBy                string
+	PauseWindow             ledger.PauseWindow
+	PauseReason             string
 	Kinds                   encoded[handled]
 }
 
@@ -198,7 +200,7 @@ func (m *poolModel) status() ledger.PoolStatus {
 		Name: m.Name, Hash: m.Hash, Limits: m.limits(), Override: m.override(), LimitsBy: m.LimitsBy,
 		PerKey: jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, PerKind: m.KindLimits.is,
 		Order: jobs.Order(m.KeyOrder), Fair: m.fair(),
-		Paused: m.Paused, PausedBy: m.PausedBy, Kinds: m.Kinds.is.governs(m.Hash),
+		Paused: m.Paused, PausedBy: m.PausedBy, PauseReason: m.PauseReason, Kinds: m.Kinds.is.governs(m.Hash),
 	}
 }
 

@@ -67,7 +67,7 @@ func (t *tx) countTasks(of map[string]*ledger.PoolStatus) error {
 func (s views) PausePool(ctx context.Context, name string, by string, override *bool) error {
 	return s.override(ctx, "pool", name, override, by,
 		`SELECT 1 FROM {pools} WHERE name = ? AND hash <> ''{for_update}`,
-		`UPDATE {pools} SET paused = ?, paused_by = ? WHERE name = ?`)
+		`UPDATE {pools} SET paused = ?, paused_by = ?, pause_reason = '', pause_window = '' WHERE name = ?`)
 }
 
 // LimitPool sets the limits that o has, in place of those of the pool's definition and of an earlier override; nil clears all

@@ -90,7 +90,7 @@ export function overview(o) {
   ], "No due times yet.");
   count("pools", o.pools_total > o.pools.length ? `${o.pools.length} of ${o.pools_total}` : "");
   table("pools", o.pools, (p) => p.name, (p) => [
-    ["Pool", [p.name, " ", p.paused ? badge("paused") : "", p.paused_by ? soft(" by " + p.paused_by) : "",
+    ["Pool", [p.name, " ", p.paused ? badge("paused") : "", p.paused_by ? soft(" by " + p.paused_by + (p.paused_reason ? ": " + p.paused_reason : "")) : "",
       p.limits_override ? [" ", badge("limits overridden", "amber", "▲"), p.limits_by ? soft(" by " + p.limits_by) : ""] : ""], "head"],
     ["Due now", String(p.pending), "n"],
     ["Running", p.running + (p.max_running ? " of " + p.max_running : ""), "n"],

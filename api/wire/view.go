@@ -49,13 +49,21 @@ type Pool struct {
 	Fair          *Fair                `json:"fair,omitempty"`  // absent: keys do not share the pool
 	Paused        bool                 `json:"paused"`
 	Override      *bool                `json:"paused_override,omitempty"` // set by the API, until it is reset
-	PausedBy      string               `json:"paused_by,omitempty"`
-	Retired       bool                 `json:"retired,omitempty"` // no live configuration has it
-	Pending       int                  `json:"pending"`           // due now
-	Scheduled     int                  `json:"scheduled"`         // waits for its time
+	PausedBy      string               `json:"paused_by,omitempty"`       // "pause_on": it was paused since its attempts failed
+	PausedReason  string               `json:"paused_reason,omitempty"`   // then, with the numbers
+	PauseOn       *PauseOn             `json:"pause_on,omitempty"`        // what pauses it
+	Retired       bool                 `json:"retired,omitempty"`         // no live configuration has it
+	Pending       int                  `json:"pending"`                   // due now
+	Scheduled     int                  `json:"scheduled"`                 // waits for its time
 	Running       int                  `json:"running"`
 	OldestPending time.Time            `json:"oldest_pending,omitzero"`
 	Unrunnable    int                  `json:"unrunnable,omitempty"` // of those that are due, which no live replica can run
+}
+
+// PauseOn is a jobs.PauseOn in JSON.
+type PauseOn struct {
+	Failures string `json:"failures"` // a share, as in "50%"
+	Of       int    `json:"of"`
 }
 
 // KeyLimits are limits of a pool for the tasks with one key, or of one kind: a jobs.KeyLimits or jobs.KindLimits in JSON.

@@ -44,13 +44,22 @@ func newPoolsListCommand(a *app) *cobra.Command {
 		row: func(p wire.Pool) []string {
 			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKindText(p.PerKind), perKeyText(jobs.KeyLimits(p.PerKey)), orderText(p.Order, p.Fair != nil), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
 		},
-		note: func(pools []wire.Pool) string {
-			if slices.ContainsFunc(pools, func(p wire.Pool) bool { return p.Limits != nil }) {
-				return "* set by 'scheduler pools set' in place of the configuration, until --reset\n"
-			}
-			return ""
-		},
+		note: notesOfPools,
 	})
+}
+
+// notesOfPools says what the lines of pools have no room for.
+func notesOfPools(pools []wire.Pool) string {
+	var notes strings.Builder
+	if slices.ContainsFunc(pools, func(p wire.Pool) bool { return p.Limits != nil }) {
+		notes.WriteString("* set by 'scheduler pools set' in place of the configuration, until --reset\n")
+	}
+	for _, p := range pools {
+		if p.PausedReason != "" {
+			fmt.Fprintf(&notes, "%s was paused by %s: %s; 'scheduler pools resume %s' resumes it\n", p.Name, p.PausedBy, p.PausedReason, p.Name)
+		}
+	}
+	return notes.String()
 }
 
 // maxOf is the limit of running tasks, marked if it is an override; "" without one.

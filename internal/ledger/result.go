@@ -41,6 +41,9 @@ type Result struct {
 	Output   []byte // the first limits.Output bytes are kept
 	Value    []byte // what the attempt made the result of its task, as JSON. It is kept if the task ends with this attempt, and it is not above jobs.MaxResult
 
+	// PauseOn is what pauses the pool of the task; zero: nothing does.
+	PauseOn PauseOn
+
 	// Task is the task as its claim gave it to the owner, so that a store need not read it to end it. nil: it is not known any
 	// more. One with another id or token is not used.
 	Task *jobs.Task

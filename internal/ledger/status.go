@@ -29,8 +29,9 @@ type PoolStatus struct {
 	Fair          *jobs.Fair
 	Paused        *bool // override; nil = none
 	PausedBy      string
-	Pending       int // due now
-	Scheduled     int // waits for its time
+	PauseReason   string // of a pool that was paused since its attempts failed
+	Pending       int    // due now
+	Scheduled     int    // waits for its time
 	Running       int
 	OldestPending time.Time // run_at; zero = none
 	// Kinds are those of the tasks that some live replica has a handler for, sorted, or that one had where none
@@ -55,6 +56,7 @@ func (p PoolStatus) View() wire.Pool {
 		Paused:        p.Paused != nil && *p.Paused,
 		Override:      p.Paused,
 		PausedBy:      p.PausedBy,
+		PausedReason:  p.PauseReason,
 		Retired:       p.Hash == "",
 		Pending:       p.Pending,
 		Scheduled:     p.Scheduled,

@@ -43,6 +43,7 @@ const UniqueLeast = time.Millisecond
 const (
 	Losses    = 3
 	LostLimit = 100
+	PauseOn   = 1000 // attempts whose ends may pause a pool
 )
 
 // ListedPayload is the size in bytes above which lists leave out a payload. The task itself has it whole.

@@ -1,5 +1,5 @@
 -- min_compatible: 13
--- New columns with defaults: a program that knows 0013 alone goes on working, and what fails with it is in no group of failures.
+-- New columns with defaults: a program that knows 0013 alone goes on working; what fails with it is in no group of failures, and pauses no pool.
 --
 -- fingerprint: of a task that failed, or was lost, for good, and was not retried since: what failed in the same way has the same one;
 -- empty: of any other. The index has what a list of such groups reads, so that it reads no row but one example of each.
@@ -10,3 +10,9 @@ ALTER TABLE {p}done
   ADD COLUMN fingerprint VARBINARY(16) NOT NULL DEFAULT '',
   ADD COLUMN retried_as  VARBINARY(36) NOT NULL DEFAULT '',
   ADD INDEX {p}done_dead (pool, fingerprint, id, finished_at);
+
+-- pause_window: how the last attempts of a pool ended, if it is to be paused when they fail: a 1 for each that failed, and a 0 for each that
+-- succeeded. pause_reason: of a pool that was paused for that.
+ALTER TABLE {p}pools
+  ADD COLUMN pause_window VARBINARY(1000) NOT NULL DEFAULT '',
+  ADD COLUMN pause_reason VARBINARY(512)  NOT NULL DEFAULT '';

@@ -122,6 +122,7 @@ var Contract = slices.Concat(
 	reapCases,
 	cancelCases,
 	bulkCases,
+	pauseOnCases,
 	updateCases,
 	sweepCases,
 	clockCases,

@@ -51,6 +51,7 @@ type Execution struct {
 	Handler jobs.Handler
 	Timeout time.Duration
 	Retries jobs.Retries
+	PauseOn jobs.PauseOn // of the pool
 }
 
 // New compiles a set for a replica with these labels.
@@ -125,7 +126,7 @@ func (p *Plan) Execution(t jobs.Task) (Execution, bool) {
 		if !ok || !j.here || j.Executes == nil {
 			return Execution{}, false
 		}
-		return Execution{j.Executes, j.Timeout, j.Retries}, true
+		return Execution{j.Executes, j.Timeout, j.Retries, p.pauseOn(t.Pool)}, true
 	}
 	pool, ok := p.Pools[t.Pool]
 	if !ok {
@@ -135,7 +136,15 @@ func (p *Plan) Execution(t jobs.Task) (Execution, bool) {
 	if h == nil && t.Pool == naming.NotificationsPool {
 		h = forward{p}
 	}
-	return own(t, Execution{h, pool.Timeout, pool.Retries}), h != nil
+	return own(t, Execution{h, pool.Timeout, pool.Retries, pool.PauseOn}), h != nil
+}
+
+// pauseOn is what pauses a pool; zero: nothing does, or this replica does not know the pool.
+func (p *Plan) pauseOn(name string) jobs.PauseOn {
+	if pool, ok := p.Pools[name]; ok {
+		return pool.PauseOn
+	}
+	return jobs.PauseOn{}
 }
 
 // own is how a task is executed that has some of it itself.

@@ -153,7 +153,7 @@ func (a *attempt) noteTimeout() {
 
 // result is the result of an attempt whose handler returned err.
 func (a *attempt) result(err error, out []byte) ledger.Result {
-	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out}
+	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out, PauseOn: ledger.PauseOn{Pool: a.task.Pool, PauseOn: a.work.PauseOn}}
 	if err == nil {
 		r.State = jobs.StateSucceeded
 		return r

@@ -17,6 +17,7 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 		now := t.now()
 		seen := map[string]bool{}
 		var ends []happening
+		failed, pauses := map[string][]bool{}, map[string]jobs.PauseOn{}
 		// What is under way is looked at before what has ended: two results for one task are judged by the
 		// rows as they were before both.
 		before := map[string]Done{}
@@ -37,6 +38,9 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 			case seen[r.TaskID]:
 			case mine && row.State == Running && row.Session == session:
 				m := finishing(row, r, now)
+				if on := r.PauseOn; on.Of > 0 && (m.end == jobs.StateSucceeded || m.end == jobs.StateFailed) {
+					failed[on.Pool], pauses[on.Pool] = append(failed[on.Pool], m.end == jobs.StateFailed), on.PauseOn
+				}
 				out[i].Finish = ledger.Recorded
 				var end *happening
 				out[i].Task, end = t.move(now, m)
@@ -52,6 +56,9 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 				}
 			}
 			seen[r.TaskID] = true
+		}
+		if err := t.pauseOn(now, pauses, failed); err != nil {
+			return err
 		}
 		return t.happened(now, ends)
 	})

@@ -60,6 +60,8 @@ type Pool struct {
 	LostLimit     int           `col:"lost_limit"`
 	Paused        *bool         `col:"paused"`
 	PausedBy      string        `col:"paused_by"`
+	PauseWindow   string        `col:"pause_window"`
+	PauseReason   string        `col:"pause_reason"`
 }
 
 // Job is a row of jobs.

@@ -14,7 +14,7 @@ import (
 func (s *Store) Pools(ctx context.Context) (all []ledger.PoolStatus, err error) {
 	err = s.tx(ctx, "pools", func(t *tx) error {
 		for _, r := range t.pools.rows {
-			p := ledger.PoolStatus{Name: r.Name, Hash: r.Hash, Limits: r.Limits(), Override: r.override(), LimitsBy: r.LimitsBy, PerKey: jobs.KeyLimits{MaxRunning: r.KeyMaxRunning, Rate: rateOf(r.KeyRate), Burst: r.KeyBurst}, PerKind: r.shownKinds(), Order: jobs.Order(r.KeyOrder), Fair: r.shown(), Paused: r.Paused, PausedBy: r.PausedBy}
+			p := ledger.PoolStatus{Name: r.Name, Hash: r.Hash, Limits: r.Limits(), Override: r.override(), LimitsBy: r.LimitsBy, PerKey: jobs.KeyLimits{MaxRunning: r.KeyMaxRunning, Rate: rateOf(r.KeyRate), Burst: r.KeyBurst}, PerKind: r.shownKinds(), Order: jobs.Order(r.KeyOrder), Fair: r.shown(), Paused: r.Paused, PausedBy: r.PausedBy, PauseReason: r.PauseReason}
 			for _, task := range t.tasks.rows {
 				switch {
 				case task.Pool != r.Name:
@@ -42,7 +42,7 @@ func (s *Store) PausePool(ctx context.Context, name string, by string, override 
 		if row.Hash == "" {
 			return fmt.Errorf("pool %q: %w", name, jobs.ErrNotFound)
 		}
-		row.Paused, row.PausedBy = override, byWhom(override, by)
+		row.Paused, row.PausedBy, row.PauseWindow, row.PauseReason = override, byWhom(override, by), "", ""
 		put(t, &t.pools, row)
 		return nil
 	})
