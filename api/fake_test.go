@@ -46,6 +46,7 @@ type backend struct {
 	panics  bool     // Jobs does
 	changes []string // what was written, and who asked
 	audit   []wire.AuditEntry
+	workers []ledger.Peer
 	filters []any // what Triggers and Tasks were asked for
 	looks   int   // at the overview
 }

@@ -160,7 +160,7 @@ func TestUnknownKinds(t *testing.T) {
 // TestPoolsWithoutAHandler: a pool for jobs only is named, with the advice, wherever its tasks are refused or pending;
 // the kind is not the cause.
 func TestPoolsWithoutAHandler(t *testing.T) {
-	const remedy = "give it http, command, shell or func, or kinds, under pools"
+	const remedy = "give it http, command, shell, func or worker, or kinds, under pools"
 	b := newBackend()
 	mail := b.set.Pools["mail"]
 	mail.Handler, mail.Kinds = nil, nil

@@ -23,7 +23,7 @@ func (e *KindError) Error() string {
 	kinds := slices.DeleteFunc(slices.Clone(e.Kinds), func(kind string) bool { return kind == "" })
 	switch {
 	case len(e.Kinds) == 0:
-		return fmt.Sprintf("pool %s has no handler: give it http, command, shell or func, or kinds, under pools; until then it is for jobs with handlers of their own"+remedy, e.Pool)
+		return fmt.Sprintf("pool %s has no handler: give it http, command, shell, func or worker, or kinds, under pools; until then it is for jobs with handlers of their own"+remedy, e.Pool)
 	case e.Kind == "":
 		return fmt.Sprintf("pool %s has handlers by kind only, and the task has no kind; it has %s"+remedy, e.Pool, some(kinds))
 	case e.Nearest != "":

@@ -103,14 +103,20 @@ func (t *tx) loaded() ([]*loaded, error) {
 
 // liveKinds is what live replicas may claim, by pool: all kinds of the newest of them, which governs or is about to,
 // and those that the others have in the same way. A pool is absent if no replica that takes tasks has it. live is false while
-// no replica takes tasks. nil, true: the newest has not written its kinds, so it may have any.
-func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
+// no replica takes tasks. nil, live: the newest has not written its kinds, so it may have any. byWorkers are those of the newest whose tasks
+// workers run: replicas let them claim these.
+func (t *tx) liveKinds() (by, byWorkers map[string]kinds, live bool, err error) {
 	all, err := t.loaded()
 	if err != nil || len(all) == 0 {
-		return map[string]kinds{}, false, err
+		return map[string]kinds{}, nil, false, err
 	}
 	top := all[len(all)-1]
-	by = map[string]kinds{}
+	by, byWorkers = map[string]kinds{}, map[string]kinds{}
+	for pool, h := range top.pools {
+		if own := those(h.names(), func(kind string) bool { return ledger.ByWorkers(h.Kinds[kind]) }); len(own) > 0 {
+			byWorkers[pool] = own
+		}
+	}
 	for _, l := range all {
 		if l.draining {
 			continue
@@ -128,16 +134,29 @@ func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
 		}
 	}
 	if live && len(top.pools) == 0 {
-		return nil, true, nil
+		return nil, nil, true, nil
 	}
-	return by, live, nil
+	return by, byWorkers, live, nil
+}
+
+// takenByWorkers is which kinds live workers take, by pool. Where no pool is for workers, nothing is read.
+//
+// Index: sessions_dead.
+func (t *tx) takenByWorkers(pools map[string]kinds) (map[string]kinds, error) {
+	taken := map[string]kinds{}
+	if len(pools) == 0 {
+		return taken, nil
+	}
+	return taken, each(t.rows("SELECT pool, kinds FROM {sessions} WHERE dead=0 AND pool<>''"), func(m *sessionModel) {
+		taken[m.Pool] = append(taken[m.Pool], m.Kinds.is...)
+	})
 }
 
 // refuseUnrunnable refuses the first new task of the batch with a kind that the configuration that governs its
 // pool does not have and that no live replica may claim. governing is the kinds of that configuration, by pool.
 func (t *tx) refuseUnrunnable(batch []*newTask, governing map[string]kinds) error {
 	ask := sync.OnceValues(func() (map[string]kinds, error) {
-		by, _, err := t.liveKinds()
+		by, _, _, err := t.liveKinds()
 		return by, err
 	})
 	for i, p := range batch {
@@ -180,7 +199,7 @@ func unrunnableQuery(pools []string) (text string, args []any) {
 
 // unrunnable replaces the kinds of rows by those that live replicas may claim, and adds the due tasks that no replica may claim.
 func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
-	by, live, err := t.liveKinds()
+	by, byWorkers, live, err := t.liveKinds()
 	if err != nil {
 		return err
 	}
@@ -189,6 +208,10 @@ func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 			p.Kinds = nil
 		}
 		return nil
+	}
+	taken, err := t.takenByWorkers(byWorkers)
+	if err != nil {
+		return err
 	}
 	var looks []string
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
@@ -204,6 +227,14 @@ func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 			has = p.Kinds // as it governs
 		case !known:
 			has = noKinds
+		}
+		if p.ByWorkers = byWorkers[name]; len(p.ByWorkers) > 0 && has != nil && p.Hash != "" {
+			has = those(has, func(kind string) bool {
+				return !slices.Contains(p.ByWorkers, kind) || slices.Contains(taken[name], kind)
+			})
+			if has == nil {
+				has = noKinds
+			}
 		}
 		if p.Kinds = has; has == nil || p.Hash == "" || p.Pending == 0 {
 			continue

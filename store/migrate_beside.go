@@ -24,7 +24,7 @@ func (t *tx) refuseBeside(steps []migrations.Migration, schema newestSchema) err
 	if least <= schema.version {
 		return nil
 	}
-	live, err := t.peers(`dead = 0`)
+	live, err := list(t.rows("SELECT "+firstSessionColumns+" FROM {sessions} WHERE dead = 0"), (*sessionModel).peer)
 	if err != nil {
 		return err
 	}

@@ -21,16 +21,22 @@ type sessionModel struct {
 	Version, Address string
 	Workers          int
 	Labels           encoded[map[string]string]
+	Pool, Owner      string
+	Kinds            encoded[[]string]
 	JoinedAt, SeenAt int64
 }
 
 var sessionColumns = columnsOf(sessionModel{})
+
+// firstSessionColumns are those that the table has had from the first migration on.
+var firstSessionColumns = columnsOf(sessionModel{}, "pool", "kinds", "owner")
 
 func (m *sessionModel) peer() ledger.Peer {
 	return ledger.Peer{
 		Member: ledger.Member{
 			Replica: m.Replica, Host: m.Host, PID: m.PID, PIDStart: m.PIDStart, BootID: m.BootID, Version: m.Version, Address: m.Address,
 			Workers: m.Workers, Labels: m.Labels.is, LockService: m.LockService, TTL: time.Duration(m.TTL) * time.Microsecond, Config: m.Config,
+			Pool: m.Pool, Kinds: m.Kinds.is, Owner: m.Owner,
 		},
 		Session: m.ID, Beat: m.Beat, Dead: m.Dead, Draining: m.Draining, JoinedAt: fromMicros(m.JoinedAt), SeenAt: fromMicros(m.SeenAt),
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Peers returns the live sessions, own one included, and the dead ones that still have running
+// Peers returns the live sessions, own one and those of workers included, and the dead ones that still have running
 // tasks, sorted by replica id.
 func (s replica) Peers(ctx context.Context) ([]ledger.Peer, error) {
 	return peers(ctx, "peers", s.read)
@@ -19,9 +19,17 @@ func (s *Store) Replicas(ctx context.Context) ([]wire.Replica, error) {
 	return mapped(all, ledger.Peer.View), err
 }
 
-// Replicas is Peers as a view, for which no replica waits.
+// Replicas is Peers as a view, for which no replica waits, without workers.
 func (s views) Replicas(ctx context.Context) ([]ledger.Peer, error) {
-	return peers(ctx, "replicas", s.view)
+	all, err := peers(ctx, "replicas", s.view)
+	replicas, _ := ledger.Replicas(all)
+	return replicas, err
+}
+
+// Workers is Replicas for the workers.
+func (s views) Workers(ctx context.Context) ([]ledger.Peer, error) {
+	all, err := peers(ctx, "workers", s.view)
+	return those(all, ledger.Peer.IsWorker), err
 }
 
 // peers: index tasks_claim, as few tasks run.

@@ -190,7 +190,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			_, _, err := t.fillPools([]*newTask{{task: jobs.Task{Pool: "p1"}}, {task: jobs.Task{Pool: "p2"}}})
 			return err
 		})
-		check("kinds of live replicas", []string{"sessions_dead", "primary"}, func(t *tx) error { _, _, err := t.liveKinds(); return err })
+		check("kinds of live replicas", []string{"sessions_dead", "primary"}, func(t *tx) error { _, _, _, err := t.liveKinds(); return err })
 		check("what waits for nobody", []string{"tasks_claim"}, func(t *tx) error {
 			text, args := unrunnableQuery([]string{"p1", "p2"})
 			return t.Query(text, args, func(scan func(...any) error) error { return nil })

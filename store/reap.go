@@ -17,7 +17,8 @@ import (
 //
 // It reads all sessions that are dead, whenever they ended, so it also finds a claim that commits
 // afterwards. If an attempt was lost, its job is busy until the attempt must have ended, and a task
-// that runs again waits until then. A task that was lost with as many replicas as its limit allows ends as quarantined.
+// that runs again waits until then. Those of workers have ended: a worker does not run on when its session may have expired. A task that was
+// lost with as many replicas as its limit allows ends as quarantined.
 //
 // Errors: jobs.ErrUnavailable. Any other error is the database's refusal of some of the tasks, which
 // stay as they are. With an error, too, the answer is what was reaped: one row that the database
@@ -77,7 +78,11 @@ func (w *reap) write(t *tx) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	if err := keepBusy(t, rows); err != nil {
+	workers, err := t.ofWorkers(mapped(rows, func(r openTask) string { return r.session }))
+	if err != nil {
+		return err
+	}
+	if err := keepBusy(t, those(rows, func(r openTask) bool { return !workers[r.session] })); err != nil {
 		return err
 	}
 	killed, err := t.killed(rows)
@@ -85,12 +90,17 @@ func (w *reap) write(t *tx) error {
 		return err
 	}
 	for _, r := range rows {
-		m := died(r, reason.ReplicaDied, fmt.Sprintf("the session of replica %s expired while it had the task", r.Replica))
+		owner := "replica"
+		if workers[r.session] {
+			owner = "worker"
+		}
+		m := died(r, reason.ReplicaDied, fmt.Sprintf("the session of %s %s expired while it had the task", owner, r.Replica))
 		if n := killed[r.ID] + 1; m.code == reason.LostLimit && n >= r.LostLimit {
 			m.code = reason.Quarantined
 			m.reason = fmt.Sprintf("quarantined: %d replicas died while they had it, the last one %s", n, r.Replica)
 		}
 		switch {
+		case workers[r.session]:
 		case m.to == toDone:
 			m.until = r.mayRunUntil
 		case r.mayRunUntil.After(now):

@@ -12,24 +12,28 @@ import (
 // Join adds a session and returns its id. Sessions with a process that is known to have ended, since it ran
 // on this boot of this machine, are declared dead first. After that, a live session with the same
 // replica id is ledger.ErrReplicaLive, and one with another lock service is ledger.ErrLockService.
+// The session of a worker is compared with no other; its id must be new.
 func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 	session := newID()
 	labels, _ := json.Marshal(m.Labels) // strings always encode
+	kinds, _ := json.Marshal(m.Kinds)
 	join := func(t *tx) error {
-		if _, err := t.lockConfig(); err != nil { // one join at a time
-			return err
-		}
-		if err := t.admit(m); err != nil {
-			return err
+		if !m.IsWorker() {
+			if _, err := t.lockConfig(); err != nil { // one join at a time
+				return err
+			}
+			if err := t.admit(m); err != nil {
+				return err
+			}
 		}
 		now, err := t.Now()
 		if err != nil {
 			return err
 		}
 		_, err = t.Exec(`INSERT INTO {sessions}
-			(id, replica, live, config, lock_service, ttl, host, boot_id, pid, pid_start, version, address, workers, labels, joined_at, seen_at)
-			VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			session, m.Replica, m.Config, m.LockService, m.TTL.Microseconds(), m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, micros(now), micros(now))
+			(id, replica, live, config, lock_service, ttl, host, boot_id, pid, pid_start, version, address, workers, labels, pool, kinds, owner, joined_at, seen_at)
+			VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			session, m.Replica, m.Config, m.LockService, m.TTL.Microseconds(), m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, m.Pool, kinds, m.Owner, micros(now), micros(now))
 		return err
 	}
 	err := s.settle(ctx, "join", join, func(t *tx) (bool, error) {
@@ -44,7 +48,7 @@ func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 
 // admit ends the sessions of processes that have ended, and refuses m if it conflicts with a live session.
 func (t *tx) admit(m ledger.Member) error {
-	live, err := t.peers(`dead = 0`)
+	live, err := t.peers(`dead = 0 AND pool = ''`)
 	if err != nil {
 		return err
 	}

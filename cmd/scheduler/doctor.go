@@ -308,7 +308,7 @@ func (e *examination) replicas(ctx context.Context, p *parts) {
 	}
 	live := 0
 	for _, peer := range peers {
-		if peer.Dead {
+		if peer.Dead || peer.IsWorker() {
 			continue
 		}
 		live++

@@ -84,7 +84,7 @@ func (a *app) sameService(ctx context.Context, st *store.Store, fingerprint stri
 		}
 		others, first := 0, len(beats) == 0
 		for _, p := range peers {
-			if p.Dead || p.Gone(host) || p.LockService == fingerprint {
+			if p.Dead || p.IsWorker() || p.Gone(host) || p.LockService == fingerprint {
 				continue
 			}
 			beat, known := beats[p.Session]

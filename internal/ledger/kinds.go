@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
@@ -20,6 +21,9 @@ func KindsOf(p jobs.Pool) []string {
 	slices.Sort(kinds)
 	return kinds
 }
+
+// ByWorkers reports whether workers run the tasks of a kind, by the hash that PoolDef has for it.
+func ByWorkers(hash string) bool { return strings.HasPrefix(hash, "worker:") }
 
 // DeclaredKinds are those of a pool that a program declares: nil, which is any kind, if it says nothing of them.
 func DeclaredKinds(p jobs.Pool) []string {
@@ -71,4 +75,4 @@ type Unrunnable struct {
 }
 
 // GiveHandler is what to do about a pool without a handler.
-const GiveHandler = "give it http, command, shell or func, or kinds, under pools"
+const GiveHandler = "give it http, command, shell, func or worker, or kinds, under pools"

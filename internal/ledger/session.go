@@ -22,7 +22,7 @@ var (
 	ErrClock = errors.New("clocks disagree")
 )
 
-// Member is what a replica registers when it joins.
+// Member is what a replica registers when it joins, or what it registers for a worker in another process.
 type Member struct {
 	Replica     string // id; unique among live sessions
 	Host        string
@@ -36,6 +36,11 @@ type Member struct {
 	LockService string        // fingerprint; all live replicas must agree
 	TTL         time.Duration // a session ttl without a beat, and it may be declared dead
 	Config      int64         // number of the configuration that it loaded last; 0 = none yet
+
+	// Of a worker, which takes tasks over HTTP, has no lock service and loads no configuration:
+	Pool  string   // that it takes tasks of; empty: it is a replica
+	Kinds []string // of these tasks, at least one; "" is for those without a kind
+	Owner string   // the name of the token that opened its session; empty without access control
 }
 
 // Peer is a session as others see it.
@@ -49,10 +54,35 @@ type Peer struct {
 	SeenAt   time.Time // database time of the last beat, for people only: no clock decides which sessions live
 }
 
+// IsWorker reports whether the session is that of a worker, and not of a replica.
+func (m Member) IsWorker() bool { return m.Pool != "" }
+
+// Replicas are the peers that are replicas, and workers the number of the others that are live.
+func Replicas(peers []Peer) (replicas []Peer, workers int) {
+	for _, p := range peers {
+		switch {
+		case !p.IsWorker():
+			replicas = append(replicas, p)
+		case !p.Dead:
+			workers++
+		}
+	}
+	return replicas, workers
+}
+
 // Gone reports whether the process of the session is known to have ended. host is this one: containers share a boot, but
 // not their process ids.
 func (p Peer) Gone(host string) bool {
 	return p.Host == host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone()
+}
+
+// Worker is the session of a worker as the API shows it.
+func (p Peer) Worker() wire.Worker {
+	v := wire.Worker{ID: p.Replica, State: "live", Pool: p.Pool, Kinds: p.Kinds, Token: p.Owner, TTL: p.TTL.String(), JoinedAt: p.JoinedAt, SeenAt: p.SeenAt}
+	if p.Dead {
+		v.State = "dead"
+	}
+	return v
 }
 
 // View is the session as the API shows it.

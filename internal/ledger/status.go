@@ -37,7 +37,8 @@ type PoolStatus struct {
 	// Kinds are those of the tasks that some live replica has a handler for, sorted, or that one had where none
 	// is live; "" is for tasks without a kind. Nil: any, or it is not known.
 	Kinds      []string
-	Unrunnable []Unrunnable // by kind; empty while there is a live replica for all that is due
+	ByWorkers  []string     // the kinds whose tasks workers run, by the newest configuration; they are in Kinds while a live worker takes them
+	Unrunnable []Unrunnable // by kind; empty while there is a live replica or worker for all that is due
 }
 
 // View is what people see of the row. What a configuration says of the pool is added by a replica.

@@ -17,6 +17,7 @@ type Store interface {
 	Triggers
 	Tasks
 	Waits
+	Workers
 	Notifications
 
 	// Listen has enqueued called with the pools of what this Store has enqueued or retried for users, after each commit, until
@@ -35,17 +36,18 @@ type Store interface {
 
 // Sessions are the live replicas.
 type Sessions interface {
-	// Join adds a session, which has m.Config as its configuration, and returns its id. A live session
+	// Join adds a session, which has m.Config as its configuration, and returns its id. That of a worker is compared with no
+	// other one; its m.Replica must be new. A live session
 	// with the same replica id is ErrReplicaLive, naming it, unless its process is gone: same
 	// boot id, and no process with its pid and start time. Such a one is declared dead at once. A live
 	// session with another LockService is ErrLockService, naming both.
 	Join(ctx context.Context, m Member) (session string, err error)
 	// Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.
-	// ErrSessionDead is final.
+	// ErrSessionDead is final. The session of a worker is not beaten so.
 	Beat(ctx context.Context, session string) (database time.Time, err error)
 	// SetDraining tells the others that this replica takes nothing new.
 	SetDraining(ctx context.Context, session string) error
-	// Peers returns the live sessions, own one included, and the dead ones that still have running
+	// Peers returns the live sessions, own one and those of workers included, and the dead ones that still have running
 	// tasks, sorted by replica id.
 	Peers(ctx context.Context) ([]Peer, error)
 	// Expire declares a session dead if its beat is still the one given; false if it was not.

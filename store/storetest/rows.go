@@ -332,7 +332,7 @@ func sessionRows(t *testing.T, b *Bench) {
 	want := row{
 		"id": session, "replica": "two", "live": 1, "dead": 0, "beat": 0, "draining": 0, "config": 15, "lock_service": "test", "ttl": 14,
 		"host": "host", "boot_id": "boot", "pid": 11, "pid_start": 12, "version": "v1", "address": "address", "workers": 13,
-		"labels": `{"zone":"a"}`, "joined_at": got["seen_at"], "seen_at": got["seen_at"],
+		"labels": `{"zone":"a"}`, "pool": "", "kinds": "null", "owner": "", "joined_at": got["seen_at"], "seen_at": got["seen_at"],
 	}
 	s.wantRow("session", got, want)
 	now, err := s.Store.Beat(s.ctx(), session)

@@ -120,6 +120,7 @@ var Contract = slices.Concat(
 	standingCases,
 	notifyCases,
 	reapCases,
+	workerCases,
 	cancelCases,
 	bulkCases,
 	pauseOnCases,

@@ -259,6 +259,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
 SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) ORDER BY id;
+SELECT id FROM lockstep_sessions WHERE pool<>'' AND id IN ('01900000-0000-7000-8000-000000000000');
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE;
 INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000),('job00001',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
 UPDATE lockstep_triggers FORCE INDEX (PRIMARY)

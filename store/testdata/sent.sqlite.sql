@@ -241,6 +241,7 @@ COMMIT;
 SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_claim WHERE state=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) LIMIT 2;
 BEGIN IMMEDIATE;
 SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) ORDER BY id;
+SELECT id FROM lockstep_sessions WHERE pool<>'' AND id IN ('01900000-0000-7000-8000-000000000000');
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
 INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000),('job00001',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000) ON CONFLICT (name) DO UPDATE SET cursor_at=excluded.cursor_at, next_at=excluded.next_at, waiting_at=excluded.waiting_at, fence=excluded.fence, busy_until=excluded.busy_until;
 UPDATE lockstep_triggers

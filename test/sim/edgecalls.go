@@ -34,6 +34,22 @@ func (e *edge) Leave(ctx context.Context, session string) error {
 	return err
 }
 
+func (e *edge) BeatWorker(ctx context.Context, session, owner string) (worker ledger.Peer, now time.Time, err error) {
+	_, err = call(ctx, e, func(ctx context.Context) (_ nothing, err error) {
+		worker, now, err = e.st.BeatWorker(ctx, session, owner)
+		return nothing{}, err
+	})
+	return worker, now, err
+}
+
+func (e *edge) Held(ctx context.Context, session, task string) ([]ledger.Held, error) {
+	return call(ctx, e, func(ctx context.Context) ([]ledger.Held, error) { return e.st.Held(ctx, session, task) })
+}
+
+func (e *edge) TimedOut(ctx context.Context, now time.Time, limit int) ([]ledger.Held, error) {
+	return call(ctx, e, func(ctx context.Context) ([]ledger.Held, error) { return e.st.TimedOut(ctx, now, limit) })
+}
+
 func (e *edge) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
 	return call(ctx, e, func(ctx context.Context) (int64, error) { return e.st.Load(ctx, session, d) })
 }

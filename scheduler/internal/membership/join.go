@@ -77,7 +77,7 @@ func (m *Member) outlive(ctx context.Context, refusal error) (session string, er
 			return "", err
 		}
 		for _, p := range peers {
-			if p.Dead || p.Replica != m.opt.ID && p.LockService == m.opt.LockService {
+			if p.Dead || p.IsWorker() || p.Replica != m.opt.ID && p.LockService == m.opt.LockService {
 				continue
 			}
 			silent, beaten := seen.note(p, m.opt.SessionTTL/2)

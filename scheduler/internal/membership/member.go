@@ -52,6 +52,7 @@ type Member struct {
 	config       atomic.Int64  // number of the configuration that was loaded
 	sessionsLost atomic.Int64  // of this replica
 	expired      atomic.Int64  // sessions of others
+	workers      atomic.Int64  // sessions of live workers, as of the last look
 	lookNow      chan struct{} // look at peers now
 }
 
@@ -64,6 +65,9 @@ func New(st ledger.Sessions, o Options, on Hooks) *Member {
 
 // Session is the present one; nil before the first Join.
 func (m *Member) Session() *Session { return m.session.Load() }
+
+// Workers is how many workers were live when this replica last looked.
+func (m *Member) Workers() int { return int(m.workers.Load()) }
 
 // Clock is the one that decisions are made by.
 func (m *Member) Clock() *Clock { return m.clock }

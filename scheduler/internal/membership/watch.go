@@ -18,8 +18,8 @@ const (
 // Watch watches the sessions of the peers, until ctx is done.
 //
 //  1. wait a second or less, or until woken
-//  2. read the peers, and pass on which are live (Hooks.Peers)
-//  3. expire each session whose heartbeat has not changed for its ttl
+//  2. read the peers, and pass on which replicas are live (Hooks.Peers)
+//  3. expire each session whose heartbeat has not changed for its ttl, those of workers, too
 //  4. if the peers or their configurations have changed, say so (Hooks.Changed)
 //
 // It asks the store only, so that a lock service that hangs delays none of this.
@@ -47,7 +47,9 @@ func (m *Member) ReadPeers(ctx context.Context) []ledger.Peer {
 		return nil
 	}
 	var live []string
-	for _, p := range peers {
+	replicas, workers := ledger.Replicas(peers)
+	m.workers.Store(int64(workers))
+	for _, p := range replicas {
 		if !p.Dead && !p.Draining {
 			live = append(live, p.Replica)
 		}
@@ -95,15 +97,19 @@ func (m *Member) expire(ctx context.Context, p ledger.Peer, silent time.Duration
 	if !dead {
 		return
 	}
-	m.expired.Add(1)
 	m.on.Expired()
+	if p.IsWorker() {
+		m.log.Warn("a worker's session expired; its tasks are reaped", "worker", p.Replica, "pool", p.Pool, "silent", silent.Round(time.Millisecond).String())
+		return
+	}
+	m.expired.Add(1)
 	m.log.Warn("a replica's session expired; its tasks are reaped", "replica", p.Replica, "silent", silent.Round(time.Millisecond).String())
 }
 
 func present(peers []ledger.Peer) string {
 	var live []string
 	for _, p := range peers {
-		if !p.Dead {
+		if !p.Dead && !p.IsWorker() {
 			live = append(live, fmt.Sprintf("%s/%d", p.Session, p.Config))
 		}
 	}

@@ -89,6 +89,34 @@ func (t *tx) liveKinds(pool string) (kinds []string, any, live bool) {
 	return slices.Compact(kinds), any, live
 }
 
+// byWorkers is which kinds workers run in a pool, by the newest configuration, and which of the kinds are runnable: what workers run is
+// while a live one takes it.
+func (t *tx) byWorkers(pool string, kinds []string) (byWorkers, runnable []string) {
+	highest := int64(0)
+	taken := map[string]bool{}
+	for _, s := range t.sessions.rows {
+		if s.Dead {
+			continue
+		}
+		highest = max(highest, s.Config)
+		if s.Pool == pool {
+			var own []string
+			_ = json.Unmarshal(s.Kinds, &own) // Join wrote it
+			for _, kind := range own {
+				taken[kind] = true
+			}
+		}
+	}
+	top, _ := t.handled(pool, highest)
+	for _, kind := range slices.Sorted(maps.Keys(top.Kinds)) {
+		if ledger.ByWorkers(top.Kinds[kind]) {
+			byWorkers = append(byWorkers, kind)
+		}
+	}
+	runnable = slices.DeleteFunc(append([]string{}, kinds...), func(kind string) bool { return slices.Contains(byWorkers, kind) && !taken[kind] })
+	return byWorkers, runnable
+}
+
 // runnable refuses a task that nobody can run.
 func (t *tx) runnable(index int, n jobs.NewTask) error {
 	governing, all := t.governing(n.Pool)
@@ -110,6 +138,10 @@ func (t *tx) unrunnable(p *ledger.PoolStatus) {
 		return
 	}
 	p.Kinds = kinds
+	if live && p.Hash != "" {
+		p.ByWorkers, p.Kinds = t.byWorkers(p.Name, kinds)
+		kinds = p.Kinds
+	}
 	by := map[string]*ledger.Unrunnable{}
 	for _, r := range t.tasks.rows {
 		if r.Pool != p.Name || r.State != Ready || p.Hash != "" && (r.Job != "" || slices.Contains(kinds, r.Kind)) {

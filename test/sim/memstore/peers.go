@@ -21,14 +21,8 @@ func (s *Store) Peers(ctx context.Context) (peers []ledger.Peer, err error) {
 			if r.Dead && !busy[r.ID] {
 				continue
 			}
-			p := ledger.Peer{
-				Member: ledger.Member{
-					Replica: r.Replica, Host: r.Host, PID: r.PID, PIDStart: r.PIDStart, BootID: r.BootID, Version: r.Version, Address: r.Address,
-					Workers: r.Workers, LockService: r.LockService, TTL: time.Duration(r.TTL) * time.Microsecond, Config: r.Config,
-				},
-				Session: r.ID, Beat: r.Beat, Dead: r.Dead, Draining: r.Draining, JoinedAt: fromMicros(r.JoinedAt), SeenAt: fromMicros(r.SeenAt),
-			}
-			if err := json.Unmarshal(r.Labels, &p.Labels); err != nil {
+			p, err := r.peer()
+			if err != nil {
 				return err
 			}
 			peers = append(peers, p)
@@ -36,6 +30,23 @@ func (s *Store) Peers(ctx context.Context) (peers []ledger.Peer, err error) {
 		return nil
 	})
 	return peers, err
+}
+
+func (r Session) peer() (ledger.Peer, error) {
+	p := ledger.Peer{
+		Member: ledger.Member{
+			Replica: r.Replica, Host: r.Host, PID: r.PID, PIDStart: r.PIDStart, BootID: r.BootID, Version: r.Version, Address: r.Address,
+			Workers: r.Workers, LockService: r.LockService, TTL: time.Duration(r.TTL) * time.Microsecond, Config: r.Config,
+			Pool: r.Pool, Owner: r.Owner,
+		},
+		Session: r.ID, Beat: r.Beat, Dead: r.Dead, Draining: r.Draining, JoinedAt: fromMicros(r.JoinedAt), SeenAt: fromMicros(r.SeenAt),
+	}
+	if len(r.Kinds) > 0 {
+		if err := json.Unmarshal(r.Kinds, &p.Kinds); err != nil {
+			return p, err
+		}
+	}
+	return p, json.Unmarshal(r.Labels, &p.Labels)
 }
 
 // Expire implements ledger.Sessions.

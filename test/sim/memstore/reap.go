@@ -25,11 +25,15 @@ func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, er
 		slices.SortFunc(orphaned, func(a, b Task) int { return cmp.Or(cmp.Compare(a.RunAt, b.RunAt), cmp.Compare(a.ID, b.ID)) })
 		var ends []happening
 		for _, r := range orphaned[:min(limit, len(orphaned))] {
-			if job, ofJob := t.jobs.rows[r.Job]; ofJob && r.MayRunUntil > job.BusyUntil {
+			worker, owner := t.sessions.rows[r.Session].Pool != "", "replica"
+			if worker {
+				owner = "worker"
+			}
+			if job, ofJob := t.jobs.rows[r.Job]; ofJob && !worker && r.MayRunUntil > job.BusyUntil {
 				job.BusyUntil = r.MayRunUntil
 				put(t, &t.jobs, job)
 			}
-			m := died(r, reason.ReplicaDied, fmt.Sprintf("the session of replica %s expired while it had the task", r.Replica))
+			m := died(r, reason.ReplicaDied, fmt.Sprintf("the session of %s %s expired while it had the task", owner, r.Replica))
 			killed := 1
 			for _, a := range t.attempts.rows {
 				if a.TaskID == r.ID && a.State == string(jobs.StateLost) && a.ReasonCode == reason.ReplicaDied {
@@ -40,6 +44,7 @@ func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, er
 				m.code, m.reason = reason.Quarantined, fmt.Sprintf("quarantined: %d replicas died while they had it, the last one %s", killed, r.Replica)
 			}
 			switch {
+			case worker:
 			case m.to == toDone:
 				m.until = r.MayRunUntil
 			case r.MayRunUntil > micros(now):

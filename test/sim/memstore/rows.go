@@ -31,6 +31,9 @@ type Session struct {
 	Address     string `col:"address"`
 	Workers     int    `col:"workers"`
 	Labels      []byte `col:"labels"`
+	Pool        string `col:"pool"`
+	Kinds       []byte `col:"kinds"`
+	Owner       string `col:"owner"`
 	JoinedAt    int64  `col:"joined_at"`
 	SeenAt      int64  `col:"seen_at"`
 }

@@ -23,15 +23,21 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	kinds, err := json.Marshal(m.Kinds)
+	if err != nil {
+		return "", err
+	}
 	err = s.tx(ctx, "join", func(t *tx) error {
-		if err := t.admit(m); err != nil {
-			return err
+		if !m.IsWorker() {
+			if err := t.admit(m); err != nil {
+				return err
+			}
 		}
 		one, now := int64(1), micros(t.now())
 		put(t, &t.sessions, Session{
 			ID: id, Replica: m.Replica, Live: &one, Config: m.Config, LockService: m.LockService, TTL: m.TTL.Microseconds(),
 			Host: m.Host, BootID: m.BootID, PID: m.PID, PIDStart: m.PIDStart, Version: m.Version, Address: m.Address,
-			Workers: m.Workers, Labels: labels, JoinedAt: now, SeenAt: now,
+			Workers: m.Workers, Labels: labels, Pool: m.Pool, Kinds: kinds, Owner: m.Owner, JoinedAt: now, SeenAt: now,
 		})
 		return nil
 	})
@@ -40,7 +46,7 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 
 func (t *tx) admit(m ledger.Member) (refused error) {
 	for _, p := range t.sorted() {
-		if p.Dead {
+		if p.Dead || p.Pool != "" {
 			continue
 		}
 		if p.Host == m.Host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone() {

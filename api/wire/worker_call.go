@@ -1,0 +1,51 @@
+package wire
+
+import "time"
+
+// WorkerCaller is who calls for a worker.
+type WorkerCaller struct {
+	Owner string   // the name of its token; empty without access control
+	Pools []string // that it may take tasks of; nil: any
+}
+
+// WorkerClaim asks for tasks for a worker.
+type WorkerClaim struct {
+	WorkerCaller
+	Session string   // empty: a new one is opened
+	Name    string   // of a new one's worker: its id is this and a random part
+	Pool    string   // of the session
+	Kinds   []string // that the worker knows; "" is for tasks without a kind. Nil: those of the session, or of a new one tasks without a kind
+	Max     int      // how many tasks, ≥ 1
+	Wait    time.Duration
+	// Have are the ids of the tasks that the worker has: those that its session runs beside them were in answers that it did not
+	// get, and are its answer now. Nil: it does not say.
+	Have []string
+	Stop <-chan struct{} // ends the wait; nil: nothing does
+}
+
+// WorkerAttempt is an attempt that a worker says it runs.
+type WorkerAttempt struct {
+	WorkerCaller
+	Session string
+	Task    string
+	Token   int64
+}
+
+// WorkerEnd is what a worker says of the end of an attempt.
+type WorkerEnd struct {
+	How    WorkerHow
+	Error  string        // of one that failed
+	Final  bool          // it failed, and is not retried
+	In     time.Duration // until the next attempt of one that failed; below 0: as the pool has it. Until the task is due that was snoozed
+	Reason string        // why it was snoozed; may be empty
+	Output string
+}
+
+// WorkerHow is how an attempt ended.
+type WorkerHow int
+
+const (
+	WorkerCompleted WorkerHow = iota
+	WorkerFailed
+	WorkerSnoozed
+)

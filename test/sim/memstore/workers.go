@@ -1,0 +1,59 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// BeatWorker implements ledger.Workers.
+func (s *Store) BeatWorker(ctx context.Context, session, owner string) (worker ledger.Peer, now time.Time, err error) {
+	err = s.tx(ctx, "beat worker", func(t *tx) (err error) {
+		row, found := t.sessions.rows[session]
+		if !found || row.Pool == "" || row.Owner != owner {
+			return jobs.ErrNotFound
+		}
+		if now = t.now(); !row.Dead {
+			row.Beat, row.SeenAt = row.Beat+1, micros(now)
+			put(t, &t.sessions, row)
+		}
+		worker, err = row.peer()
+		return err
+	})
+	return worker, now, err
+}
+
+// Held implements ledger.Workers.
+func (s *Store) Held(ctx context.Context, session, task string) ([]ledger.Held, error) {
+	return s.held(ctx, func(t *tx, r Task) bool { return r.Session == session && (task == "" || r.ID == task) })
+}
+
+// TimedOut implements ledger.Workers.
+func (s *Store) TimedOut(ctx context.Context, now time.Time, limit int) ([]ledger.Held, error) {
+	all, err := s.held(ctx, func(t *tx, r Task) bool {
+		owner, found := t.sessions.rows[r.Session]
+		return found && !owner.Dead && owner.Pool != "" && r.MayRunUntil > 0 && r.MayRunUntil <= micros(now)
+	})
+	for i := range all {
+		all[i].Payload = nil
+	}
+	return all[:min(limit, len(all))], err
+}
+
+func (s *Store) held(ctx context.Context, is func(t *tx, r Task) bool) (held []ledger.Held, err error) {
+	err = s.tx(ctx, "held tasks", func(t *tx) error {
+		held = nil
+		for _, r := range t.tasks.rows {
+			if r.State == Running && is(t, r) {
+				held = append(held, ledger.Held{Task: r.task(), Session: r.Session, Until: fromMicros(r.MayRunUntil), Cancel: r.Cancel})
+			}
+		}
+		slices.SortFunc(held, func(a, b ledger.Held) int { return cmp.Compare(a.ID, b.ID) })
+		return nil
+	})
+	return held, err
+}
