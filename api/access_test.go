@@ -29,8 +29,11 @@ type tokenSet struct {
 func newTokenSet() tokenSet {
 	b := tokenSet{secrets: map[Role]string{}}
 	var list []Token
-	for _, role := range roles {
+	for _, role := range Roles() {
 		secret, token := NewToken("my-"+string(role), role, time.Now().Add(time.Hour))
+		if role == Worker {
+			token.Pools = []string{"mail"}
+		}
 		b.secrets[role], list = secret, append(list, token)
 	}
 	secret, token := NewToken("old", Admin, time.Now().Add(-time.Minute))
@@ -49,41 +52,48 @@ func filled(path string) string {
 
 // expected is the role of every route. A new route must be added here.
 var expected = map[string]Role{
-	"GET /healthz":                     anyone,
-	"GET /readyz":                      anyone,
-	"GET /metrics":                     Viewer,
-	"GET /":                            anyone,
-	"GET /jobs/{name}":                 anyone,
-	"GET /static/{file}":               anyone,
-	"GET /api/v1/jobs":                 Viewer,
-	"GET /api/v1/jobs/{name}":          Viewer,
-	"GET /api/v1/jobs/{name}/next":     Viewer,
-	"GET /api/v1/jobs/{name}/triggers": Viewer,
-	"POST /api/v1/jobs/{name}/run":     Operator,
-	"POST /api/v1/jobs/{name}/suspend": Operator,
-	"POST /api/v1/jobs/{name}/resume":  Operator,
-	"GET /api/v1/triggers":             Viewer,
-	"GET /api/v1/pools":                Viewer,
-	"POST /api/v1/pools/{name}/tasks":  Operator,
-	"POST /api/v1/pools/{name}/pause":  Operator,
-	"POST /api/v1/pools/{name}/resume": Operator,
-	"POST /api/v1/pools/{name}/limits": Operator,
-	"GET /api/v1/dead-letters":         Viewer,
-	"GET /api/v1/tasks":                Viewer,
-	"GET /api/v1/tasks/{id}":           Viewer,
-	"GET /api/v1/tasks/{id}/logs":      Viewer,
-	"GET /api/v1/tasks/{id}/why":       Viewer,
-	"PATCH /api/v1/tasks/{id}":         Operator,
-	"POST /api/v1/tasks/retry":         Operator,
-	"POST /api/v1/tasks/cancel":        Operator,
-	"POST /api/v1/tasks/purge":         Admin,
-	"POST /api/v1/tasks/{id}/cancel":   Operator,
-	"POST /api/v1/tasks/{id}/retry":    Operator,
-	"GET /api/v1/replicas":             Viewer,
-	"GET /api/v1/locks":                Viewer,
-	"POST /api/v1/locks/release":       Admin,
-	"GET /api/v1/audit":                Admin,
-	"GET /api/v1/events":               Viewer,
+	"GET /healthz":                      anyone,
+	"GET /readyz":                       anyone,
+	"GET /metrics":                      Viewer,
+	"GET /":                             anyone,
+	"GET /jobs/{name}":                  anyone,
+	"GET /static/{file}":                anyone,
+	"GET /api/v1/jobs":                  Viewer,
+	"GET /api/v1/jobs/{name}":           Viewer,
+	"GET /api/v1/jobs/{name}/next":      Viewer,
+	"GET /api/v1/jobs/{name}/triggers":  Viewer,
+	"POST /api/v1/jobs/{name}/run":      Operator,
+	"POST /api/v1/jobs/{name}/suspend":  Operator,
+	"POST /api/v1/jobs/{name}/resume":   Operator,
+	"GET /api/v1/triggers":              Viewer,
+	"GET /api/v1/pools":                 Viewer,
+	"POST /api/v1/pools/{name}/tasks":   Operator,
+	"POST /api/v1/pools/{name}/pause":   Operator,
+	"POST /api/v1/pools/{name}/resume":  Operator,
+	"POST /api/v1/pools/{name}/limits":  Operator,
+	"GET /api/v1/dead-letters":          Viewer,
+	"GET /api/v1/tasks":                 Viewer,
+	"GET /api/v1/tasks/{id}":            Viewer,
+	"GET /api/v1/tasks/{id}/logs":       Viewer,
+	"GET /api/v1/tasks/{id}/why":        Viewer,
+	"PATCH /api/v1/tasks/{id}":          Operator,
+	"POST /api/v1/tasks/retry":          Operator,
+	"POST /api/v1/tasks/cancel":         Operator,
+	"POST /api/v1/tasks/purge":          Admin,
+	"POST /api/v1/tasks/{id}/cancel":    Operator,
+	"POST /api/v1/tasks/{id}/retry":     Operator,
+	"GET /api/v1/replicas":              Viewer,
+	"GET /api/v1/locks":                 Viewer,
+	"POST /api/v1/locks/release":        Admin,
+	"GET /api/v1/audit":                 Admin,
+	"GET /api/v1/events":                Viewer,
+	"GET /api/v1/workers":               Viewer,
+	"DELETE /api/v1/workers/{id}":       Worker,
+	"POST /api/v1/pools/{name}/claim":   Worker,
+	"POST /api/v1/tasks/{id}/heartbeat": Worker,
+	"POST /api/v1/tasks/{id}/complete":  Worker,
+	"POST /api/v1/tasks/{id}/fail":      Worker,
+	"POST /api/v1/tasks/{id}/snooze":    Worker,
 }
 
 // TestRoles calls every route with every role: callers without the role are refused, and nothing happens.
@@ -111,6 +121,7 @@ func TestRoles(t *testing.T) {
 			"viewer":          {with(keys.secrets[Viewer]), Viewer, 403},
 			"operator":        {with(keys.secrets[Operator]), Operator, 403},
 			"admin":           {with(keys.secrets[Admin]), Admin, 403},
+			"worker":          {with(keys.secrets[Worker]), Worker, 403},
 			"small letters":   {header("Authorization", "bearer "+keys.secrets[Admin]), Admin, 403},
 		} {
 			b := newBackend()
@@ -122,6 +133,12 @@ func TestRoles(t *testing.T) {
 			if strings.HasSuffix(route.path, "/limits") {
 				body = `{"burst":1}`
 			}
+			if route.role == Worker && strings.Contains(route.path, "/tasks/") {
+				body = `{"session":"s-1","token":1}`
+				if strings.HasSuffix(route.path, "/snooze") {
+					body = `{"session":"s-1","token":1,"delay":"1s"}`
+				}
+			}
 			if route.method == "PATCH" {
 				body = `{"priority":1}`
 			}
@@ -131,6 +148,9 @@ func TestRoles(t *testing.T) {
 			}
 			w := ask(t, h, route.method, target, body, c.change)
 			may := needed == anyone || slices.Index(roles, c.role) >= slices.Index(roles, needed)
+			if needed == Worker { // which only admin includes
+				may = c.role == Worker || c.role == Admin
+			}
 			switch {
 			case needed == "":
 				t.Errorf("%s: say in this test who may ask for it", name)
@@ -161,7 +181,7 @@ func TestRoles(t *testing.T) {
 // before authentication.
 func TestDefaultDeny(t *testing.T) {
 	for _, needed := range []Role{"", "root", "Viewer", anyone} {
-		for _, have := range []Role{"", "root", Viewer, Operator, Admin} {
+		for _, have := range []Role{"", "root", Viewer, Operator, Admin, Worker} {
 			if have.covers(needed) {
 				t.Errorf("%q covers %q", have, needed)
 			}
@@ -213,7 +233,7 @@ func TestTokens(t *testing.T) {
 	}
 	tokens := NewTokens(token, other)
 	for _, s := range []string{secret, second} { // several are good at once, for rotation
-		if who, err := tokens.Identify(s); err != nil || who != (Identity{"ci", Operator}) {
+		if who, err := tokens.Identify(s); err != nil || who.Name != "ci" || who.Role != Operator || who.Pools != nil {
 			t.Errorf("%v, %v", who, err)
 		}
 	}
@@ -335,7 +355,7 @@ func TestProxies(t *testing.T) {
 // TestAccessDown: if Access is unavailable a request is neither refused as unauthorized nor accepted.
 func TestAccessDown(t *testing.T) {
 	down := accessFunc(func(string) (Identity, error) {
-		return Identity{"x", Admin}, fmt.Errorf("%w: no answer", jobs.ErrUnavailable)
+		return Identity{Name: "x", Role: Admin}, fmt.Errorf("%w: no answer", jobs.ErrUnavailable)
 	})
 	if w := ask(t, newBackend().api(Options{Access: down}), "GET", "/api/v1/jobs", "", with(strings.Repeat("z", 50))); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", w.Code, w.Body)

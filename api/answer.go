@@ -129,6 +129,8 @@ func problemOf(r *http.Request, err error) *problem {
 	switch {
 	case errors.As(err, &p):
 		return p
+	case refusedWorker(err) != nil:
+		return refusedWorker(err)
 	case errors.Is(err, jobs.ErrNotFound):
 		return newProblem(http.StatusNotFound, "not_found", explain(err))
 	case errors.Is(err, jobs.ErrConflict):

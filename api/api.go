@@ -90,6 +90,7 @@ func newAPI(b Backend, o Options) *server {
 	s.reads = quota{whole: maxReads, each: maxReadsEach, firsts: firstReads}
 	s.bodies = quota{whole: maxBodies, each: maxBodiesEach, firsts: firstBodies}
 	s.streams = quota{whole: maxStreams, each: maxStreamsEach, firsts: firstStreams}
+	s.claims = quota{whole: maxClaims, each: maxClaimsEach, firsts: firstClaims}
 	s.scrapes = quota{whole: maxScrapes, each: maxScrapesEach}
 	s.watch = newWatch(s.overview, explain, s.storeUp)
 	return s
@@ -118,6 +119,7 @@ type server struct {
 	reads, bodies quota
 	streams       quota
 	scrapes       quota
+	claims        quota
 	anonymous     anonymousRequests
 	refused       refused
 	patience      time.Duration // for a client to take an event

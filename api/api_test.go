@@ -112,6 +112,12 @@ func TestUnavailable(t *testing.T) {
 		b := newBackend()
 		b.err = fmt.Errorf("read: %w: connection refused", jobs.ErrUnavailable)
 		body := ""
+		if route.role == Worker && strings.Contains(route.path, "/tasks/") {
+			body = `{"session":"s-1","token":1}`
+		}
+		if strings.HasSuffix(route.path, "/snooze") {
+			body = `{"session":"s-1","token":1,"delay":"1s"}`
+		}
 		if strings.HasSuffix(route.path, "/tasks") && route.method == "POST" {
 			body = "{}"
 		}

@@ -50,6 +50,9 @@ func TestAudit(t *testing.T) {
 		{"/api/v1/jobs/backup/run?force=true", "", secured, with(keys.secrets[Viewer]), []wire.AuditEntry{
 			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "backup", Status: 403},
 		}},
+		{"/api/v1/tasks/task-2/complete", "", secured, with(keys.secrets[Operator]), []wire.AuditEntry{
+			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /tasks/{id}/complete", Object: "task-2", Status: 403},
+		}},
 		{"/api/v1/tasks/task-2/cancel", "", secured, with(keys.secrets[Admin]), []wire.AuditEntry{
 			{Who: "my-admin", Role: "admin", Remote: "127.0.0.1", Action: "POST /tasks/{id}/cancel", Object: "task-2", Status: 409},
 		}},
@@ -94,7 +97,7 @@ func TestAudit(t *testing.T) {
 		with(keys.secrets[Admin])(r)
 		h.ServeHTTP(w, r)
 		var want []string
-		if route.method != "GET" {
+		if route.method != "GET" && route.role != Worker { // of a worker's calls, tasks keep what came of them
 			want = []string{fmt.Sprint("my-admin ", route.method, " ", strings.TrimPrefix(route.path, "/api/v1"), " ", w.Code)}
 		}
 		var got []string

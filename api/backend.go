@@ -27,7 +27,7 @@ type Store interface {
 	Sides() ledger.Sides // of which it uses API and Audit
 }
 
-// Replica is the running replica.
+// Replica is the running replica. One that has the methods of [Workers] serves workers.
 type Replica interface {
 	ID() string
 	Set() jobs.Set

@@ -49,6 +49,7 @@ var routes = []route{
 	{"POST", "/api/v1/pools/{name}/pause", Operator, "reset", overridePool(true)},
 	{"POST", "/api/v1/pools/{name}/resume", Operator, "reset", overridePool(false)},
 	{"POST", "/api/v1/pools/{name}/limits", Operator, "reset", (*server).limitPool},
+	{"POST", "/api/v1/pools/{name}/claim", Worker, "", (*server).claim},
 
 	{"GET", "/api/v1/tasks", Viewer, "pool job state fingerprint kind key tag since until limit cursor", (*server).listTasks},
 	{"POST", "/api/v1/tasks/retry", Operator, "", changeTasks(wire.BulkRetry)},
@@ -60,10 +61,16 @@ var routes = []route{
 	{"PATCH", "/api/v1/tasks/{id}", Operator, "", (*server).updateTask},
 	{"POST", "/api/v1/tasks/{id}/cancel", Operator, "", (*server).cancelTask},
 	{"POST", "/api/v1/tasks/{id}/retry", Operator, "force", (*server).retryTask},
+	{"POST", "/api/v1/tasks/{id}/heartbeat", Worker, "", (*server).heartbeat},
+	{"POST", "/api/v1/tasks/{id}/complete", Worker, "", (*server).complete},
+	{"POST", "/api/v1/tasks/{id}/fail", Worker, "", (*server).failAttempt},
+	{"POST", "/api/v1/tasks/{id}/snooze", Worker, "", (*server).snooze},
 
 	{"GET", "/api/v1/dead-letters", Viewer, "pool limit cursor", (*server).listDeadLetters},
 
 	{"GET", "/api/v1/replicas", Viewer, "limit cursor", (*server).listReplicas},
+	{"GET", "/api/v1/workers", Viewer, "limit cursor", (*server).listWorkers},
+	{"DELETE", "/api/v1/workers/{id}", Worker, "", (*server).leaveWorker},
 	{"GET", "/api/v1/locks", Viewer, "prefix limit cursor", (*server).listLocks},
 	{"POST", "/api/v1/locks/release", Admin, "", (*server).releaseLock},
 	{"GET", "/api/v1/audit", Admin, "limit cursor", (*server).listAudit},
@@ -156,7 +163,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, to route) {
 			s.refuse(w, r, errStarting)
 			return
 		}
-		if isWrite(r) && s.audit != nil {
+		if isWrite(r) && s.audit != nil && (to.role != Worker || !who.Role.covers(Worker)) { // of a worker's calls, tasks keep what came of them
 			w = s.auditing(w, r, to.path)
 		}
 		if !who.Role.covers(to.role) {

@@ -86,7 +86,7 @@ func TestWithoutReplica(t *testing.T) {
 			if strings.HasSuffix(target, "/cancel") || route.method == "PATCH" {
 				target = strings.Replace(target, "task-2", "task-1", 1)
 			}
-			off := strings.HasSuffix(target, "/run") || strings.HasSuffix(target, "/retry") || strings.HasSuffix(target, "/next")
+			off := route.role == Worker || strings.HasSuffix(target, "/run") || strings.HasSuffix(target, "/retry") || strings.HasSuffix(target, "/next")
 			w := ask(t, h, route.method, target, body)
 			switch {
 			case off && (w.Code != http.StatusNotImplemented || code(t, w.Body.String()) != "no_replica"),

@@ -16,6 +16,7 @@ import (
 type Token struct {
 	Name    string // of its user, for the audit; several tokens may share it
 	Role    Role
+	Pools   []string // of a Worker: that it may take tasks of, at least one
 	SHA256  [sha256.Size]byte
 	Expires time.Time // zero: never
 }
@@ -38,8 +39,9 @@ func NewToken(name string, role Role, expires time.Time) (secret string, t Token
 
 // Identity is a caller. Its name is empty without access control.
 type Identity struct {
-	Name string
-	Role Role
+	Name  string
+	Role  Role
+	Pools []string // of a Worker; nil: any
 }
 
 // Access identifies the owners of secrets.
@@ -97,7 +99,16 @@ func (t *Tokens) Identify(secret string) (Identity, error) {
 	if token.expired(time.Now()) {
 		return Identity{}, fmt.Errorf("%w at %s", ErrExpired, token.Expires.UTC().Format(time.RFC3339))
 	}
-	return Identity{token.Name, token.Role}, nil
+	return token.identity(), nil
+}
+
+// identity is the owner of the token. A Worker without pools may take tasks of none.
+func (t Token) identity() Identity {
+	who := Identity{Name: t.Name, Role: t.Role}
+	if t.Role == Worker {
+		who.Pools = append([]string{}, t.Pools...)
+	}
+	return who
 }
 
 func (t *Tokens) all() []Token {
@@ -109,7 +120,7 @@ func (t *Tokens) all() []Token {
 
 func (t Token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Role is a caller's role. Each includes those before it.
+// Role is a caller's role. Each includes those before it, but for Worker, which is for itself: only Admin includes it.
 type Role string
 
 // The roles, weakest first.
@@ -119,16 +130,22 @@ const (
 	Admin    Role = "admin"    // everything: also drains, releases locks, and reads the audit
 )
 
+// Worker takes tasks of its pools, and ends them under its own sessions. It reads nothing else.
+const Worker Role = "worker"
+
 // anyone is the role of routes without data.
 const anyone Role = "anyone"
 
 var roles = []Role{Viewer, Operator, Admin}
 
-// Roles returns the roles, weakest first.
-func Roles() []Role { return slices.Clone(roles) }
+// Roles returns the roles, weakest first, and Worker.
+func Roles() []Role { return append(slices.Clone(roles), Worker) }
 
 // covers reports whether r includes the role needed. An unknown role includes nothing, and is included by nothing.
 func (r Role) covers(needed Role) bool {
+	if needed == Worker {
+		return r == Worker || r == Admin
+	}
 	need := slices.Index(roles, needed)
 	return need >= 0 && slices.Index(roles, r) >= need
 }

@@ -36,12 +36,23 @@ func whyUnrunnable(p ledger.PoolStatus, kind string) (reason.Code, string) {
 		return reason.NoPool, "no live configuration has the pool: it will not run"
 	case p.Kinds == nil || slices.Contains(p.Kinds, kind):
 		return "", ""
+	case slices.Contains(p.ByWorkers, kind):
+		return reason.NoWorker, noWorker(p.Name, kind)
 	case len(p.Kinds) == 0:
 		return reason.NoHandler, "pool " + p.Name + " has no handler in any live replica: it will not run; " + ledger.GiveHandler
 	case kind == "":
 		return reason.NoHandler, "no live replica has a handler in the pool for tasks without a kind: it will not run"
 	}
 	return reason.NoHandler, "no live replica has kind " + quote(kind) + " in the pool: it will not run"
+}
+
+// noWorker is why a task that is for workers does not run.
+func noWorker(pool, kind string) string {
+	what := "tasks without a kind"
+	if kind != "" {
+		what = "kind " + quote(kind)
+	}
+	return "workers run it, and no live worker of pool " + pool + " takes " + what + ": it waits for one"
 }
 
 // whyNoLabels is empty if some live replica has the labels that a job requires, or if no replica is live.

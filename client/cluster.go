@@ -41,6 +41,11 @@ func (c *Client) Replicas(ctx context.Context, p wire.Page) (wire.List[wire.Repl
 	return get[wire.List[wire.Replica]](ctx, c, pageQuery(p), "replicas")
 }
 
+// Workers returns the workers by id: processes that take tasks over HTTP.
+func (c *Client) Workers(ctx context.Context, p wire.Page) (wire.List[wire.Worker], error) {
+	return get[wire.List[wire.Worker]](ctx, c, pageQuery(p), "workers")
+}
+
 // Locks returns who holds the keys that begin with prefix, and who waits for them.
 func (c *Client) Locks(ctx context.Context, prefix string, p wire.Page) (wire.List[wire.Lock], error) {
 	return get[wire.List[wire.Lock]](ctx, c, pageQuery(p, "prefix", prefix), "locks")

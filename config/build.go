@@ -30,6 +30,11 @@ func (r *reader) handler(n *yaml.Node, d handlerDraft) jobs.Handler {
 	return r.oneHandler(n, d, doingKeys, "there is one thing to do: command, shell, http or func")
 }
 
+// poolHandler is handler for a pool or kind.
+func (r *reader) poolHandler(n *yaml.Node, d handlerDraft) jobs.Handler {
+	return r.oneHandler(n, d, poolDoingKeys, "there is one thing to do: command, shell, http, func or worker")
+}
+
 // oneHandler is handler for the keys in among; hint is for a map with several of them.
 func (r *reader) oneHandler(n *yaml.Node, d handlerDraft, among schema[handlerDraft], hint string) jobs.Handler {
 	doing, value, ok := r.only(n, among, hint)
@@ -92,6 +97,8 @@ func (r *reader) build(doing string, d handlerDraft) (jobs.Handler, error) {
 			return unable{}, nil
 		}
 		return httphandler.New(*d.http)
+	case "worker":
+		return jobs.Worker{}, nil
 	case "func":
 		h, known := r.options.Funcs[d.function]
 		switch {

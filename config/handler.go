@@ -42,6 +42,11 @@ var (
 		"stop_grace_period": durationField(positive, func(d *handlerDraft) *time.Duration { return &d.stopGrace }),
 	}
 	handlerKeys = join(doingKeys, processKeys)
+	// poolDoingKeys and poolHandlerKeys are the same for pools and their kinds, whose tasks may be for workers.
+	poolDoingKeys = join(doingKeys, schema[handlerDraft]{
+		"worker": func(r *reader, n *yaml.Node, d *handlerDraft) { object(r, n, schema[handlerDraft]{}, d) },
+	})
+	poolHandlerKeys = join(poolDoingKeys, processKeys)
 )
 
 var requestKeys = schema[httphandler.Request]{

@@ -45,7 +45,7 @@ var poolKeys = join(schema[poolDraft]{
 	"locks":     locksField(func(d *poolDraft) *[]jobs.Lock { return &d.Locks }),
 	"lock_wait": durationField(positive, func(d *poolDraft) *time.Duration { return &d.LockWait }),
 	"notify":    notifyField(func(d *poolDraft) *notifyDraft { return &d.notify }),
-}, lift(handlerKeys, func(d *poolDraft) *handlerDraft { return &d.handlerDraft }))
+}, lift(poolHandlerKeys, func(d *poolDraft) *handlerDraft { return &d.handlerDraft }))
 
 var perKeyKeys = schema[jobs.KeyLimits]{
 	"max_running": numberField(0, limits.MaxRunning, func(l *jobs.KeyLimits) *int { return &l.MaxRunning }),
@@ -74,7 +74,7 @@ func (r *reader) readPools(n *yaml.Node) {
 		named := r.reserve(&r.pools, key, value)
 		var d poolDraft
 		object(r, value, poolKeys, &d)
-		d.Handler = r.handler(value, d.handlerDraft)
+		d.Handler = r.poolHandler(value, d.handlerDraft)
 		d.Notify = d.notify.notify()
 		if named {
 			r.c.Set.Pools[key.Value] = d.Pool
@@ -103,10 +103,10 @@ func readKinds(r *reader, n *yaml.Node, d *poolDraft) {
 	r.each(n, func(key, value *yaml.Node) {
 		named := r.reserve(&kinds, key, value)
 		var kind handlerDraft
-		object(r, value, handlerKeys, &kind)
-		h := r.handler(value, kind)
+		object(r, value, poolHandlerKeys, &kind)
+		h := r.poolHandler(value, kind)
 		if h == nil {
-			r.fail(key, "has nothing to do", "give it command, shell, http or func")
+			r.fail(key, "has nothing to do", "give it command, shell, http, func or worker")
 			h = unable{}
 		}
 		if named {

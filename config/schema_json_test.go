@@ -164,6 +164,9 @@ func objectRules(path []string, s *shape, entries map[string]entry) rules {
 	if s.keys["webhook"] != nil {
 		ways = append(ways, "webhook")
 	}
+	if s.keys["worker"] != nil {
+		ways = append(ways, "worker")
+	}
 	var one []any
 	for i, way := range ways {
 		for _, other := range ways[i+1:] {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -33,8 +34,9 @@ func (e noTokens) Unwrap() []error { return []error{ErrNoTokens, e.Errors} }
 //
 //	# tokens of the API
 //	- {name: ci, role: operator, sha256: 5e88…, expires: 2027-01-31T00:00:00Z}
+//	- {name: mailer, role: worker, pools: [mail], sha256: a1b2…}
 //
-// expires is optional. A file without tokens is an error, since it is probably half written; so is one that other users
+// expires is optional; pools are for the role worker, which needs some. A file without tokens is an error, since it is probably half written; so is one that other users
 // can write. The error has an [Errors].
 func LoadTokens(path string) ([]api.Token, error) {
 	data, err := ReadTokens(path)
@@ -86,6 +88,16 @@ var tokenKeys = schema[api.Token]{
 		return value, ok
 	}, func(t *api.Token) *string { return &t.Name }),
 	"role": choiceField(api.Roles(), func(t *api.Token) *api.Role { return &t.Role }),
+	"pools": func(r *reader, n *yaml.Node, t *api.Token) {
+		t.Pools = r.texts(n, func(item *yaml.Node) (string, bool) {
+			name, ok := r.raw(item)
+			if ok && !naming.Pattern.MatchString(name) {
+				r.fail(item, "is not the name of a pool", nameHint)
+				return "", false
+			}
+			return name, ok
+		})
+	},
 	"sha256": func(r *reader, n *yaml.Node, t *api.Token) {
 		value, ok := r.raw(n)
 		if !ok {
@@ -127,6 +139,12 @@ func (r *reader) readTokens(root *yaml.Node) (list []api.Token) {
 				r.fail(item, "has no "+key, "")
 			}
 		}
+		switch pools := r.find(item, "pools"); {
+		case token.Role == api.Worker && (pools == nil || len(deref(pools).Content) == 0):
+			r.fail(item, "has the role worker and no pools", "name those that it may take tasks of, as in pools: [mail]")
+		case token.Role != api.Worker && pools != nil && token.Role != "":
+			r.fail(pools, "pools are for the role worker", "remove them, or write role: worker")
+		}
 		if old := first[token.SHA256]; old != nil {
 			r.fail(item, fmt.Sprintf("has the sha256 of line %d", old.Line), "remove one of them")
 		} else if token.SHA256 != [32]byte{} {
@@ -165,5 +183,9 @@ func TokenLine(t api.Token) string {
 	if !t.Expires.IsZero() {
 		expires = ", expires: " + t.Expires.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("- {name: %q, role: %s, sha256: \"%x\"%s}", t.Name, t.Role, t.SHA256, expires)
+	pools := ""
+	if t.Role == api.Worker {
+		pools = ", pools: [" + strings.Join(t.Pools, ", ") + "]"
+	}
+	return fmt.Sprintf("- {name: %q, role: %s%s, sha256: \"%x\"%s}", t.Name, t.Role, pools, t.SHA256, expires)
 }

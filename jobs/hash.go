@@ -73,7 +73,7 @@ func (p Pool) Hash() string {
 }
 
 // HandlerHashes are fingerprints of how the pool runs tasks, by their kind, for each kind that it has a handler for; ""
-// is for tasks without a kind. Each is of the handler's identity and of what the replica that runs the task goes by:
+// is for tasks without a kind; that of a [Worker] begins with "worker:". Each is of the handler's identity and of what the replica that runs the task goes by:
 // Timeout, OnLost, Retries, Locks and LockWait. As with Hash, do not show them.
 //
 // A replica leaves those tasks of a pool alone whose kind a newer configuration has with another fingerprint, or
@@ -83,7 +83,11 @@ func (p Pool) HandlerHashes() map[string]string {
 	p = p.WithDefaults()
 	p.Retries.Limit = max(p.Retries.Limit, 0)
 	hash := func(h Handler) string {
-		return fingerprint(struct {
+		by := ""
+		if IsWorker(h) {
+			by = workerHash
+		}
+		return by + fingerprint(struct {
 			Handler string
 			Timeout time.Duration
 			OnLost  OnLost

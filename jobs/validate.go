@@ -35,6 +35,7 @@ func (s Set) Validate() error {
 		p.job("jobs."+name, s.Jobs[name])
 		p.work("jobs."+name, s.Jobs[name], s.Pools)
 		p.keysOf("jobs."+name, name, s)
+		p.ofWorker("jobs."+name, s.Jobs[name], s.Pools[s.Jobs[name].WithDefaults().Pool])
 	}
 	p.apart(s)
 	return p.err()
@@ -101,6 +102,7 @@ func (p *problems) pool(path, name string, pool Pool) {
 	}
 	p.notify(path+".notify", pool.Notify)
 	p.locks(path, pool.Locks, pool.LockWait)
+	p.workers(path, pool)
 }
 
 // perKind checks the limits of kinds. A pool without handlers may have them for kinds that others run.

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/triggers"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/work"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/workers"
 )
 
 // Scheduler is one replica. Make it with New, run it once with Run.
@@ -28,6 +29,7 @@ type Scheduler struct {
 	members  *membership.Member
 	locks    *membership.LockService
 	work     *work.Executor
+	workers  *workers.Workers
 	triggers *triggers.Triggers
 
 	foreignPools atomic.Pointer[[]string] // which work of pools is left to others, for messages
@@ -87,7 +89,9 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	s.work = work.New(st, s.members, s.locks, p, work.Options{
 		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, StopGrace: o.StopGrace,
 		OutputLimit: o.OutputLimit, JobLocks: keys, Notices: noticesOf(lk, o.JobLocks), Logger: o.Logger, Observer: o.Observer,
-	}, work.Hooks{Recorded: s.recordedHere, Outdated: func() { wake.Send(s.wakeGovern) }})
+	}, work.Hooks{Recorded: s.recordedHere, Outdated: s.outdated, Arrived: func(pool string) { s.workers.Arrived(pool) }})
+	s.workers = workers.New(st, s.members, s.work, p, workers.Options{SessionTTL: o.SessionTTL, Logger: o.Logger, Observer: o.Observer},
+		workers.Hooks{Recorded: s.recordedHere, Pending: s.work.LookSoon, Outdated: s.outdated})
 	s.triggers = triggers.New(st, s.members, s.locks, p, s.work, triggers.Options{ID: o.ID, Logger: o.Logger, Observer: o.Observer})
 	return s, nil
 }
@@ -137,7 +141,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 	var takers, keepers, heartbeats sync.WaitGroup
 	heartbeats.Go(func() { s.members.Keep(living) })
-	keepers.Go(func() { wake.Loops(keeping, s.members.Watch, s.govern, s.work.Keep) })
+	keepers.Go(func() { wake.Loops(keeping, s.members.Watch, s.govern, s.work.Keep, s.workers.Run) })
 	failed := s.load(ctx) // while heartbeats are sent: many definitions take long
 	if failed == nil {
 		s.members.ReadPeers(ctx)
@@ -153,6 +157,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		stopListening()
 	}
 	s.members.Drain()
+	s.workers.Drained()
 	stopTaking()
 	takers.Wait()
 	err := s.drain(context.WithoutCancel(ctx))
@@ -209,6 +214,9 @@ func (s *Scheduler) Retry(ctx context.Context, id, by, force string) (jobs.Task,
 // StripeHolder reads the Meta of a stripe's lock: the id of the replica that holds it, and its store's Namespace, which is
 // empty if the replica is of an older version, or its store has none.
 func StripeHolder(meta string) (replica, store string) { return triggers.StripeHolder(meta) }
+
+// outdated has govern learn which configuration governs.
+func (s *Scheduler) outdated() { wake.Send(s.wakeGovern) }
 
 // recordedHere wakes the loops that wait for the end of a task.
 func (s *Scheduler) recordedHere(job string, state jobs.State) {

@@ -51,7 +51,7 @@ func TestTokenCreate(t *testing.T) {
 	if left := time.Until(list[0].Expires); left < 89*24*time.Hour || left > 90*24*time.Hour {
 		t.Errorf("expires %v", list[0].Expires)
 	}
-	if who, err := api.NewTokens(list...).Identify(secret); err != nil || who != (api.Identity{Name: "ci", Role: api.Operator}) {
+	if who, err := api.NewTokens(list...).Identify(secret); err != nil || who.Name != "ci" || who.Role != api.Operator {
 		t.Errorf("%v %v", who, err)
 	}
 

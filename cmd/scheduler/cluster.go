@@ -147,6 +147,22 @@ func newReplicasCommand(a *app) *cobra.Command {
 	}))
 }
 
+func newWorkersCommand(a *app) *cobra.Command {
+	return group("workers", "Show the workers that take tasks over HTTP", newListCommand(a, listing[wire.Worker]{
+		short:   "List the workers, and expired ones whose tasks are not reaped yet",
+		more:    ".\n\nA worker takes the tasks of KINDS; (none) is for tasks without a kind. TOKEN is the name of the token that\nopened its session.",
+		heading: "WORKER STATE POOL KINDS TOKEN JOINED SEEN",
+		fetch:   (*client.Client).Workers,
+		row: func(w wire.Worker) []string {
+			kinds := make([]string, len(w.Kinds))
+			for i, kind := range w.Kinds {
+				kinds[i] = cmp.Or(kind, "(none)")
+			}
+			return []string{w.ID, w.State, w.Pool, strings.Join(kinds, ","), w.Token, a.ago(w.JoinedAt), a.ago(w.SeenAt)}
+		},
+	}))
+}
+
 func newAuditCommand(a *app) *cobra.Command {
 	return group("audit", "Show who changed what", newListCommand(a, listing[wire.AuditEntry]{
 		short:   "List who changed what through the API, or tried to, the latest first",

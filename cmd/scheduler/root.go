@@ -28,6 +28,7 @@ var commands = []func(*app) *cobra.Command{
 	newTasksCommand,
 	newPoolsCommand,
 	newReplicasCommand,
+	newWorkersCommand,
 	newLocksCommand,
 	newImportCommand,
 	newAuditCommand,

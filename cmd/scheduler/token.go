@@ -32,16 +32,18 @@ type createdToken struct {
 type tokenRow struct {
 	Name    string    `json:"name"`
 	Role    api.Role  `json:"role"`
+	Pools   []string  `json:"pools,omitempty"` // of a worker
 	Expires time.Time `json:"expires,omitzero"`
 	SHA256  string    `json:"sha256"`
 }
 
 func rowOf(t api.Token) tokenRow {
-	return tokenRow{t.Name, t.Role, t.Expires, fmt.Sprintf("%x", t.SHA256)}
+	return tokenRow{t.Name, t.Role, t.Pools, t.Expires, fmt.Sprintf("%x", t.SHA256)}
 }
 
 func newTokenCreateCommand(a *app) *cobra.Command {
 	var name, role, expires, file string
+	var pools []string
 	cmd := &cobra.Command{
 		Use:   "create --name NAME --role ROLE",
 		Short: "Create a token, and print it once",
@@ -49,6 +51,7 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 			"With --file the entry is added to that file, which server.auth.tokens_file names; replicas reload it within seconds.\n" +
 			"Without --file the entry is printed on standard error.\n\n" +
 			"viewer reads; operator also enqueues, runs, cancels, retries, suspends, resumes and pauses; admin may do everything.\n" +
+			"worker takes tasks of its --pools over HTTP and ends them, and nothing else.\n" +
 			"To replace a token, add a second one of the same name, hand it out, and remove the line of the first.",
 		Example: "  umask 077; scheduler token create --name ci --role operator --expires 90d --file tokens.yaml > ci.token",
 		RunE: func(*cobra.Command, []string) error {
@@ -57,7 +60,18 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 				return usagef("--name %q: up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit", name)
 			}
 			if !slices.Contains(api.Roles(), api.Role(role)) {
-				return usagef("--role %q: must be viewer, operator or admin", role)
+				return usagef("--role %q: must be viewer, operator, admin or worker", role)
+			}
+			switch {
+			case api.Role(role) == api.Worker && len(pools) == 0:
+				return usagef("--role worker needs --pools, as in --pools mail,reports")
+			case api.Role(role) != api.Worker && len(pools) > 0:
+				return usagef("--pools is for --role worker")
+			}
+			for _, pool := range pools {
+				if !naming.Pattern.MatchString(pool) {
+					return usagef("--pools %q: is not the name of a pool", pool)
+				}
 			}
 			if expires != "" {
 				d, err := duration.Parse(expires)
@@ -67,6 +81,7 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 				ends = a.now().Add(d).UTC().Truncate(time.Second)
 			}
 			secret, token := api.NewToken(name, api.Role(role), ends)
+			token.Pools = pools
 			if file != "" {
 				if err := addToken(file, token); err != nil {
 					return err
@@ -85,12 +100,13 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&name, "name", "", "`NAME` of its user, for the audit")
-	flags.StringVar(&role, "role", "", "`ROLE`: viewer, operator or admin")
+	flags.StringVar(&role, "role", "", "`ROLE`: viewer, operator, admin or worker")
+	flags.StringSliceVar(&pools, "pools", nil, "`POOLS` of the role worker, separated by commas")
 	flags.StringVar(&expires, "expires", "", "validity, a `DURATION` such as 90d (default unlimited)")
 	flags.StringVar(&file, "file", "", "`FILE` to add the entry to; created if missing")
 	_ = cmd.MarkFlagRequired("name")
 	_ = cmd.MarkFlagRequired("role")
-	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"viewer", "operator", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"viewer", "operator", "admin", "worker"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -46,6 +46,7 @@ const (
 	Snoozed   Code = "snoozed"    // put off by its handler
 	NoPool    Code = "no_pool"    // no live configuration has its pool
 	NoHandler Code = "no_handler" // no live replica has a handler for its kind
+	NoWorker  Code = "no_worker"  // no live worker takes its kind, which is for workers
 	NoReplica Code = "no_replica" // no live replica has the labels that its job runs on
 
 	WaitsForKind Code = "waits_for_kind" // waits for its kind: the pool's limits for tasks of that kind let no more of them start now

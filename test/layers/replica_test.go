@@ -12,6 +12,7 @@ var parts = [][]string{
 	{"plan"},
 	{"membership"},
 	{"work", "triggers"},
+	{"workers"},
 	{"scheduler"},
 }
 
@@ -22,6 +23,12 @@ var partsApart = map[[2]string]string{
 	{"wake", "work"}:            "waiting knows nothing of what is waited for",
 	{"wake", "triggers"}:        "waiting knows nothing of what is waited for",
 	{"wake", "scheduler"}:       "waiting knows nothing of what is waited for",
+	{"wake", "workers"}:         "waiting knows nothing of what is waited for",
+	{"plan", "workers"}:         "what is defined does not depend on what is done",
+	{"membership", "workers"}:   "the session is kept whatever else a replica does: it says what has changed by hooks",
+	{"work", "workers"}:         "a replica does its own work whether there are workers or not: it says what has arrived by a hook",
+	{"triggers", "workers"}:     "what is decided does not depend on who does it",
+	{"workers", "scheduler"}:    "the scheduler wires the parts: they know each other by interfaces and hooks",
 	{"plan", "membership"}:      "what is defined does not depend on which replicas live",
 	{"plan", "work"}:            "what is defined does not depend on what is done",
 	{"plan", "triggers"}:        "what is defined does not depend on what is done",

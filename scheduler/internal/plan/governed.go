@@ -42,7 +42,7 @@ func (g Governing) KindsOf(p *Pool) []string {
 	if g.own {
 		return p.KindNames
 	}
-	return g.Shared
+	return slices.DeleteFunc(slices.Clone(g.Shared), func(kind string) bool { return slices.Contains(p.ByWorkers, kind) })
 }
 
 // lets reports whether this replica may run tasks of the kind by its pool's handler.
@@ -93,7 +93,7 @@ func (p *Plan) Left(row ledger.OtherPool) string {
 	}
 	g := own.Under(row)
 	var kinds []string
-	for _, kind := range distinct(own.KindNames, row.Kinds) {
+	for _, kind := range distinct(slices.Concat(own.KindNames, own.ByWorkers), row.Kinds) {
 		switch {
 		case g.lets(kind):
 		case kind == "":

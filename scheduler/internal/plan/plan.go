@@ -41,8 +41,9 @@ type Pool struct {
 	jobs.Pool
 	Name       string
 	Hash       string
-	KindNames  []string          // those with a handler
-	KindHashes map[string]string // of them
+	KindNames  []string          // those with a handler, by which a replica runs tasks
+	ByWorkers  []string          // those that workers run
+	KindHashes map[string]string // of both
 	notifier   string            // as a job's
 }
 
@@ -65,10 +66,15 @@ func New(set jobs.Set, labels map[string]string) (*Plan, error) {
 		if name == naming.NotificationsPool {
 			pool.Kinds = set.Notifiers()
 		}
-		p.Pools[name] = &Pool{
-			Pool: pool, Name: name, Hash: pool.Hash(), KindNames: ledger.KindsOf(pool), KindHashes: pool.HandlerHashes(),
-			notifier: notifier(pool.Notify, "pool "+name),
+		compiled := &Pool{Pool: pool, Name: name, Hash: pool.Hash(), KindNames: []string{}, KindHashes: pool.HandlerHashes(), notifier: notifier(pool.Notify, "pool "+name)}
+		for _, kind := range ledger.KindsOf(pool) {
+			if jobs.IsWorker(compiled.handler(kind)) {
+				compiled.ByWorkers = append(compiled.ByWorkers, kind)
+			} else {
+				compiled.KindNames = append(compiled.KindNames, kind)
+			}
 		}
+		p.Pools[name] = compiled
 	}
 	for name, job := range filled.Jobs {
 		payload, err := job.EncodePayload()
@@ -119,8 +125,19 @@ func (j *Job) Next(t time.Time) time.Time {
 }
 
 // Execution says how to execute t on this replica; false if it cannot: it does not know the job, the
-// pool or the kind, or its labels do not match.
+// pool or the kind, its labels do not match, or workers run it.
 func (p *Plan) Execution(t jobs.Task) (Execution, bool) {
+	e, known := p.execution(t)
+	return e, known && !jobs.IsWorker(e.Handler)
+}
+
+// ByWorker says how a worker executes t; false if this replica does not know the job, the pool or the kind, or replicas run it.
+func (p *Plan) ByWorker(t jobs.Task) (Execution, bool) {
+	e, known := p.execution(t)
+	return e, known && jobs.IsWorker(e.Handler)
+}
+
+func (p *Plan) execution(t jobs.Task) (Execution, bool) {
 	if t.Job != "" {
 		j, ok := p.Jobs[t.Job]
 		if !ok || !j.here || j.Executes == nil {

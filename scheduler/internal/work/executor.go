@@ -101,6 +101,7 @@ type member interface {
 type Hooks struct {
 	Recorded func(job string, state jobs.State) // an attempt has ended; the state is that of its task then
 	Outdated func()                             // another configuration governs a pool
+	Arrived  func(pool string)                  // there may be tasks of the pool to claim; nil: nobody else claims
 }
 
 // Take claims tasks and starts them, until ctx is done. It logs those that no live replica can run.
@@ -172,8 +173,25 @@ func (e *Executor) Wake(pools ...string) {
 func (e *Executor) wakeFeeder(pool string) {
 	if f, ok := e.feeders[pool]; ok {
 		wake.Send(f.wake)
+		e.arrived(pool)
 	}
 }
+
+// arrived says that there may be tasks of a pool, for those that this replica claims for others.
+func (e *Executor) arrived(pool string) {
+	if e.on.Arrived != nil {
+		e.on.Arrived(pool)
+	}
+}
+
+// MayClaim reports whether new work may be taken, for this replica or for others by it.
+func (e *Executor) MayClaim() bool { return e.MayBegin() && !e.locks.Blocks() }
+
+// Governed is the definition of a pool of the plan that holds, as far as this replica has learned.
+func (e *Executor) Governed(pool string) plan.Governing { return e.feeders[pool].governed() }
+
+// LookSoon makes the poll look now: a task may wait for a time that it does not know.
+func (e *Executor) LookSoon() { wake.Send(e.wakePoll) }
 
 // Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler. It does not if a newer
 // configuration governs and has the handler otherwise, as far as this replica has learned, nor while it drains.

@@ -82,8 +82,12 @@ func (n *NoticeSender) Run(ctx context.Context) {
 func (e *Executor) listen(ctx context.Context) {
 	_ = e.notices.service.Listen(ctx, func(topic string) { // an error is that the Locker is closed
 		pool, is := strings.CutPrefix(topic, poolTopic)
-		if is && e.register.queued(pool) == 0 {
+		switch {
+		case !is:
+		case e.register.queued(pool) == 0:
 			e.wakeFeeder(pool)
+		default:
+			e.arrived(pool)
 		}
 	})
 }

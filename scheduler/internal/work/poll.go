@@ -49,6 +49,7 @@ func (e *Executor) poll(ctx context.Context) {
 				e.meetUnknown()
 				continue
 			}
+			e.arrived(name)
 			awake, work := f.forPoll()
 			if awake {
 				wake.Send(f.wake)

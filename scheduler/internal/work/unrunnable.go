@@ -62,6 +62,8 @@ func (e *Executor) unrunnable(ctx context.Context) {
 func (e *Executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 	what := "tasks cannot run: no live replica has a handler for their kind; start one that has, or cancel them"
 	switch {
+	case slices.Contains(p.ByWorkers, u.Kind):
+		what = "tasks wait for a worker: none that is live takes their kind; start one, or cancel them"
 	case p.Hash == "":
 		what = "tasks cannot run: no live configuration has their pool; start a replica that has it, or cancel them"
 	case p.Kinds != nil && len(p.Kinds) == 0:

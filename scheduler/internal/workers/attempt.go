@@ -1,0 +1,173 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+)
+
+// HeartbeatFor renews the worker's session, and says how its attempt stands. Errors: *ledger.WorkerError if the session has expired, does
+// not run the task under the token, or the attempt has timed out: then the worker stops the work. jobs.ErrNotFound: the session is not
+// the caller's. jobs.ErrUnavailable: nothing is known, and the work may go on until the session's ttl after the last answer.
+func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt) (wire.Heartbeat, error) {
+	ses, err := w.beat(ctx, a.WorkerCaller, a.Session)
+	if err != nil {
+		return wire.Heartbeat{}, err
+	}
+	if ses.Dead {
+		return wire.Heartbeat{}, errExpired(ses)
+	}
+	h, err := w.holds(ctx, a)
+	if err != nil {
+		return wire.Heartbeat{}, err
+	}
+	return wire.Heartbeat{Deadline: h.Until, Cancel: h.Cancel != "", Reason: h.Cancel}, nil
+}
+
+// EndFor renews the worker's session, and records the end of its attempt. To say the same again is no error: its answer may have been
+// lost. The task in the answer has no payload. Errors: as HeartbeatFor, and a *ledger.WorkerError if the attempt has ended otherwise. An
+// expired session is none for an attempt that nothing has taken the place of: as with replicas, its late result replaces a loss once.
+func (w *Workers) EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.WorkerEnd) (jobs.Task, error) {
+	ses, err := w.beat(ctx, a.WorkerCaller, a.Session)
+	if err != nil {
+		return jobs.Task{}, err
+	}
+	h, err := w.holds(ctx, a)
+	runs := err == nil
+	if refused := (*ledger.WorkerError)(nil); err != nil && (!errors.As(err, &refused) || refused.Code != ledger.StaleToken) {
+		return jobs.Task{}, err
+	}
+	if !runs { // it may have ended so before: the store finds out by the token
+		h = ledger.Held{Task: jobs.Task{ID: a.Task, Token: a.Token}, Session: a.Session}
+	}
+	return w.end(ctx, ses, runs, h, w.resultOf(h, e))
+}
+
+// holds is the task that the session runs under the token.
+func (w *Workers) holds(ctx context.Context, a wire.WorkerAttempt) (ledger.Held, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	held, err := w.store.Held(ctx, a.Session, a.Task)
+	switch {
+	case err != nil:
+		return ledger.Held{}, err
+	case len(held) == 0 || held[0].Token != a.Token:
+		return ledger.Held{}, stale(a.Task, a.Token)
+	case !held[0].Until.After(w.member.Clock().Now()):
+		return ledger.Held{}, &ledger.WorkerError{Code: ledger.TimedOut, Text: fmt.Sprintf("the attempt has timed out at %s: stop the work", held[0].Until.Format(time.RFC3339Nano))}
+	}
+	return held[0], nil
+}
+
+func stale(task string, token int64) error {
+	return &ledger.WorkerError{Code: ledger.StaleToken, Text: fmt.Sprintf("the session does not run task %.64s under the token %d any more: stop the work", task, token)}
+}
+
+// resultOf is what a worker's end is in the ledger.
+func (w *Workers) resultOf(h ledger.Held, e wire.WorkerEnd) ledger.Result {
+	r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte(e.Output)}
+	if h.Pool != "" { // it is known
+		r.Task = &h.Task
+	}
+	switch e.How {
+	case wire.WorkerSnoozed:
+		r.Verdict, r.State, r.RetryIn, r.Output = ledger.Snoozed, jobs.StatePending, e.In, nil
+		r.Reason, r.Code = cmp.Or(e.Reason, fmt.Sprintf("snoozed for %v", e.In)), reason.Snoozed
+		r.Now = w.member.Clock().Now()
+	case wire.WorkerFailed:
+		r.Error, r.Code = e.Error, reason.Error
+		w.fail(h, &r, e.Final, e.In)
+	}
+	return r
+}
+
+// fail is the end of a failed attempt, by the policy of its task. in below 0: the next attempt is due as the pool has it.
+func (w *Workers) fail(h ledger.Held, r *ledger.Result, final bool, in time.Duration) {
+	r.State = jobs.StateFailed
+	failures := h.Attempt - h.Lost // this one included
+	switch {
+	case h.Pool == "": // it was recorded, with whatever came of it
+		r.Verdict = ledger.Again
+	case h.Cancel != "":
+		r.State, r.Reason, r.Code = jobs.StateCancelled, h.Cancel, reason.Cancelled
+	case !final && failures < h.MaxAttempts:
+		r.Verdict, r.RetryIn, r.Now = ledger.Again, in, w.member.Clock().Now()
+		if in < 0 {
+			e, _ := w.plan.ByWorker(h.Task)
+			r.RetryIn = e.Retries.Delay(max(failures, 1), rand.Float64)
+		}
+	}
+}
+
+// end records a result. runs: the session was seen to run the task.
+func (w *Workers) end(ctx context.Context, ses ledger.Peer, runs bool, h ledger.Held, r ledger.Result) (jobs.Task, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
+	finished, err := w.store.Finish(ctx, h.Session, []ledger.Result{r})
+	if err != nil {
+		w.member.StoreFailed(err)
+		return jobs.Task{}, err
+	}
+	f := finished[0]
+	if f.Finish == ledger.Fenced {
+		w.opt.Observer.Fenced(h.Task, r.State)
+		w.log.Warn("result of a worker rejected", "worker", ses.Replica, "task", h.ID, "token", h.Token, "state", r.State)
+		if f.Task.Token == h.Token && f.Task.State.Ended() {
+			return jobs.Task{}, &ledger.WorkerError{Code: ledger.AttemptEnded, Text: fmt.Sprintf("the attempt has ended already: the task is %s, %s",
+				f.Task.State, cmp.Or(f.Task.Reason, f.Task.Error, "without a reason"))}
+		}
+		return jobs.Task{}, stale(h.ID, h.Token)
+	}
+	if runs || f.Finish == ledger.Late {
+		w.recorded(ses, h, r, f)
+	}
+	return f.Task, nil
+}
+
+// recorded logs and counts an end, and wakes what waits for it.
+func (w *Workers) recorded(ses ledger.Peer, h ledger.Held, r ledger.Result, f ledger.Finished) {
+	t := f.Task
+	w.opt.Observer.Recorded(t, r.State, f.Finish == ledger.Late)
+	w.log.Info("attempt of a worker ended", "worker", ses.Replica, "state", r.State, "pool", t.Pool, "job", t.Job, "task", t.ID, "attempt", h.Attempt,
+		"reason", r.Reason, "error", r.Error)
+	if t.State == jobs.StatePending {
+		w.on.Pending()
+	}
+	w.on.Recorded(t.Job, t.State)
+	w.Arrived(t.Pool) // its limits may let another one start
+}
+
+// LeaveFor ends a worker's session, and returns how many attempts it had. They end as those that a drain stops: lost, and on_lost decides at
+// once. A worker hands back what it has not started by snoozing it for no time before. Errors: jobs.ErrNotFound, jobs.ErrUnavailable.
+func (w *Workers) LeaveFor(ctx context.Context, c wire.WorkerCaller, session string) (stopped int, err error) {
+	ses, err := w.beat(ctx, c, session)
+	if err != nil || ses.Dead {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*callTime)
+	defer cancel()
+	held, err := w.store.Held(ctx, session, "")
+	if err != nil {
+		return 0, err
+	}
+	for _, h := range held {
+		r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Died, State: jobs.StateLost, Reason: "its worker left", Code: reason.Drained}
+		if _, err := w.end(ctx, ses, true, h, r); err != nil && !errors.Is(err, jobs.ErrConflict) {
+			return stopped, err
+		}
+		stopped++
+	}
+	if err := w.store.Leave(ctx, session); err != nil {
+		return stopped, err
+	}
+	w.log.Info("worker left", "worker", ses.Replica, "pool", ses.Pool, "stopped", stopped)
+	return stopped, nil
+}

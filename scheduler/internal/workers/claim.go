@@ -1,0 +1,312 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/nearest"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+)
+
+const (
+	// askAgain is how soon a claim that could not ask the store tries again.
+	askAgain = 500 * time.Millisecond
+	// rounds is how many times one claim asks again for what it has learned to leave out.
+	rounds = 3
+)
+
+// ClaimFor claims tasks for a worker, and opens its session if it has none. Tasks that the worker does not have, although its session
+// runs them, come first, alone. What cannot be delivered, since the caller has gone, is handed back.
+//
+//  1. check pool and kinds; open the session, or renew it
+//  2. c.Have is said: return the tasks that the worker did not get, if there are any
+//  3. claim, when it is this claim's turn in its pool; return what there is
+//  4. wait for an arrival, for the moment at which the pool's rate lets a task start, and for a third of the session's ttl, after which
+//     the session is renewed; then claim again if something may be left
+//  5. return nothing when c.Wait is over, the caller has gone, c.Stop is closed, or the replica drains
+//
+// Errors: *jobs.FieldError for what is wrong in c; jobs.ErrNotFound for an unknown pool, or a session that is not the caller's;
+// *ledger.WorkerError; jobs.ErrUnavailable, also while the replica drains.
+func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim, error) {
+	if w.member.Draining() {
+		return wire.Claim{}, fmt.Errorf("%w: this replica is stopping; ask another one", jobs.ErrUnavailable)
+	}
+	if err := w.check(&c); err != nil {
+		return wire.Claim{}, err
+	}
+	ses, err := w.session(ctx, &c)
+	if err != nil {
+		return wire.Claim{}, err
+	}
+	answer := wire.Claim{
+		Session: ses.Session, Worker: ses.Replica, TTL: ses.TTL.String(), Beat: (ses.TTL / 3).Seconds(), Items: []wire.ClaimedTask{},
+	}
+	if missed, err := w.missed(ctx, c, ses); err != nil || len(missed) > 0 {
+		answer.Items = append(answer.Items, missed...)
+		return answer, err
+	}
+	started, err := w.await(ctx, c, ses)
+	if err != nil {
+		return wire.Claim{}, err
+	}
+	if len(started) > 0 && ctx.Err() != nil {
+		w.handBack(ctx, ses.Session, started)
+		return wire.Claim{}, ctx.Err()
+	}
+	for _, t := range started {
+		w.log.Info("task claimed by a worker", "worker", ses.Replica, "task", t.ID, "pool", t.Pool, "job", t.Job, "attempt", t.Attempt)
+		answer.Items = append(answer.Items, w.item(t.Task, t.Until))
+	}
+	return answer, nil
+}
+
+func (w *Workers) item(t jobs.Task, until time.Time) wire.ClaimedTask {
+	return wire.ClaimedTask{Task: t, Deadline: until, IdempotencyKey: t.IdempotencyKeyIn(w.plan.Set.Name)}
+}
+
+// check checks the pool and the kinds of a claim, and sorts the kinds.
+func (w *Workers) check(c *wire.WorkerClaim) error {
+	pool, known := w.plan.Pools[c.Pool]
+	switch {
+	case !known || c.Pools != nil && !slices.Contains(c.Pools, c.Pool):
+		return fmt.Errorf("pool %.80q: %w", c.Pool, jobs.ErrNotFound)
+	case len(pool.ByWorkers) == 0:
+		return &jobs.FieldError{Path: "pool", Problem: fmt.Sprintf("replicas run the tasks of pool %s; give it, or kinds of it, worker: {} in the configuration", c.Pool)}
+	}
+	if c.Kinds == nil {
+		if c.Session == "" {
+			c.Kinds = []string{""}
+		} else {
+			return nil
+		}
+	}
+	for i, kind := range c.Kinds {
+		if slices.Contains(pool.ByWorkers, kind) {
+			continue
+		}
+		if c.Session != "" { // another configuration may have it: then there is nothing to claim
+			continue
+		}
+		named := slices.DeleteFunc(slices.Clone(pool.ByWorkers), func(kind string) bool { return kind == "" })
+		problem := fmt.Sprintf("pool %s has no kind %.80q for workers", c.Pool, kind)
+		if kind == "" {
+			problem = fmt.Sprintf("pool %s has nothing for workers without a kind", c.Pool)
+		} else if close := nearest.Of(kind, named); close != "" {
+			problem += fmt.Sprintf(", did you mean %q?", close)
+		}
+		if len(named) > 0 {
+			problem += "; it has " + plan.Some(named)
+		}
+		return &jobs.FieldError{Path: fmt.Sprintf("kinds[%d]", i), Problem: problem}
+	}
+	slices.Sort(c.Kinds)
+	c.Kinds = slices.Compact(c.Kinds)
+	return nil
+}
+
+// session opens the session of a claim, or renews it; it fills in the kinds of the claim.
+func (w *Workers) session(ctx context.Context, c *wire.WorkerClaim) (ledger.Peer, error) {
+	if c.Session == "" {
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		m := ledger.Member{Replica: c.Name + "-" + uuid.NewString()[:8], Pool: c.Pool, Kinds: c.Kinds, Owner: c.Owner, TTL: w.opt.SessionTTL}
+		session, err := w.store.Join(ctx, m)
+		if err == nil {
+			w.log.Info("worker's session opened", "worker", m.Replica, "pool", m.Pool, "kinds", m.Kinds, "token", m.Owner)
+		}
+		return ledger.Peer{Member: m, Session: session}, err
+	}
+	ses, err := w.beat(ctx, c.WorkerCaller, c.Session)
+	switch {
+	case err != nil:
+		return ses, err
+	case ses.Dead:
+		return ses, errExpired(ses)
+	case ses.Pool != c.Pool:
+		return ses, &jobs.FieldError{Path: "session", Problem: fmt.Sprintf("it is one for tasks of pool %s; for another pool open another one", ses.Pool)}
+	case c.Kinds != nil && !slices.Equal(c.Kinds, ses.Kinds):
+		return ses, &jobs.FieldError{Path: "kinds", Problem: fmt.Sprintf("the session was opened for %q; leave them out, or open another one", ses.Kinds)}
+	}
+	c.Kinds = ses.Kinds
+	return ses, nil
+}
+
+// missed are tasks that the session runs and that the worker says it does not have.
+func (w *Workers) missed(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) (items []wire.ClaimedTask, err error) {
+	if c.Have == nil || c.Session == "" {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	held, err := w.store.Held(ctx, ses.Session, "")
+	now := w.member.Clock().Now()
+	for _, h := range held {
+		if !slices.Contains(c.Have, h.ID) && h.Until.After(now) && h.Cancel == "" {
+			items = append(items, w.item(h.Task, h.Until))
+		}
+	}
+	return items, err
+}
+
+// await claims until there is something, or the time is over.
+func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) ([]ledger.Started, error) {
+	l, kinds := w.lines[c.Pool], strings.Join(c.Kinds, "\x00")
+	end, beaten := time.Now().Add(c.Wait), time.Now()
+	for must := true; ; {
+		if w.member.Draining() {
+			return nil, nil
+		}
+		number, next, left := l.look(kinds)
+		again := ses.TTL/3 - time.Since(beaten)
+		switch {
+		case !w.work.MayClaim():
+			again = min(again, askAgain)
+		case must || left:
+			if !l.take(ctx) {
+				return nil, nil
+			}
+			if number, next, left = l.look(kinds); must || left { // else another one has found that nothing is left
+				must = false
+				got, opens, err := w.claim(ctx, c, ses)
+				if err == nil && !got.More {
+					l.nothingLeft(kinds, number)
+				}
+				l.give()
+				if err != nil || len(got.Tasks) > 0 {
+					return got.Tasks, err
+				}
+				if opens > 0 {
+					again, must = min(again, opens), true
+				}
+				if got.More { // what others have locked
+					again, must = min(again, askAgain), true
+				}
+			} else {
+				l.give()
+			}
+		}
+		if rest := time.Until(end); rest <= 0 || ctx.Err() != nil {
+			return nil, nil
+		} else {
+			again = min(max(again, time.Millisecond), rest)
+		}
+		timer := time.NewTimer(again)
+		select {
+		case <-next:
+		case <-timer.C:
+		case <-c.Stop:
+			timer.Stop()
+			return nil, nil
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if time.Since(beaten) < ses.TTL/3 || ctx.Err() != nil {
+			continue
+		}
+		now, err := w.beat(ctx, c.WorkerCaller, ses.Session)
+		if err != nil {
+			return nil, err
+		}
+		if now.Dead {
+			return nil, errExpired(ses)
+		}
+		beaten = time.Now()
+	}
+}
+
+// claim asks the store for tasks. opens is when the pool's rate lets a task start, if that is why there is none, or when to ask again
+// after an answer that decides nothing. The end of ctx does not end it: the tasks of a claim without an answer would stay running.
+func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) (got ledger.Claimed, opens time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
+	governs := w.work.Governed(c.Pool)
+	if governs.Hash == "" {
+		return got, askAgain, nil
+	}
+	skip := map[string]bool{}
+	for _, name := range w.plan.NotByWorker(c.Pool, c.Kinds) {
+		skip[name] = true
+	}
+	began := time.Now()
+	for range rounds {
+		got, err = w.store.Claim(ctx, ledger.Claim{
+			Admission: ledger.Admission{
+				Session: ses.Session, Replica: ses.Replica,
+				Pools: map[string]ledger.Share{c.Pool: {Hash: governs.Hash, Limited: governs.Limited, Room: c.Max}},
+				Admit: func(now time.Time, candidate ledger.Candidate) (time.Time, bool) {
+					return w.plan.AdmitByWorker(governs, c.Kinds, now, candidate)
+				},
+			},
+			Pool: c.Pool, ID: uuid.NewString(), Guard: true, Now: w.member.Clock().Check,
+			Scope: ledger.Scope{Kinds: c.Kinds, SkipJobs: slices.Sorted(maps.Keys(skip))},
+		})
+		learned := false
+		for _, t := range got.Foreign {
+			learned = learned || t.Job != "" && !skip[t.Job]
+			skip[t.Job] = true
+		}
+		delete(skip, "")
+		if err != nil || len(got.Tasks) > 0 || !learned && got.Behind == 0 {
+			break
+		}
+	}
+	w.opt.Observer.Claimed(jobs.ClaimTry{Pool: c.Pool, LockBackend: "store", Result: result(got, err), Tasks: len(got.Tasks), Took: time.Since(began)})
+	switch {
+	case errors.Is(err, ledger.ErrSessionDead):
+		return got, 0, errExpired(ses)
+	case errors.Is(err, ledger.ErrOutdated):
+		w.on.Outdated()
+		return ledger.Claimed{}, askAgain, nil
+	case errors.Is(err, ledger.ErrClock):
+		w.member.StoreFailed(err)
+		return ledger.Claimed{}, askAgain, nil
+	case err != nil:
+		w.member.StoreFailed(err)
+	case len(got.Tasks) == 0:
+		opens = got.OpensIn
+	}
+	return got, opens, err
+}
+
+// result is that of a jobs.ClaimTry.
+func result(got ledger.Claimed, err error) string {
+	switch {
+	case errors.Is(err, ledger.ErrOutdated):
+		return "outdated"
+	case err != nil:
+		return "failed"
+	case len(got.Tasks) > 0:
+		return "took"
+	case got.Paused:
+		return "paused"
+	case got.Full:
+		return "full"
+	}
+	return "empty"
+}
+
+// handBack makes tasks pending again of which the worker did not get to know.
+func (w *Workers) handBack(ctx context.Context, session string, tasks []ledger.Started) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
+	results := make([]ledger.Result, len(tasks))
+	for i, t := range tasks {
+		results[i] = ledger.Result{TaskID: t.ID, Token: t.Token, Verdict: ledger.HandBack, Reason: "claimed, but the worker had gone", Code: "claim_lost"}
+	}
+	if _, err := w.store.Finish(ctx, session, results); err != nil {
+		w.member.StoreFailed(err) // the session expires, or the worker says what it has
+		return
+	}
+	w.on.Pending()
+	w.Arrived(tasks[0].Pool)
+}
