@@ -3,6 +3,7 @@ package seeded
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +28,27 @@ func TestBugsFitTheSource(t *testing.T) {
 				}
 			}
 			compiles(t, all, changed)
+		})
+	}
+}
+
+// The test of the product that alone catches a bug fails with it.
+func TestCaughtDirectly(t *testing.T) {
+	for _, b := range All() {
+		if b.Cell != "" {
+			continue
+		}
+		t.Run(b.Name, func(t *testing.T) {
+			flags, err := b.Overlay(root, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("go", slices.Concat([]string{"test"}, flags, strings.Fields(b.Directly))...)
+			cmd.Dir = root
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "--- FAIL: "+strings.Fields(b.Directly)[1]) {
+				t.Errorf("go %s: %v\n%s", strings.Join(cmd.Args[1:], " "), err, out)
+			}
 		})
 	}
 }
@@ -56,7 +78,8 @@ func TestTable(t *testing.T) {
 	var named, diffs []string
 	for _, b := range All() {
 		named = append(named, b.Name)
-		if b.Mistake == "" || b.Breaks == "" || b.Cell == "" || len(b.Nemeses) == 0 || len(b.Caught) == 0 {
+		byJudge := b.Cell != "" && len(b.Nemeses) > 0 && len(b.Caught) > 0
+		if b.Mistake == "" || b.Breaks == "" || !byJudge && (b.Cell != "" || b.Directly == "") {
 			t.Errorf("%s: something is missing: %+v", b.Name, b)
 		}
 		if _, err := Find(b.Name); err != nil {
