@@ -22,7 +22,8 @@
 // pools, and /readyz reports that there is no replica.
 //
 // With [Options].Access every route but /healthz, /readyz and those of the page needs a bearer token with the route's
-// role or a stronger one: GET needs Viewer, POST and PATCH Operator, the audit Admin. Without a token /readyz says only true or
+// role or a stronger one: GET needs Viewer, POST and PATCH Operator, the audit Admin, and the calls of workers (claim, heartbeat, complete,
+// fail, snooze, and DELETE of their session) Worker, for its pools, or Admin. Without a token /readyz says only true or
 // false. Every write with a good token, done or refused, is given to [Backend].Audit before its response; many refused
 // ones are counted, and given to it as one entry within half a minute or by [Handler.Flush].
 //
@@ -39,6 +40,9 @@
 // nesting is at most 100, and numbers inside a payload stay as written. A body is at most 1 MiB, a list of tasks 8 MiB
 // and 1,000 tasks, a payload 256 KiB. Unknown query parameters are refused.
 //
-// Only POST and PATCH change anything. There are no CORS headers, and those of a browser are refused from another origin. The Host of a
+// A claim of a worker waits for tasks up to a minute; it ends when [Serve] stops. At most 400 wait, 200 of one token (429). 409 has codes of its
+// own there: "session_expired", "stale_token", "timed_out" and "attempt_ended". These calls are not audited, unless the role is refused.
+//
+// Only POST, PATCH and DELETE change anything. There are no CORS headers, and those of a browser are refused from another origin. The Host of a
 // request must be a loopback name, the address of the connection, or in [Options].Hosts, which defeats DNS rebinding.
 package api

@@ -149,7 +149,7 @@ func (s *server) heartbeat(w http.ResponseWriter, r *http.Request, q *query) err
 	return reply(w, http.StatusOK, beat)
 }
 
-// readAttempt reads the session and the token of a call, and the keys in more.
+// readAttempt reads the session and the token of a call, and the keys in more. Without more, there is a session.
 func (s *server) readAttempt(w http.ResponseWriter, r *http.Request, q *query, more map[string]any) (a wire.WorkerAttempt, err error) {
 	a = wire.WorkerAttempt{WorkerCaller: workerCaller(r), Task: r.PathValue("id")}
 	if _, err := s.workers(); err != nil {
@@ -163,7 +163,7 @@ func (s *server) readAttempt(w http.ResponseWriter, r *http.Request, q *query, m
 	switch {
 	case err != nil:
 		return a, err
-	case !values["{id}"].MatchString(a.Session):
+	case (a.Session != "" || more == nil) && !values["{id}"].MatchString(a.Session): // without one: of an attempt that a server has accepted
 		return a, invalid("session", "%s is not one that a claim has opened; send that of the claim", quote(a.Session))
 	case a.Token < 1:
 		return a, invalid("token", "%d is none; send that of the claimed task", a.Token)
@@ -228,7 +228,7 @@ func (s *server) ended(w http.ResponseWriter, r *http.Request, a wire.WorkerAtte
 	}
 	task, err := workers.EndFor(r.Context(), a, e)
 	if err != nil {
-		return err
+		return unfit(err, "", 0)
 	}
 	return reply(w, http.StatusOK, task)
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -32,11 +33,12 @@ type office struct {
 	urls  []string
 	stops []func()
 	token string
+	pools map[string]jobs.Pool // beside those of workerSet
 }
 
 // workerSet has a pool for workers, and one with a kind for them.
-func workerSet() jobs.Set {
-	return jobs.Set{
+func workerSet(more map[string]jobs.Pool) jobs.Set {
+	set := jobs.Set{
 		Name: "prod",
 		Pools: map[string]jobs.Pool{
 			"mail":  {Handler: jobs.Worker{}, Retries: jobs.Retries{Limit: 2, Backoff: 10 * time.Millisecond}},
@@ -46,9 +48,11 @@ func workerSet() jobs.Set {
 		},
 		Jobs: map[string]jobs.Job{"letter": {Pool: "mail", Payload: map[string]string{"to": "world"}}},
 	}
+	maps.Copy(set.Pools, more)
+	return set
 }
 
-func openOffice(t *testing.T, replicas int, ttl time.Duration, o api.Options) *office {
+func openOffice(t *testing.T, replicas int, ttl time.Duration, o api.Options, more ...map[string]jobs.Pool) *office {
 	t.Helper()
 	st, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "lockstep.db"), store.Options{})
 	if err != nil {
@@ -59,6 +63,9 @@ func openOffice(t *testing.T, replicas int, ttl time.Duration, o api.Options) *o
 		t.Fatal(err)
 	}
 	of := &office{t: t, store: st}
+	if len(more) > 0 {
+		of.pools = more[0]
+	}
 	for n := range replicas {
 		of.open(fmt.Sprint("replica-", n), ttl, o)
 	}
@@ -67,7 +74,7 @@ func openOffice(t *testing.T, replicas int, ttl time.Duration, o api.Options) *o
 
 func (o *office) open(id string, ttl time.Duration, options api.Options) {
 	o.t.Helper()
-	r, err := scheduler.New(o.store, nil, workerSet(), scheduler.Options{ID: id, SessionTTL: ttl})
+	r, err := scheduler.New(o.store, nil, workerSet(o.pools), scheduler.Options{ID: id, SessionTTL: ttl})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -549,7 +556,9 @@ func TestBadCallsOfWorkers(t *testing.T) {
 		{"pools/one/claim", map[string]any{"session": c.session}, 422, "session"},
 		{"pools/mail/claim", map[string]any{"session": c.session, "kinds": []string{"x"}}, 422, "kinds"},
 		{"pools/mail/claim", map[string]any{"colour": 1}, 400, "colour"},
-		{"tasks/" + c.id + "/complete", map[string]any{}, 422, "session"},
+		{"tasks/" + c.id + "/complete", map[string]any{}, 422, "token"},
+		{"tasks/" + c.id + "/complete", map[string]any{"token": c.token}, 422, "session"},
+		{"tasks/" + c.id + "/heartbeat", map[string]any{"token": c.token}, 422, "session"},
 		{"tasks/" + c.id + "/complete", map[string]any{"session": c.session}, 422, "token"},
 		{"tasks/" + c.id + "/complete", map[string]any{"session": strings.Repeat("0", 36), "token": 1}, 404, ""},
 		{"tasks/" + c.id + "/complete", on(map[string]any{"token": "1"}), 400, "token"},

@@ -40,7 +40,7 @@ func (s replica) BeatWorker(ctx context.Context, session, owner string) (worker 
 func (s replica) Held(ctx context.Context, session, task string) ([]ledger.Held, error) {
 	return get(ctx, s.read, "held tasks", func(t *tx) ([]ledger.Held, error) {
 		if task != "" {
-			return t.held(taskColumns, " WHERE id=? AND state+0=2 AND session_id=?", task, session)
+			return t.held(taskColumns, " WHERE id=? AND state+0=2 AND (session_id=? OR ''=?)", task, session, session)
 		}
 		return t.held(taskColumns, "{index}{tasks}_claim{end} WHERE state=2 AND session_id=? ORDER BY id", session)
 	})

@@ -26,7 +26,7 @@ type WorkerClaim struct {
 // WorkerAttempt is an attempt that a worker says it runs.
 type WorkerAttempt struct {
 	WorkerCaller
-	Session string
+	Session string // empty: an attempt of a replica, whose http handler was answered with 202
 	Task    string
 	Token   int64
 }

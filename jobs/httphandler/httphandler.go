@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
+	"github.com/lockstep-scheduler/lockstep/internal/accepted"
 	"github.com/lockstep-scheduler/lockstep/internal/identity"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -54,7 +55,7 @@ type Request struct {
 	URL          string // http or https
 	Headers      map[string]string
 	Body         string        // default: the task's payload, as application/json; GET and HEAD send none of it
-	ExpectStatus []int         // default: every 2xx
+	ExpectStatus []int         // default: every 2xx, of which 202 does not end the attempt, see Run
 	Timeout      time.Duration // default DefaultTimeout
 	SecretPath   bool          // the path of the URL is not shown, as its query
 }
@@ -77,6 +78,9 @@ var _ interface {
 // Run sends the request. A status that is not expected is an error; with 429 or 503 and a Retry-After of at
 // most a day it is a [jobs.RetryAfter]. After a stop the error wraps the cause of ctx. If no descriptor is left
 // for a connection, nothing is sent, and the error is [abort.ErrNoRoom].
+//
+// The status 202 without ExpectStatus says that the server goes on with the work. In a replica the attempt then lasts until the server
+// says how it ended, by the API, under the fencing token of the request, or until ctx is done.
 func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	limited, cancel := context.WithTimeoutCause(ctx, h.request.Timeout, errTimeout)
 	defer cancel()
@@ -84,6 +88,9 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, errAccepted):
+		cancel()
+		return h.await(ctx)
 	case errors.Is(err, errStatus): // an answer is one, however late it is by now
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", h, context.Cause(ctx))
@@ -96,7 +103,25 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 var (
 	errTimeout = errors.New("timeout of the request")
 	errStatus  = errors.New("unexpected status")
+	// errAccepted: the server goes on with the work, and says later how it ended.
+	errAccepted = errors.New("accepted")
 )
+
+// EndsElsewhere reports whether an attempt may last until another process says how it ended.
+func (h *Handler) EndsElsewhere() bool { return len(h.request.ExpectStatus) == 0 }
+
+// await waits until the server has said how the work ended.
+func (h *Handler) await(ctx context.Context) error {
+	wait, _ := accepted.From(ctx)
+	err := wait(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", h, err)
+	}
+	return nil
+}
 
 func (h *Handler) send(ctx context.Context, t jobs.Task, out io.Writer) error {
 	request, err := h.prepare(ctx, t)
@@ -116,6 +141,9 @@ func (h *Handler) send(ctx context.Context, t jobs.Task, out io.Writer) error {
 	body := &answered{out: out}
 	if err := h.hidden.copy(body, response.Body); err != nil {
 		return fmt.Errorf("reading the answer (%s): %w", response.Status, err)
+	}
+	if _, waits := accepted.From(ctx); waits && response.StatusCode == http.StatusAccepted && h.EndsElsewhere() {
+		return errAccepted
 	}
 	if err := setResult(t, response, body); err != nil {
 		return err

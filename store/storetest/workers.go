@@ -126,6 +126,9 @@ func heldByWorker(t *testing.T, b *Bench) {
 			t.Errorf("of %s held are %+v, %v", id, one, err)
 		}
 	}
+	if one, err := s.Store.Held(s.ctx(), "", ids[2]); err != nil || len(one) != 1 || one[0].Session != other {
+		t.Errorf("of any session: %+v, %v", one, err)
+	}
 }
 
 // The attempts of live workers that have timed out are found; those of replicas have may_run_until for another reason, and those of dead

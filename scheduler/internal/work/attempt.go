@@ -74,6 +74,8 @@ type attempt struct {
 	stopKill func()    // stops the timer that kills; nil: there is none
 	over     bool      // the handler has returned
 	orphaned bool      // its session has expired: another replica may have started the task
+
+	elsewhere elsewhere
 }
 
 // begin makes the context of the handler. Its deadline is the timeout: a bound that heartbeats move cannot be stated in

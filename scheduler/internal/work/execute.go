@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
+	"github.com/lockstep-scheduler/lockstep/internal/accepted"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -70,6 +72,9 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	a.note(last)
 	ctx = bound.With(ctx, a.bound)
 	e.register.run(a)
+	if t.Pool != naming.NotificationsPool { // nobody says later how a notification was sent
+		ctx = accepted.With(ctx, e.wait(a))
+	}
 	if e.member.Session() != ses {
 		e.tell([]*attempt{a}) // a deadline that a heartbeat has moved meanwhile
 	}

@@ -86,6 +86,7 @@ type tasks interface {
 	ledger.Tasks
 	ledger.Waits
 	Written() func() bool
+	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 }
 
 // member is what an Executor needs of the replica's membership; *membership.Member is one.

@@ -15,16 +15,17 @@ import (
 type orphans map[claimKey]time.Time
 
 // ownRows reads which tasks the store says are running here, stops those that are cancelled, and hands back those that
-// the register does not have.
+// the register does not have. Attempts that wait for another process to end them go on when it has.
 func (e *Executor) ownRows(ctx context.Context, unknown orphans) {
 	ctx, cancel := context.WithTimeout(ctx, rowsCall)
 	defer cancel()
-	ses := e.member.Session()
+	ses, asked := e.member.Session(), time.Now()
 	rows, err := e.store.Own(ctx, ses.ID)
 	if err != nil {
 		e.member.StoreFailed(err)
 		return
 	}
+	e.endElsewhere(ses.ID, rows, asked)
 	read := time.Now()
 	orphaned := orphans{}
 	var back []ledger.Result

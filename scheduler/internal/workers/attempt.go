@@ -36,6 +36,9 @@ func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt) (wire.
 // lost. The task in the answer has no payload. Errors: as HeartbeatFor, and a *ledger.WorkerError if the attempt has ended otherwise. An
 // expired session is none for an attempt that nothing has taken the place of: as with replicas, its late result replaces a loss once.
 func (w *Workers) EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.WorkerEnd) (jobs.Task, error) {
+	if a.Session == "" {
+		return w.endAccepted(ctx, a, e)
+	}
 	ses, err := w.beat(ctx, a.WorkerCaller, a.Session)
 	if err != nil {
 		return jobs.Task{}, err

@@ -64,6 +64,7 @@ type store interface {
 	ledger.Workers
 	Join(ctx context.Context, m ledger.Member) (string, error)
 	Leave(ctx context.Context, session string) error
+	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
 	Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error)
 }

@@ -29,7 +29,9 @@ func (s *Store) BeatWorker(ctx context.Context, session, owner string) (worker l
 
 // Held implements ledger.Workers.
 func (s *Store) Held(ctx context.Context, session, task string) ([]ledger.Held, error) {
-	return s.held(ctx, func(t *tx, r Task) bool { return r.Session == session && (task == "" || r.ID == task) })
+	return s.held(ctx, func(t *tx, r Task) bool {
+		return (r.Session == session || session == "" && task != "") && (task == "" || r.ID == task)
+	})
 }
 
 // TimedOut implements ledger.Workers.

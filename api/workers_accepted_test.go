@@ -1,0 +1,144 @@
+//go:build !fuzz
+
+package api_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
+	"github.com/lockstep-scheduler/lockstep/test/await"
+)
+
+// acceptance is a server that accepts what it is sent, and what it was sent.
+func acceptance(t *testing.T, o api.Options) (*office, <-chan claimed) {
+	t.Helper()
+	came := make(chan claimed, 9)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, _ := strconv.ParseFloat(r.Header.Get("Lockstep-Fencing-Token"), 64)
+		came <- claimed{id: r.Header.Get("Lockstep-Task-Id"), token: token}
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, "in the queue")
+	}))
+	t.Cleanup(server.Close)
+	handler := func(r httphandler.Request) jobs.Handler {
+		r.URL = server.URL
+		h, err := httphandler.New(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	return openOffice(t, 2, 10*time.Second, o, map[string]jobs.Pool{
+		"web":    {Handler: handler(httphandler.Request{}), Retries: jobs.Retries{Limit: 1, Backoff: time.Millisecond}, Workers: 1},
+		"brief":  {Handler: handler(httphandler.Request{}), Timeout: time.Second, Retries: jobs.Retries{Limit: jobs.NoRetries}},
+		"as-was": {Handler: handler(httphandler.Request{ExpectStatus: []int{202}})},
+	}), came
+}
+
+// said ends an attempt without a session.
+func (o *office) said(c claimed, how string, more map[string]any) (int, map[string]any) {
+	o.t.Helper()
+	body := c.body(more)
+	delete(body, "session")
+	return o.call(1, "POST", "tasks/"+c.id+"/"+how, body)
+}
+
+// An attempt that a server has accepted lasts until it says how it ended, to any replica, or until its timeout. Its replica learns of it:
+// the next task of the pool, which has one worker in each replica, starts.
+func TestAnAcceptedRequest(t *testing.T) {
+	o, came := acceptance(t, api.Options{})
+	var ids []string
+	for range 3 {
+		ids = append(ids, o.enqueue(jobs.NewTask{Pool: "web"}))
+	}
+	first, second := <-came, <-came
+	select {
+	case third := <-came:
+		t.Fatalf("%v did not last", third)
+	case <-time.After(300 * time.Millisecond):
+	}
+	if got := o.state(first.id); got != "running  attempt 1 of 1" {
+		t.Error(got)
+	}
+	stale := first
+	stale.token++
+	if status, answer := o.said(stale, "complete", nil); status != 409 || answer["error"].(map[string]any)["code"] != "stale_token" {
+		t.Errorf("under another token: %d %v", status, answer)
+	}
+	for range 2 {
+		if status, answer := o.said(first, "complete", map[string]any{"output": "done"}); status != 200 || answer["state"] != "succeeded" {
+			t.Errorf("completed: %d %v", status, answer)
+		}
+	}
+	third := <-came
+	if got := o.state(first.id); got != "succeeded  attempt 1 of 1" {
+		t.Error(got)
+	}
+	if status, answer := o.said(second, "fail", map[string]any{"error": "no paper", "retry_after": "0s"}); status != 200 || answer["state"] != "pending" {
+		t.Errorf("failed: %d %v", status, answer)
+	}
+	again := <-came
+	if again.id != second.id || again.token != second.token+1 {
+		t.Errorf("again came %+v", again)
+	}
+	if status, _ := o.said(again, "fail", map[string]any{"error": "no ink", "retry": false}); status != 200 {
+		t.Errorf("failed: %d", status)
+	}
+	if status, _ := o.said(third, "complete", nil); status != 200 {
+		t.Errorf("completed: %d", status)
+	}
+	if got := o.state(second.id); got != "failed error attempt 2 of 2" {
+		t.Error(got)
+	}
+	if task, _, _ := o.store.Task(t.Context(), second.id); task.Error != "no ink" {
+		t.Errorf("the error is %q", task.Error)
+	}
+	_ = ids
+}
+
+// Without a word it ends at its timeout; and a file that expects 202 says that this is the end.
+func TestAnAcceptedRequestWithoutAWord(t *testing.T) {
+	o, came := acceptance(t, api.Options{})
+	id := o.enqueue(jobs.NewTask{Pool: "brief"})
+	c := <-came
+	await.Until(t, "it has timed out", func() bool { return o.state(id) == "failed timeout attempt 1 of 1" })
+	if status, answer := o.said(c, "complete", nil); status != 409 || answer["error"].(map[string]any)["code"] != "attempt_ended" {
+		t.Errorf("after that: %d %v", status, answer)
+	}
+	id = o.enqueue(jobs.NewTask{Pool: "as-was"})
+	await.Until(t, "it has succeeded", func() bool { return o.state(id) == "succeeded  attempt 1 of 1" })
+}
+
+// A token of a worker ends what was accepted in its pools, and nothing that no server has accepted.
+func TestWhoEndsAnAcceptedRequest(t *testing.T) {
+	secret, token := api.NewToken("web", api.Worker, time.Time{})
+	token.Pools = []string{"web", "mail"}
+	other, elsewhere := api.NewToken("mailer", api.Worker, time.Time{})
+	elsewhere.Pools = []string{"mail"}
+	o, came := acceptance(t, api.Options{Access: api.NewTokens(token, elsewhere)})
+	o.enqueue(jobs.NewTask{Pool: "web"})
+	c := <-came
+	o.token = other
+	if status, answer := o.said(c, "complete", nil); status != 404 {
+		t.Errorf("with a token of another pool: %d %v", status, answer)
+	}
+	o.enqueue(jobs.NewTask{Pool: "mail"})
+	mine := o.one("mail")
+	o.token = secret
+	if status, answer := o.said(mine, "complete", nil); status != 422 || answer["error"].(map[string]any)["field"] != "session" {
+		t.Errorf("a worker's task without its session: %d %v", status, answer)
+	}
+	if got := o.state(mine.id); got != "running  attempt 1 of 1" {
+		t.Error(got)
+	}
+	if status, answer := o.said(c, "complete", nil); status != 200 {
+		t.Errorf("%d %v", status, answer)
+	}
+}

@@ -1,0 +1,45 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// endAccepted records the end of an attempt of a replica whose work a server has accepted; the server knows the task and the token from the
+// request. Nothing else is ended so: tokens are small numbers, and not secret. The replica finds that its row has gone.
+func (w *Workers) endAccepted(ctx context.Context, a wire.WorkerAttempt, e wire.WorkerEnd) (jobs.Task, error) {
+	cctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	held, err := w.store.Held(cctx, "", a.Task)
+	if err != nil {
+		return jobs.Task{}, err
+	}
+	h := ledger.Held{Task: jobs.Task{ID: a.Task, Token: a.Token}}
+	runs := len(held) == 1 && held[0].Token == a.Token
+	task := h.Task
+	if runs {
+		h, task = held[0], held[0].Task
+	} else if task, err = w.store.TaskRow(cctx, a.Task); err != nil {
+		return jobs.Task{}, err
+	}
+	if a.Pools != nil && !slices.Contains(a.Pools, task.Pool) {
+		return jobs.Task{}, fmt.Errorf("task %.64q: %w", a.Task, jobs.ErrNotFound)
+	}
+	by, known := w.plan.Execution(task)
+	handler, may := unwrap.As[interface{ EndsElsewhere() bool }](by.Handler)
+	if !known || !may || !handler.EndsElsewhere() {
+		return jobs.Task{}, &jobs.FieldError{Path: "session", Problem: "is missing; without one, an attempt of an http handler that answered 202 is ended, and this is none"}
+	}
+	r := w.resultOf(h, e)
+	if r.Verdict == ledger.Again && e.In < 0 {
+		r.RetryIn = by.Retries.Delay(max(h.Attempt-h.Lost, 1), rand.Float64)
+	}
+	return w.end(ctx, ledger.Peer{Member: ledger.Member{Replica: h.Replica}, Session: h.Session}, runs, h, r)
+}
