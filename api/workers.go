@@ -21,8 +21,8 @@ import (
 type Workers interface {
 	// ClaimFor claims tasks, waits for them, and opens the worker's session.
 	ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim, error)
-	// HeartbeatFor renews the session, and says how an attempt stands.
-	HeartbeatFor(ctx context.Context, a wire.WorkerAttempt) (wire.Heartbeat, error)
+	// HeartbeatFor renews the session, notes how far an attempt has come if p is not nil, and says how it stands.
+	HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wire.WorkerProgress) (wire.Heartbeat, error)
 	// EndFor records the end of an attempt.
 	EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.WorkerEnd) (jobs.Task, error)
 	// LeaveFor ends a session, and returns how many attempts it had.
@@ -138,19 +138,25 @@ func (s *server) heartbeat(w http.ResponseWriter, r *http.Request, q *query) err
 	if err != nil {
 		return err
 	}
-	a, err := s.readAttempt(w, r, q, nil)
+	var said report
+	a, err := s.readAttempt(w, r, q, true, map[string]any{"progress": &said.done, "progress_text": &said.text})
 	if err != nil {
 		return err
 	}
-	beat, err := workers.HeartbeatFor(r.Context(), a)
+	progress, err := said.progress()
+	if err != nil {
+		return err
+	}
+	beat, err := workers.HeartbeatFor(r.Context(), a, progress)
 	if err != nil {
 		return err
 	}
 	return reply(w, http.StatusOK, beat)
 }
 
-// readAttempt reads the session and the token of a call, and the keys in more. Without more, there is a session.
-func (s *server) readAttempt(w http.ResponseWriter, r *http.Request, q *query, more map[string]any) (a wire.WorkerAttempt, err error) {
+// readAttempt reads the session and the token of a call, and the keys in more. Without a session, where that may be, the attempt is one that a
+// server has accepted.
+func (s *server) readAttempt(w http.ResponseWriter, r *http.Request, q *query, session bool, more map[string]any) (a wire.WorkerAttempt, err error) {
 	a = wire.WorkerAttempt{WorkerCaller: workerCaller(r), Task: r.PathValue("id")}
 	if _, err := s.workers(); err != nil {
 		return a, err
@@ -163,7 +169,7 @@ func (s *server) readAttempt(w http.ResponseWriter, r *http.Request, q *query, m
 	switch {
 	case err != nil:
 		return a, err
-	case (a.Session != "" || more == nil) && !values["{id}"].MatchString(a.Session): // without one: of an attempt that a server has accepted
+	case (a.Session != "" || session) && !values["{id}"].MatchString(a.Session):
 		return a, invalid("session", "%s is not one that a claim has opened; send that of the claim", quote(a.Session))
 	case a.Token < 1:
 		return a, invalid("token", "%d is none; send that of the claimed task", a.Token)
@@ -174,7 +180,11 @@ func (s *server) readAttempt(w http.ResponseWriter, r *http.Request, q *query, m
 // complete ends an attempt as succeeded.
 func (s *server) complete(w http.ResponseWriter, r *http.Request, q *query) error {
 	e := wire.WorkerEnd{How: wire.WorkerCompleted}
-	a, err := s.readAttempt(w, r, q, map[string]any{"output": &e.Output})
+	var said report
+	a, err := s.readAttempt(w, r, q, false, map[string]any{"output": &e.Output, "result": &said.raw})
+	if err == nil {
+		e.Result, err = said.result()
+	}
 	return s.ended(w, r, a, e, err)
 }
 
@@ -182,7 +192,11 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, q *query) erro
 func (s *server) failAttempt(w http.ResponseWriter, r *http.Request, q *query) error {
 	e := wire.WorkerEnd{How: wire.WorkerFailed, In: -1}
 	retry, after := true, (*string)(nil)
-	a, err := s.readAttempt(w, r, q, map[string]any{"error": &e.Error, "retry": &retry, "retry_after": &after, "output": &e.Output})
+	var said report
+	a, err := s.readAttempt(w, r, q, false, map[string]any{"error": &e.Error, "retry": &retry, "retry_after": &after, "output": &e.Output, "result": &said.raw})
+	if err == nil {
+		e.Result, err = said.result()
+	}
 	if err == nil && after != nil {
 		if e.In, err = readDelay(*after, "retry_after"); err == nil && !retry {
 			err = invalid("retry_after", "the attempt is not retried; leave out retry: false, or this")
@@ -196,7 +210,7 @@ func (s *server) failAttempt(w http.ResponseWriter, r *http.Request, q *query) e
 func (s *server) snooze(w http.ResponseWriter, r *http.Request, q *query) error {
 	e := wire.WorkerEnd{How: wire.WorkerSnoozed}
 	delay := (*string)(nil)
-	a, err := s.readAttempt(w, r, q, map[string]any{"delay": &delay, "reason": &e.Reason})
+	a, err := s.readAttempt(w, r, q, false, map[string]any{"delay": &delay, "reason": &e.Reason})
 	if err == nil {
 		if delay == nil {
 			err = invalid("delay", "is missing; say until when the task is put off, as in 1m, or 0s")

@@ -591,3 +591,44 @@ func mustJSON(t *testing.T, v any) string {
 	}
 	return string(text)
 }
+
+// A worker's progress is shown while it runs, and its result once it has ended, under the rules of handlers.
+func TestAWorkerReports(t *testing.T) {
+	o := openOffice(t, 2, 10*time.Second, api.Options{})
+	id := o.enqueue(jobs.NewTask{Pool: "mail"})
+	c := o.one("mail")
+	show := func() jobs.Task {
+		task, _, err := o.store.Sides().API.Task(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return task
+	}
+	o.end(c, "heartbeat", map[string]any{"progress": 0.4, "progress_text": "two\nof five"}, 200, "")
+	if got := show(); got.ProgressDone == nil || *got.ProgressDone != 0.4 || got.ProgressText != "two of five" {
+		t.Errorf("%v %q", got.ProgressDone, got.ProgressText)
+	}
+	o.end(c, "heartbeat", nil, 200, "")
+	if got := show(); got.ProgressText != "two of five" {
+		t.Errorf("a heartbeat without a progress has taken it back: %q", got.ProgressText)
+	}
+	o.end(c, "heartbeat", map[string]any{"progress_text": "of what?"}, 422, "invalid")
+	o.end(c, "heartbeat", map[string]any{"progress": "half"}, 400, "malformed")
+	o.end(c, "complete", map[string]any{"result": strings.Repeat("x", jobs.MaxResult)}, 422, "invalid")
+	stale := c
+	stale.token++
+	o.end(stale, "heartbeat", map[string]any{"progress": 1}, 409, "stale_token")
+	if got := show(); *got.ProgressDone != 0.4 {
+		t.Errorf("another token has set the progress to %v", *got.ProgressDone)
+	}
+	o.end(c, "complete", map[string]any{"output": "sent", "result": map[string]int{"pages": 12}}, 200, "")
+	result, err := o.store.Sides().API.Result(t.Context(), id)
+	if got := show(); err != nil || string(result) != `{"pages":12}` || got.ProgressDone != nil {
+		t.Errorf("result %s, %v; progress %v", result, err, got.ProgressDone)
+	}
+	failed := o.enqueue(jobs.NewTask{Pool: "mail"})
+	o.end(o.one("mail"), "fail", map[string]any{"error": "no", "retry": false, "result": []int{1}}, 200, "")
+	if result, err := o.store.Sides().API.Result(t.Context(), failed); err != nil || string(result) != "[1]" {
+		t.Errorf("result of a failure %s, %v", result, err)
+	}
+}

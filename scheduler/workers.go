@@ -13,9 +13,10 @@ func (s *Scheduler) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Clai
 	return s.workers.ClaimFor(ctx, c)
 }
 
-// HeartbeatFor renews a worker's session, and says until when its attempt may run, and whether to stop it.
-func (s *Scheduler) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt) (wire.Heartbeat, error) {
-	return s.workers.HeartbeatFor(ctx, a)
+// HeartbeatFor renews a worker's session, notes how far its attempt has come if p is not nil, and says until when that may run, and whether to
+// stop it.
+func (s *Scheduler) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wire.WorkerProgress) (wire.Heartbeat, error) {
+	return s.workers.HeartbeatFor(ctx, a, p)
 }
 
 // EndFor renews a worker's session, and records the end of its attempt. To say the same again is no error.

@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // WorkerCaller is who calls for a worker.
 type WorkerCaller struct {
@@ -31,6 +34,12 @@ type WorkerAttempt struct {
 	Token   int64
 }
 
+// WorkerProgress is how far an attempt has come, as [jobs.Task.Progress] has it.
+type WorkerProgress struct {
+	Done float64
+	Text string
+}
+
 // WorkerEnd is what a worker says of the end of an attempt.
 type WorkerEnd struct {
 	How    WorkerHow
@@ -39,6 +48,7 @@ type WorkerEnd struct {
 	In     time.Duration // until the next attempt of one that failed; below 0: as the pool has it. Until the task is due that was snoozed
 	Reason string        // why it was snoozed; may be empty
 	Output string
+	Result json.RawMessage // as [jobs.Task.SetResult] has it; nil: none
 }
 
 // WorkerHow is how an attempt ended.

@@ -143,7 +143,7 @@ func (p *Plan) execution(t jobs.Task) (Execution, bool) {
 		if !ok || !j.here || j.Executes == nil {
 			return Execution{}, false
 		}
-		return Execution{j.Executes, j.Timeout, j.Retries, p.pauseOn(t.Pool)}, true
+		return Execution{j.Executes, j.Timeout, j.Retries, p.PauseOn(t.Pool)}, true
 	}
 	pool, ok := p.Pools[t.Pool]
 	if !ok {
@@ -156,8 +156,8 @@ func (p *Plan) execution(t jobs.Task) (Execution, bool) {
 	return own(t, Execution{h, pool.Timeout, pool.Retries, pool.PauseOn}), h != nil
 }
 
-// pauseOn is what pauses a pool; zero: nothing does, or this replica does not know the pool.
-func (p *Plan) pauseOn(name string) jobs.PauseOn {
+// PauseOn is what pauses a pool; zero: nothing does, or this replica does not know the pool.
+func (p *Plan) PauseOn(name string) jobs.PauseOn {
 	if pool, ok := p.Pools[name]; ok {
 		return pool.PauseOn
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// HeartbeatFor renews the worker's session, and says how its attempt stands. Errors: *ledger.WorkerError if the session has expired, does
+// HeartbeatFor renews the worker's session, notes how far its attempt has come if p is not nil, and says how it stands. Errors: *ledger.WorkerError if the session has expired, does
 // not run the task under the token, or the attempt has timed out: then the worker stops the work. jobs.ErrNotFound: the session is not
 // the caller's. jobs.ErrUnavailable: nothing is known, and the work may go on until the session's ttl after the last answer.
-func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt) (wire.Heartbeat, error) {
+func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wire.WorkerProgress) (wire.Heartbeat, error) {
 	ses, err := w.beat(ctx, a.WorkerCaller, a.Session)
 	if err != nil {
 		return wire.Heartbeat{}, err
@@ -28,6 +28,11 @@ func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt) (wire.
 	h, err := w.holds(ctx, a)
 	if err != nil {
 		return wire.Heartbeat{}, err
+	}
+	if p != nil {
+		if err := w.report(ctx, a, *p); err != nil {
+			return wire.Heartbeat{}, err
+		}
 	}
 	return wire.Heartbeat{Deadline: h.Until, Cancel: h.Cancel != "", Reason: h.Cancel}, nil
 }
@@ -54,6 +59,17 @@ func (w *Workers) EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.Worke
 	return w.end(ctx, ses, runs, h, w.resultOf(h, e))
 }
 
+// report writes how far an attempt has come, under its token.
+func (w *Workers) report(ctx context.Context, a wire.WorkerAttempt, p wire.WorkerProgress) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	ours, err := w.store.Report(ctx, a.Session, []ledger.Progress{{TaskID: a.Task, Token: a.Token, Done: p.Done, Text: p.Text}})
+	if err == nil && !ours[0] {
+		err = stale(a.Task, a.Token)
+	}
+	return err
+}
+
 // holds is the task that the session runs under the token.
 func (w *Workers) holds(ctx context.Context, a wire.WorkerAttempt) (ledger.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
@@ -76,13 +92,13 @@ func stale(task string, token int64) error {
 
 // resultOf is what a worker's end is in the ledger.
 func (w *Workers) resultOf(h ledger.Held, e wire.WorkerEnd) ledger.Result {
-	r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte(e.Output)}
+	r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte(e.Output), Value: e.Result}
 	if h.Pool != "" { // it is known
 		r.Task = &h.Task
 	}
 	switch e.How {
 	case wire.WorkerSnoozed:
-		r.Verdict, r.State, r.RetryIn, r.Output = ledger.Snoozed, jobs.StatePending, e.In, nil
+		r.Verdict, r.State, r.RetryIn, r.Output, r.Value = ledger.Snoozed, jobs.StatePending, e.In, nil, nil
 		r.Reason, r.Code = cmp.Or(e.Reason, fmt.Sprintf("snoozed for %v", e.In)), reason.Snoozed
 		r.Now = w.member.Clock().Now()
 	case wire.WorkerFailed:
@@ -114,6 +130,9 @@ func (w *Workers) fail(h ledger.Held, r *ledger.Result, final bool, in time.Dura
 func (w *Workers) end(ctx context.Context, ses ledger.Peer, runs bool, h ledger.Held, r ledger.Result) (jobs.Task, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
+	if h.Pool != "" {
+		r.KindLimited, r.PauseOn = w.plan.LimitsKind(h.Task), ledger.PauseOn{Pool: h.Pool, PauseOn: w.plan.PauseOn(h.Pool)}
+	}
 	finished, err := w.store.Finish(ctx, h.Session, []ledger.Result{r})
 	if err != nil {
 		w.member.StoreFailed(err)

@@ -66,6 +66,7 @@ type store interface {
 	Leave(ctx context.Context, session string) error
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
+	Report(ctx context.Context, session string, reports []ledger.Progress) ([]bool, error)
 	Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error)
 }
 
