@@ -66,6 +66,12 @@ func (t *tx) whyPending(row *openTask, f *ledger.Facts) error {
 	if f.Live, err = t.whyLive(row.Pool); err != nil {
 		return err
 	}
+	if pool != nil && row.Job == "" && pool.Kinds.is.Hash == pool.Hash && ledger.ByWorkers(pool.Kinds.is.Kinds[row.Kind]) {
+		f.ByWorkers = true
+		if f.Workers, err = t.whyWorkers(row.Pool, row.Kind); err != nil {
+			return err
+		}
+	}
 	if f.Running, err = t.runningOf(row.Pool, ""); err != nil {
 		return err
 	}

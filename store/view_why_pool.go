@@ -13,7 +13,7 @@ import (
 //
 // Index: sessions_dead; primary key of kinds; tasks_claim.
 func (t *tx) whyLive(pool string) ([]ledger.LiveReplica, error) {
-	all, err := list(t.rows("SELECT "+sessionColumns+" FROM {sessions} WHERE dead=0"), func(m *sessionModel) ledger.LiveReplica {
+	all, err := list(t.rows("SELECT "+sessionColumns+" FROM {sessions} WHERE dead=0 AND pool=''"), func(m *sessionModel) ledger.LiveReplica {
 		return ledger.LiveReplica{Peer: m.peer()}
 	})
 	if err != nil || len(all) == 0 {
@@ -38,6 +38,21 @@ func (t *tx) whyLive(pool string) ([]ledger.LiveReplica, error) {
 		return cmp.Or(cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Session, b.Session))
 	})
 	return all, t.countBusy(pool, all)
+}
+
+// whyWorkers are the live workers that take a kind of a pool.
+//
+// Index: sessions_dead.
+func (t *tx) whyWorkers(pool, kind string) (all []ledger.Peer, err error) {
+	err = each(t.rows("SELECT "+sessionColumns+" FROM {sessions} WHERE dead=0 AND pool=?", pool), func(m *sessionModel) {
+		if p := m.peer(); slices.Contains(p.Kinds, kind) {
+			all = append(all, p)
+		}
+	})
+	slices.SortFunc(all, func(a, b ledger.Peer) int {
+		return cmp.Or(cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Session, b.Session))
+	})
+	return all, err
 }
 
 // countBusy counts the running tasks of replicas. Few tasks run: as many as there are workers.

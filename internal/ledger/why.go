@@ -24,12 +24,15 @@ type Facts struct {
 	Bucket  Bucket        // of the pool
 	Paused  time.Time     // when it was paused by the API, if the audit has that among its latest entries
 	Live    []LiveReplica // sorted by id
-	Running Tally         // of the pool
-	Key     *KeyFacts     // nil: the pool's keys do not concern it
-	Kind    *KindFacts    // nil: the pool does not limit its kind
-	Locks   []LockFacts   // that it waits for, sorted by key
-	Ahead   Count         // ready tasks of the pool that come before it
-	Pace    Pace          // of the pool
+	// ByWorkers: workers run its kind, and Workers are the live ones that take it, sorted by id.
+	ByWorkers bool
+	Workers   []Peer
+	Running   Tally       // of the pool
+	Key       *KeyFacts   // nil: the pool's keys do not concern it
+	Kind      *KindFacts  // nil: the pool does not limit its kind
+	Locks     []LockFacts // that it waits for, sorted by key
+	Ahead     Count       // ready tasks of the pool that come before it
+	Pace      Pace        // of the pool
 
 	// Of a running task:
 	Owner       *Peer // its session; nil: there is no such row

@@ -25,6 +25,9 @@ func (p *pending) paused() (c wire.Cause, is bool) {
 	if !c.Since.IsZero() {
 		c.Message += " since " + clock(c.Since)
 	}
+	if p.Pool.PauseReason != "" {
+		c.Message += " (" + p.Pool.PauseReason + ")"
+	}
 	c.Message += "; nothing of it starts until it is resumed"
 	return c, true
 }

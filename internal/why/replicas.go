@@ -26,7 +26,7 @@ func (p *pending) noReplica() (c wire.Cause, is bool) {
 		return c, false
 	case !has(func(r ledger.LiveReplica) bool { return r.HasPool }):
 		c = wire.Cause{Code: reason.OtherDefinition, Message: fmt.Sprintf("no live replica has pool %s as the newest configuration defines it; live are %s", t.Pool, p.names())}
-	case t.Job == "" && !has(func(r ledger.LiveReplica) bool { return p.takes(r) }):
+	case t.Job == "" && !p.ByWorkers && !has(func(r ledger.LiveReplica) bool { return p.takes(r) }):
 		if !has(func(r ledger.LiveReplica) bool { return r.Governs }) {
 			c = wire.Cause{Code: reason.OtherDefinition, Message: fmt.Sprintf("the newest configuration is that of a replica that drains, and what the others have in pool %s differs; live are %s", t.Pool, p.names())}
 			break
@@ -39,6 +39,14 @@ func (p *pending) noReplica() (c wire.Cause, is bool) {
 	}
 	c.Replicas = p.listed(p.Live)
 	return c, true
+}
+
+// noWorker: the task is for workers, and none takes it.
+func (p *pending) noWorker() (c wire.Cause, is bool) {
+	if !p.ByWorkers || len(p.Workers) > 0 {
+		return c, false
+	}
+	return wire.Cause{Code: reason.NoWorker, Message: fmt.Sprintf("in pool %s workers run %s, and no live worker takes that; start one", p.Task.Pool, kindOf(p.Task.Kind))}, true
 }
 
 // takes reports whether a replica takes the kind of the task in its pool.
@@ -55,6 +63,9 @@ func (p *pending) capable() []ledger.LiveReplica {
 
 // workersBusy: no replica that can run the task has a free worker. Where more tasks run than were counted, it may be silent.
 func (p *pending) workersBusy() (c wire.Cause, is bool) {
+	if p.ByWorkers { // they say with each claim how many tasks they take
+		return c, false
+	}
 	able := p.capable()
 	var busy []string
 	for _, r := range able {

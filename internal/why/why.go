@@ -52,12 +52,15 @@ type pending struct {
 
 func (p *pending) causes() (all []wire.Cause) {
 	for _, look := range []func() (wire.Cause, bool){
-		p.noPool, p.noReplica, p.notDue, p.paused, p.lockService, p.waitsForKind, p.waitsForKey, p.waitsForLocks,
+		p.noPool, p.noReplica, p.noWorker, p.notDue, p.paused, p.lockService, p.waitsForKind, p.waitsForKey, p.waitsForLocks,
 		p.maxRunning, p.rate, p.handedBack, p.workersBusy, p.behindOthers,
 	} {
 		if c, is := look(); is {
 			all = append(all, c)
 		}
+	}
+	if len(all) == 0 && p.ByWorkers {
+		return []wire.Cause{{Code: reason.Ready, Message: "nothing holds it up: the next claim of a worker of pool " + p.Task.Pool + " takes it"}}
 	}
 	if len(all) == 0 {
 		all = []wire.Cause{{Code: reason.Ready, Message: "nothing holds it up: the next claim of pool " + p.Task.Pool + " takes it"}}

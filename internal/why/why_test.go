@@ -117,6 +117,16 @@ var situations = map[string]situation{
 	"paused": {"pool_paused", func(f *ledger.Facts, _ *why.Here) {
 		f.Pool.Paused, f.Pool.PausedBy, f.Paused = new(true), "bob", at(-time.Hour)
 	}},
+	"paused since attempts failed": {"pool_paused", func(f *ledger.Facts, _ *why.Here) {
+		f.Pool.Paused, f.Pool.PausedBy, f.Pool.PauseReason = new(true), "pause_on", "50 of the last 100 attempts failed"
+	}},
+	"no worker": {"no_worker", func(f *ledger.Facts, _ *why.Here) { f.ByWorkers = true }},
+	"no worker, and no replica that runs it": {"no_worker", func(f *ledger.Facts, _ *why.Here) {
+		f.ByWorkers, f.Task.Kind, f.Live = true, "", []ledger.LiveReplica{live("r1", 64)}
+	}},
+	"a worker takes it": {"ready", func(f *ledger.Facts, _ *why.Here) {
+		f.ByWorkers, f.Live, f.Workers = true, []ledger.LiveReplica{live("r1", 64)}, []ledger.Peer{{Member: ledger.Member{Replica: "python-1"}}}
+	}},
 	"paused by nobody": {"pool_paused", func(f *ledger.Facts, _ *why.Here) { f.Pool.Paused = new(true) }},
 	"resumed":          {"ready", func(f *ledger.Facts, _ *why.Here) { f.Pool.Paused, f.Pool.PausedBy = new(false), "bob" }},
 	"max_running": {"max_running", func(f *ledger.Facts, _ *why.Here) {

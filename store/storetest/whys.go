@@ -22,6 +22,7 @@ var whyCases = []Case{
 	{"Why/Due", whyDue},
 	{"Why/Replicas", whyReplicas},
 	{"Why/Workers", whyWorkers},
+	{"Why/ByWorkers", whyByWorkers},
 	{"Why/Behind", whyBehind},
 	{"Why/Counts", whyCounts},
 	{"Why/Running", whyRunning},
@@ -429,4 +430,32 @@ func whyOneMoment(t *testing.T, b *Bench) {
 			t.Fatalf("%d run, of which %d are listed, %d are ready and %d have ended, of 200", f.Running.N, len(f.Running.Tasks), f.Ahead.N, f.Pace.Ends)
 		}
 	}
+}
+
+// What workers run waits for one that takes it, whatever replicas there are. A worker is no replica.
+func whyByWorkers(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	d := withKinds("pdf")
+	for i := range d.Pools {
+		if d.Pools[i].Name == "work" {
+			d.Pools[i].Kinds = map[string]string{"pdf": "worker:1"}
+		}
+	}
+	s.load(d)
+	made, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: "pdf"})
+	must(t, err)
+	id := made[0].ID
+	s.causes("no worker", id, reason.NoWorker)
+	s.worker("fax-1", "", "work", "fax")
+	s.worker("pdf-1", "", "default", "pdf")
+	s.causes("workers of others", id, reason.NoWorker)
+	session := s.worker("pdf-2", "", "work", "pdf")
+	if c := s.causes("a worker", id, reason.Ready); !strings.Contains(c.Message, "a worker of pool work") {
+		t.Errorf("%+v", c)
+	}
+	must(t, s.Store.SetDraining(s.ctx(), s.session))
+	if c := s.causes("the replica drains", id, reason.NoLiveReplica); len(c.Replicas) != 1 {
+		t.Errorf("a worker is among the replicas: %+v", c)
+	}
+	must(t, s.Store.Leave(s.ctx(), session))
 }
