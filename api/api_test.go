@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,6 +127,9 @@ func TestUnavailable(t *testing.T) {
 		}
 		if strings.HasSuffix(route.path, "/limits") {
 			body = `{"burst":1}`
+		}
+		if slices.Contains(words, route.path[strings.LastIndexByte(route.path, '/')+1:]) && strings.Count(route.path, "/") == 4 {
+			body = `{"pool":"mail"}`
 		}
 		if route.method == "PATCH" {
 			body = `{"priority":1}`

@@ -78,6 +78,9 @@ var routes = []route{
 	{"GET", "/api/v1/events", Viewer, "", (*server).events},
 }
 
+// words are no ids, but the last segments of paths that have an id in other routes.
+var words = []string{"retry", "cancel", "purge"}
+
 // values are the patterns of placeholders. What cannot be a name or an id is not found.
 var values = map[string]*regexp.Regexp{
 	"{name}": naming.Pattern,
@@ -204,7 +207,7 @@ func match(r *http.Request, pattern, path []string) (fits bool, impossible error
 			continue
 		}
 		value, err := url.PathUnescape(path[i])
-		if err != nil || !allowed.MatchString(value) {
+		if err != nil || !allowed.MatchString(value) || want == "{id}" && slices.Contains(words, value) {
 			impossible = notFound("there is nothing called %s", quote(cmp.Or(value, path[i])))
 			continue
 		}

@@ -442,6 +442,49 @@ func TestALostAnswerToAClaim(t *testing.T) {
 	}
 }
 
+// A task whose claim had no answer, and that is cancelled then, runs nowhere: it ends when the worker says what it has.
+func TestACancelledTaskOfALostAnswer(t *testing.T) {
+	o := openOffice(t, 1, 10*time.Second, api.Options{})
+	session, _ := o.claim(0, "mail", "", map[string]any{"wait": "0s"})
+	id := o.enqueue(jobs.NewTask{Pool: "mail"})
+	o.claim(0, "mail", session, nil)
+	if _, err := o.store.Cancel(t.Context(), id, "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if _, again := o.claim(0, "mail", session, map[string]any{"have": []string{id}, "wait": "0s"}); len(again) != 0 || !strings.HasPrefix(o.state(id), "running") {
+		t.Errorf("%+v, %s: the worker has it", again, o.state(id))
+	}
+	if _, again := o.claim(0, "mail", session, map[string]any{"have": []string{}, "wait": "0s"}); len(again) != 0 || !strings.HasPrefix(o.state(id), "cancelled") {
+		t.Errorf("%+v, %s: nobody has it", again, o.state(id))
+	}
+}
+
+// A session ends nothing that it never had, and learns nothing of it, though tokens are small numbers.
+func TestAWorkerEndsNothingOfOthers(t *testing.T) {
+	o := openOffice(t, 1, 10*time.Second, api.Options{})
+	session, _ := o.claim(0, "mail", "", map[string]any{"wait": "0s"})
+	for _, pool := range []string{"one", "mail"} {
+		id := o.enqueue(jobs.NewTask{Pool: pool})
+		other := o.one(pool)
+		mine := other
+		mine.session = session
+		for _, when := range []string{"it runs", "it has ended"} {
+			before := o.state(id)
+			for _, how := range []string{"heartbeat", "complete", "fail", "snooze"} {
+				more := map[string]any{}
+				if how == "snooze" {
+					more["delay"] = "0s"
+				}
+				o.end(mine, how, more, 409, "stale_token")
+			}
+			if got := o.state(id); got != before {
+				t.Errorf("%s: %s, before %s", when, got, before)
+			}
+			o.end(other, "complete", nil, 200, "")
+		}
+	}
+}
+
 // A worker that is silent for the ttl has expired: its task runs again, with a larger token, and what it says then is refused. Its calls
 // keep a session, also while a claim waits for longer than the ttl.
 func TestAWorkerIsSilent(t *testing.T) {

@@ -11,7 +11,7 @@ type Pool struct {
 	Rate        Rate      `json:",omitzero"`  // starts in all replicas, exact; zero = no limit
 	Burst       int       `json:",omitempty"` // starts at once after a pause, with a Rate; default: those of one second
 	PerKey      KeyLimits `json:",omitzero"`  // of the tasks with one key; zero = no limits
-	// PerKind are limits by kind. They do not go with Order.
+	// PerKind are limits by kind. They go neither with Order nor with Fair.
 	PerKind   map[string]KindLimits `json:",omitempty"`
 	Order     Order                 `json:",omitempty"` // in which the tasks with one key run; default none
 	Fair      *Fair                 `json:",omitempty"` // shares the pool between keys; default: their tasks start by priority and due time

@@ -110,6 +110,9 @@ func (p *problems) perKind(path string, pool Pool) {
 	if len(pool.PerKind) > 0 && pool.Order == OrderKey {
 		p.add(path, "does not go with order: key, where a task that its kind holds up would hold up its key; remove one of them")
 	}
+	if len(pool.PerKind) > 0 && pool.Fair != nil {
+		p.add(path, "does not go with fair, as the tasks that wait for a kind start in the order of their priority and due time, whatever their keys; remove one of them")
+	}
 	for _, kind := range slices.Sorted(maps.Keys(pool.PerKind)) {
 		l := pool.PerKind[kind]
 		if _, has := pool.Kinds[kind]; !has && (len(pool.Kinds) > 0 || pool.Handler != nil) {

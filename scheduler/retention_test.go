@@ -22,6 +22,7 @@ type idle struct {
 	swept   []time.Duration
 	limits  []int
 	keep    jobs.Retention
+	takes   time.Duration
 }
 
 type answer struct {
@@ -33,6 +34,7 @@ func (s *idle) Sweep(_ context.Context, _ ledger.Judge, keep jobs.Retention, lim
 	s.swept = append(s.swept, time.Since(s.began))
 	s.limits = append(s.limits, limit)
 	s.keep = keep
+	time.Sleep(s.takes)
 	if len(s.answers) == 0 {
 		return false, nil
 	}
@@ -78,10 +80,10 @@ func (*idle) Peers(context.Context) ([]ledger.Peer, error) {
 	return []ledger.Peer{{Member: ledger.Member{Replica: "a"}, Session: "s"}}, nil
 }
 
-// A sweep a minute; at once again while more is left; an error changes nothing about it.
+// A sweep a minute; while more is left, another one after as long as the last one took; an error changes nothing about it.
 func TestWhatIsOlderThanItsRetentionIsSweptEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := &idle{began: time.Now(), answers: []answer{{}, {more: true}, {more: true}, {}, {more: true, err: errors.Join(jobs.ErrUnavailable, errors.New("away"))}, {}}}
+		st := &idle{began: time.Now(), takes: 500 * time.Millisecond, answers: []answer{{}, {more: true}, {more: true}, {}, {more: true, err: errors.Join(jobs.ErrUnavailable, errors.New("away"))}, {}}}
 		s, err := scheduler.New(ledger.Sides{Replica: st}, nil, jobs.Set{}, scheduler.Options{ID: "a", Retention: jobs.Retention{Failed: time.Hour}})
 		if err != nil {
 			t.Fatal(err)
@@ -91,11 +93,11 @@ func TestWhatIsOlderThanItsRetentionIsSweptEachMinute(t *testing.T) {
 		if err := s.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		var seconds []int
-		for _, at := range st.swept {
-			seconds = append(seconds, int(at/time.Second))
+		var at []string
+		for _, d := range st.swept {
+			at = append(at, d.Round(100*time.Millisecond).String())
 		}
-		if diff := cmp.Diff([]int{60, 120, 121, 122, 182, 242, 302}, seconds); diff != "" {
+		if diff := cmp.Diff([]string{"1m0s", "2m0.5s", "2m1.5s", "2m2.5s", "3m3s", "4m3.5s", "5m4s"}, at); diff != "" {
 			t.Errorf("swept at (−want +got):\n%s", diff)
 		}
 		const day = 24 * time.Hour

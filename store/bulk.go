@@ -280,7 +280,34 @@ func (w *bulk) cancel(t *tx) error {
 	if err := t.endPending(w.now, moves); err != nil {
 		return err
 	}
-	return t.askOwners(those(w.rows, func(r openTask) bool { return r.row == rowRunning }), why)
+	return w.ask(t, those(w.rows, func(r openTask) bool { return r.row == rowRunning }), why)
+}
+
+// ask asks the owners of running tasks to stop them. In a busy pool some have always ended since they were read: they are skipped.
+//
+// Index: primary key.
+func (w *bulk) ask(t *tx, rows []openTask, why string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if _, err := t.Exec("UPDATE {tasks}{by_key} SET cancel=? WHERE state+0=2 AND cancel='' AND {in name id, int token}",
+		sqlkit.Rows(rows, func(r openTask) []any { return []any{r.ID, r.Token} }), why); err != nil {
+		return err
+	}
+	asked, err := column[string](t.rows("SELECT id FROM {tasks}{by_key} WHERE state+0=2 AND cancel<>'' AND {in name id, int token} ORDER BY id",
+		sqlkit.Rows(rows, func(r openTask) []any { return []any{r.ID, r.Token} })))
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if _, is := slices.BinarySearch(asked, r.ID); is {
+			continue
+		}
+		w.out.Done--
+		w.out.Tasks = slices.DeleteFunc(w.out.Tasks, func(other wire.BulkTask) bool { return other.ID == r.ID })
+		w.out.Skip(r.ID, "has ended meanwhile")
+	}
+	return nil
 }
 
 // purge deletes the tasks with all that belongs to them.
@@ -288,8 +315,12 @@ func (w *bulk) cancel(t *tx) error {
 // Index: primary keys, idempotency_task and unique_tasks_task.
 func (w *bulk) purge(t *tx) error {
 	ids := sqlkit.Keys(mapped(w.rows, openTask.id))
-	for _, statement := range deleteEnded {
-		if _, err := t.Exec(statement, ids); err != nil {
+	for i, statement := range deleteEnded {
+		n, err := t.Exec(statement, ids)
+		if err == nil && i == 0 && n != int64(len(w.rows)) { // another call, or the retention, has deleted some
+			err = sqlkit.ErrMoved
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -164,15 +164,19 @@ func (w *claim) choose(t *tx, room int) error {
 	scope, names := inScope(w.Scope)
 	keys := w.admission.pools[w.Pool].keys
 	free := room
-	if keys != nil && keys.fair != nil { // the more it reads, the sooner it finds keys that have few tasks
+	switch {
+	case keys == nil:
+	case keys.fair != nil: // the more it reads, the sooner it finds keys that have few tasks
 		room = max(2*room, fairLook)
+	default: // and those that are not full
+		room = max(room, keyLook)
 	}
 	candidates, err := t.openTasks(taskColumns, where+scope+" ORDER BY rank_order, run_at, id LIMIT ? OFFSET ?",
 		slices.Concat([]any{w.Pool, micros(w.now), micros(w.now)}, names, []any{room, w.skip})...)
 	if err != nil {
 		return err
 	}
-	w.seen, w.beyond = len(candidates), len(candidates) == room
+	w.seen, w.beyond = len(candidates), len(candidates) == room || len(candidates) > free
 	if candidates, err = w.withKeyed(t, keys, candidates, free); err != nil {
 		return err
 	}

@@ -138,6 +138,7 @@ func (w *claim) chooseFree(t *tx, candidates []openTask) ([]openTask, error) {
 	if err := keys.read(t, w.Pool, w.now, candidates); err != nil {
 		return nil, err
 	}
+	keys.looked, keys.beyond = nil, false // what waits for keys is not read here
 	held := those(candidates, func(r openTask) bool { return !keys.lets(&r) })
 	if len(held) == 0 {
 		return candidates, nil

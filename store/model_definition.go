@@ -70,7 +70,7 @@ type poolModel struct {
 	LostLimit               int
 	Paused                  *bool
 	PausedBy                string
-	PauseWindow             ledger.PauseWindow
+	PauseWindow             string // a ledger.PauseWindow
 	PauseReason             string
 	Kinds                   encoded[handled]
 }
@@ -141,6 +141,8 @@ func keysOf(l jobs.KeyLimits, kinds map[string]jobs.KindLimits, order jobs.Order
 	k := perKey{Limits: ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}, fair: fair != nil}
 	if order == jobs.OrderKey {
 		k.order = string(order)
+	}
+	if k.order != "" || k.fair { // refused beside limits by kind
 		return k
 	}
 	for kind, l := range kinds {

@@ -53,7 +53,7 @@ func (t *tx) pauseOn(now time.Time, pools watched, results []ledger.Result, move
 	var counted, paused [][]any
 	var events []ledger.Event
 	for name, ends := range failed {
-		window, why := pools[name].PauseWindow.Add(on[name], ends)
+		window, why := ledger.PauseWindow(pools[name].PauseWindow).Add(on[name], ends)
 		if why == "" {
 			counted = append(counted, []any{string(window), name})
 			continue

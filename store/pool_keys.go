@@ -15,6 +15,10 @@ import (
 // looksAtOnce is how many keys a claim looks at, besides those of the candidates that it finds anyway.
 const looksAtOnce = 64
 
+// keyLook is how many ready tasks a claim reads at least in a pool with limits by key or kind: tasks whose key is full may be in front of
+// one that has room, and a worker asks for one task at a time.
+const keyLook = 16
+
 // lookAgain is when a key is looked at that was full. The end of one of its tasks has it looked at at once; but a transaction that was
 // recording one when the first task began to wait may not have seen that. So the first looks come soon.
 var lookAgain = []time.Duration{20 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, lookMost / 2}
@@ -45,6 +49,7 @@ type poolKeys struct {
 
 // keyRow is a row of {keys}, or what a key without one would have, and what of the key this transaction may use.
 type keyRow struct {
+	known   bool // its row was read; of the others only how many of their tasks run
 	limits  ledger.Limits
 	bucket  ledger.Bucket
 	lookAt  int64
@@ -117,10 +122,12 @@ func (k *poolKeys) read(t *tx, pool string, now time.Time, candidates []openTask
 	slices.Sort(k.looked)
 	k.looked = slices.Compact(k.looked)
 	for _, key := range wanted {
-		k.row(key)
+		k.row(key).known = true
 	}
 	for _, r := range k.rows {
-		k.correct(r)
+		if r.known {
+			k.correct(r)
+		}
 	}
 	if k.ordered {
 		return k.readFirst(t, pool)
@@ -133,7 +140,7 @@ func (k *poolKeys) read(t *tx, pool string, now time.Time, candidates []openTask
 func (k *poolKeys) readToo(t *tx, pool string, tasks []openTask) error {
 	var keys []string
 	for i := range tasks {
-		if _, known := k.rows[tasks[i].Key]; !known {
+		if !k.row(tasks[i].Key).known {
 			keys = append(keys, tasks[i].Key)
 		}
 	}
@@ -194,6 +201,9 @@ func (k *poolKeys) facts(t *tx, pool string, now time.Time, wanted []string) fou
 //
 // Index: primary key of keys; tasks_claim.
 func (k *poolKeys) lock(t *tx, pool string, keys []string) error {
+	for _, key := range keys {
+		k.row(key).known = true
+	}
 	err := each(t.rows("SELECT task_key, look_at, looks, bucket_full_at, pass FROM {keys}{by_key} WHERE pool=? AND {in name task_key} ORDER BY task_key{for_update}", sqlkit.Keys(keys), pool),
 		func(m *keyModel) {
 			r := k.row(m.TaskKey)
@@ -340,6 +350,9 @@ func (k *poolKeys) write(t *tx, pool string) error {
 	for _, key := range slices.Sorted(maps.Keys(k.rows)) {
 		r := k.rows[key]
 		_, looked := slices.BinarySearch(k.looked, key)
+		if !r.known {
+			continue
+		}
 		if at := k.lookAtKey(key, r, looked); r.changed || at != r.lookAt {
 			rows = append(rows, []any{pool, key, int64(r.bucket), at, r.looks, r.pass})
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
@@ -51,7 +52,13 @@ func (k *poolKeys) waiting(t *tx, pool string, scope ledger.Scope, room int) ([]
 
 // waitingShares reads as many of the tasks that wait for each of the keys as its share of the room is.
 func (k *poolKeys) waitingShares(t *tx, pool string, scope ledger.Scope, room int, open []string) ([]openTask, error) {
-	most := func(key string) int { return min(k.share(key, room, open), k.room(k.rows[key])) }
+	most := func(key string) int {
+		n := min(k.share(key, room, open), k.room(k.rows[key]))
+		if strings.HasPrefix(key, ofKind) && !k.is.None() { // some may have to wait for their key now
+			n = max(n, keyLook)
+		}
+		return n
+	}
 	on, err := t.firstOf(pool, open, scope, most)
 	if err != nil || len(on) == 0 {
 		return nil, err

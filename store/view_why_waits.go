@@ -54,7 +54,7 @@ func (t *tx) whyKey(r *openTask, pool *poolModel, f *ledger.Facts) error {
 // Index: tasks_claim; primary key of keys.
 func (t *tx) whyKind(r *openTask, key string, limits ledger.Limits, f *ledger.Facts) (err error) {
 	f.Kind = &ledger.KindFacts{Limits: limits}
-	if f.Kind.Running, err = t.runningOf(r.Pool, " AND kind=?", r.Kind); err != nil {
+	if f.Kind.Running, err = t.runningOf(r.Pool, " AND kind=? AND job=''", r.Kind); err != nil {
 		return err
 	}
 	err = each(t.rows("SELECT bucket_full_at FROM {keys} WHERE pool=? AND task_key=?", r.Pool, key), func(m *keyModel) { f.Kind.Bucket = m.BucketFullAt })

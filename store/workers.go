@@ -34,6 +34,13 @@ func (s replica) BeatWorker(ctx context.Context, session, owner string) (worker 
 	return worker, now, err
 }
 
+// ReportFor writes the progress of a worker's task, as Report does for replicas; it uses other connections. It implements ledger.Workers.
+func (s replica) ReportFor(ctx context.Context, session string, p ledger.Progress) (bool, error) {
+	ours := make([]bool, 1)
+	err := s.autocommit(ctx, "worker's progress", func(t *tx) error { return report(t, session, []ledger.Progress{p}, ours) })
+	return ours[0], err
+}
+
 // Held returns the running tasks of a session, or one of them. It implements ledger.Workers.
 //
 // Index: tasks_claim for the state, as few tasks run; for one, the primary key.

@@ -15,6 +15,8 @@ type Workers interface {
 	// BeatWorker is beat = beat + 1 of a worker's session that is not dead, and returns the session and the database's time. A
 	// session that is dead is returned as such. jobs.ErrNotFound: there is no such session of a worker with that owner, any more.
 	BeatWorker(ctx context.Context, session, owner string) (Peer, time.Time, error)
+	// ReportFor is Tasks.Report for one task of a worker. It says whether the session runs the task under the token.
+	ReportFor(ctx context.Context, session string, p Progress) (ours bool, err error)
 	// Held returns the running tasks of a session, by id; with a task id, that one alone, if the session runs it, or for no session any
 	// does.
 	Held(ctx context.Context, session, task string) ([]Held, error)

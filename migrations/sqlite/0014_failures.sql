@@ -10,7 +10,8 @@ ALTER TABLE {p}done
   ADD COLUMN fingerprint TEXT NOT NULL DEFAULT '';
 ALTER TABLE {p}done
   ADD COLUMN retried_as TEXT NOT NULL DEFAULT '';
-CREATE INDEX IF NOT EXISTS {p}done_dead ON {p}done (pool, fingerprint, id, finished_at) WHERE fingerprint > '';
+DROP INDEX IF EXISTS {p}done_dead;
+CREATE INDEX {p}done_dead ON {p}done (pool, fingerprint, id, finished_at) WHERE fingerprint > '';
 
 -- pause_window: how the last attempts of a pool ended, if it is to be paused when they fail: a 1 for each that failed, and a 0 for each that
 -- succeeded. pause_reason: of a pool that was paused for that.

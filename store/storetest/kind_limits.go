@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,8 @@ var kindLimitCases = []Case{
 	{"KindLimits/MaxRunning", kindMaxRunning},
 	{"KindLimits/Rate", kindRate},
 	{"KindLimits/AndKeys", kindAndKeys},
-	{"KindLimits/Fair", kindFair},
+	{"KindLimits/AndRates", kindAndRates},
+	{"KindLimits/ManyBehind", kindManyBehind},
 	{"KindLimits/Definitions", kindDefinitions},
 	{"KindLimits/Untold", kindUntold},
 	{"KindLimits/Together", kindsTogether},
@@ -176,32 +176,71 @@ func (s *scene) wantState(state, id string) {
 	}
 }
 
-// Keys that share a pool do so also where one of its kinds is limited.
-func kindFair(t *testing.T, b *Bench) {
+// A task that its kind lets start goes by the rate of its key, also where other tasks with the key run or wait, and they start after it in their turn.
+func kindAndRates(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	s.perKind(perKind{"mail": {MaxRunning: 1}}, jobs.KeyLimits{}, &jobs.Fair{})
-	var big []string
-	for range 4 {
-		big = append(big, s.newTask(jobs.NewTask{Kind: "push", Key: "big"}))
+	s.perKind(perKind{"mail": {MaxRunning: 1}}, jobs.KeyLimits{MaxRunning: 5, Rate: jobs.Rate{Count: 2, Per: time.Hour}, Burst: 2}, nil)
+	task := func(kind, key string) string { return s.newTask(jobs.NewTask{Kind: kind, Key: key}) }
+	first, a1, a2, a3, mail := task("mail", ""), task("push", "a"), task("push", "a"), task("push", "a"), task("mail", "a")
+	s.starts("first", first, a1, a2)
+	s.waitsFor(a3, reason.WaitsForKey, "the rate for tasks with this key")
+	s.waitsFor(mail, reason.WaitsForKind, "kind mail")
+	s.ends(first)
+	s.starts("the kind is free, and the rate of the key is used up")
+	s.waitsFor(mail, reason.WaitsForKey, "the rate for tasks with this key")
+	s.idle("the rate is used up")
+	s.passKeys(31 * time.Minute)
+	s.ready("half an hour later", "work")
+	s.starts("half an hour later", a3)
+	s.passKeys(31 * time.Minute)
+	s.starts("an hour later", mail)
+	s.ends(a1, a2, a3, mail)
+	s.wantInt(0, "SELECT COUNT(*) FROM {key_waits}")
+}
+
+// Tasks of a kind whose key is full do not hold up the others of the kind, nor do those of a full key hold up the pool, however little room the
+// claim has.
+func kindManyBehind(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.perKind(perKind{"mail": {MaxRunning: 1}}, jobs.KeyLimits{MaxRunning: 1}, nil)
+	task := func(kind, key string) string { return s.newTask(jobs.NewTask{Kind: kind, Key: key}) }
+	first, a := task("mail", ""), task("push", "a")
+	s.starts("first", first, a)
+	for range 40 {
+		task("mail", "a")
 	}
-	m1, m2 := s.newTask(jobs.NewTask{Kind: "mail", Key: "small"}), s.newTask(jobs.NewTask{Kind: "mail", Key: "small"})
-	got := s.limitedClaim("work", 2)
-	if len(got.Tasks) != 2 || !slices.Contains(ids(got.Tasks), m1) {
-		t.Errorf("two start: %v, want one of each key", ids(got.Tasks))
+	last := task("mail", "b")
+	if got := s.limitedClaim("work", 50); len(got.Tasks) > 0 {
+		t.Fatalf("the kind is full, and %v start", ids(got.Tasks))
 	}
-	started := len(got.Tasks)
-	for range 6 {
-		got := s.limitedClaim("work", 2)
-		started += len(got.Tasks)
-		if slices.Contains(ids(got.Tasks), m2) {
-			t.Error("two tasks of the kind run")
+	s.ends(first)
+	claims := 0
+	for ; claims < 10; claims++ {
+		if got := s.limitedClaim("work", 1); len(got.Tasks) > 0 {
+			if d := cmp.Diff([]string{last}, ids(got.Tasks)); d != "" {
+				t.Error(d)
+			}
+			break
 		}
 	}
-	if started != 5 {
-		t.Errorf("%d have started, want all of %v and %s", started, big, m1)
+	if claims > 5 {
+		t.Errorf("%d claims went by before the task behind 40 others started", claims)
 	}
-	s.ends(m1)
-	s.starts("the kind is free", m2)
+	for range 40 {
+		task("push", "a")
+	}
+	next := task("push", "c")
+	for claims = 0; claims < 10; claims++ {
+		if got := s.limitedClaim("work", 1); len(got.Tasks) > 0 {
+			if d := cmp.Diff([]string{next}, ids(got.Tasks)); d != "" {
+				t.Error(d)
+			}
+			break
+		}
+	}
+	if claims > 5 {
+		t.Errorf("%d claims went by before the ready task behind 40 others started", claims)
+	}
 }
 
 // Other limits hold for what waits, too, and none let it start.

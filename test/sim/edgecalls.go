@@ -46,6 +46,10 @@ func (e *edge) Held(ctx context.Context, session, task string) ([]ledger.Held, e
 	return call(ctx, e, func(ctx context.Context) ([]ledger.Held, error) { return e.st.Held(ctx, session, task) })
 }
 
+func (e *edge) ReportFor(ctx context.Context, session string, p ledger.Progress) (bool, error) {
+	return call(ctx, e, func(ctx context.Context) (bool, error) { return e.st.ReportFor(ctx, session, p) })
+}
+
 func (e *edge) TimedOut(ctx context.Context, now time.Time, limit int) ([]ledger.Held, error) {
 	return call(ctx, e, func(ctx context.Context) ([]ledger.Held, error) { return e.st.TimedOut(ctx, now, limit) })
 }

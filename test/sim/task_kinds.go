@@ -23,7 +23,7 @@ func (p *plan) drawTaskKinds(d draw) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
 		pool := p.Pools[name]
-		if name == "default" || pool.Order == jobs.OrderKey || d.chance(0.3) {
+		if name == "default" || pool.Order == jobs.OrderKey || pool.Fair != nil || d.chance(0.3) {
 			continue
 		}
 		of := jobs.KindLimits{MaxRunning: 1 + d.IntN(2)}

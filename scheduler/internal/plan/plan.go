@@ -127,20 +127,23 @@ func (j *Job) Next(t time.Time) time.Time {
 // Execution says how to execute t on this replica; false if it cannot: it does not know the job, the
 // pool or the kind, its labels do not match, or workers run it.
 func (p *Plan) Execution(t jobs.Task) (Execution, bool) {
-	e, known := p.execution(t)
+	e, known := p.execution(t, false)
 	return e, known && !jobs.IsWorker(e.Handler)
 }
 
+// Anywhere says how t is executed where it may be, by a replica or a worker; false if this replica does not know the job, the pool or the kind.
+func (p *Plan) Anywhere(t jobs.Task) (Execution, bool) { return p.execution(t, true) }
+
 // ByWorker says how a worker executes t; false if this replica does not know the job, the pool or the kind, or replicas run it.
 func (p *Plan) ByWorker(t jobs.Task) (Execution, bool) {
-	e, known := p.execution(t)
+	e, known := p.execution(t, false)
 	return e, known && jobs.IsWorker(e.Handler)
 }
 
-func (p *Plan) execution(t jobs.Task) (Execution, bool) {
+func (p *Plan) execution(t jobs.Task, anywhere bool) (Execution, bool) {
 	if t.Job != "" {
 		j, ok := p.Jobs[t.Job]
-		if !ok || !j.here || j.Executes == nil {
+		if !ok || !j.here && !anywhere || j.Executes == nil {
 			return Execution{}, false
 		}
 		return Execution{j.Executes, j.Timeout, j.Retries, p.PauseOn(t.Pool)}, true
@@ -179,8 +182,11 @@ func own(t jobs.Task, e Execution) Execution {
 	return e
 }
 
-// LimitsKind reports whether the pool of a task has limits for its kind.
+// LimitsKind reports whether the pool of a task has limits for its kind. Without a plan none has.
 func (p *Plan) LimitsKind(t jobs.Task) bool {
+	if p == nil {
+		return false
+	}
 	pool, ok := p.Pools[t.Pool]
 	if !ok || t.Job != "" {
 		return false

@@ -32,9 +32,12 @@ func (w *Workers) endAccepted(ctx context.Context, a wire.WorkerAttempt, e wire.
 	if a.Pools != nil && !slices.Contains(a.Pools, task.Pool) {
 		return jobs.Task{}, fmt.Errorf("task %.64q: %w", a.Task, jobs.ErrNotFound)
 	}
-	by, known := w.plan.Execution(task)
+	by, known := w.plan.Anywhere(task)
+	if !known {
+		return jobs.Task{}, fmt.Errorf("the configuration of this replica does not have what runs task %.64s; ask again, or another replica: %w", a.Task, jobs.ErrUnavailable)
+	}
 	handler, may := unwrap.As[interface{ EndsElsewhere() bool }](by.Handler)
-	if !known || !may || !handler.EndsElsewhere() {
+	if !may || !handler.EndsElsewhere() {
 		return jobs.Task{}, &jobs.FieldError{Path: "session", Problem: "is missing; without one, an attempt of an http handler that answered 202 is ended, and this is none"}
 	}
 	r := w.resultOf(h, e)

@@ -18,6 +18,9 @@ import (
 // not run the task under the token, or the attempt has timed out: then the worker stops the work. jobs.ErrNotFound: the session is not
 // the caller's. jobs.ErrUnavailable: nothing is known, and the work may go on until the session's ttl after the last answer.
 func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wire.WorkerProgress) (wire.Heartbeat, error) {
+	if err := w.joined(); err != nil {
+		return wire.Heartbeat{}, err
+	}
 	ses, err := w.beat(ctx, a.WorkerCaller, a.Session)
 	if err != nil {
 		return wire.Heartbeat{}, err
@@ -41,6 +44,9 @@ func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wir
 // lost. The task in the answer has no payload. Errors: as HeartbeatFor, and a *ledger.WorkerError if the attempt has ended otherwise. An
 // expired session is none for an attempt that nothing has taken the place of: as with replicas, its late result replaces a loss once.
 func (w *Workers) EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.WorkerEnd) (jobs.Task, error) {
+	if err := w.joined(); err != nil {
+		return jobs.Task{}, err
+	}
 	if a.Session == "" {
 		return w.endAccepted(ctx, a, e)
 	}
@@ -54,17 +60,36 @@ func (w *Workers) EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.Worke
 		return jobs.Task{}, err
 	}
 	if !runs { // it may have ended so before: the store finds out by the token
+		if err := w.had(ctx, ses, a); err != nil {
+			return jobs.Task{}, err
+		}
 		h = ledger.Held{Task: jobs.Task{ID: a.Task, Token: a.Token}, Session: a.Session}
 	}
 	return w.end(ctx, ses, runs, h, w.resultOf(h, e))
+}
+
+// had refuses the end of a task that the session never had, as far as its row says: the token of another one's task is a small number.
+func (w *Workers) had(ctx context.Context, ses ledger.Peer, a wire.WorkerAttempt) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	task, err := w.store.TaskRow(ctx, a.Task)
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		return stale(a.Task, a.Token)
+	case err != nil:
+		return err
+	case task.Pool != ses.Pool, task.Token == a.Token && task.Replica != "" && task.Replica != ses.Replica: // a pending one has no replica
+		return stale(a.Task, a.Token)
+	}
+	return nil
 }
 
 // report writes how far an attempt has come, under its token.
 func (w *Workers) report(ctx context.Context, a wire.WorkerAttempt, p wire.WorkerProgress) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	ours, err := w.store.Report(ctx, a.Session, []ledger.Progress{{TaskID: a.Task, Token: a.Token, Done: p.Done, Text: p.Text}})
-	if err == nil && !ours[0] {
+	ours, err := w.store.ReportFor(ctx, a.Session, ledger.Progress{TaskID: a.Task, Token: a.Token, Done: p.Done, Text: p.Text})
+	if err == nil && !ours {
 		err = stale(a.Task, a.Token)
 	}
 	return err
@@ -170,6 +195,9 @@ func (w *Workers) recorded(ses ledger.Peer, h ledger.Held, r ledger.Result, f le
 // LeaveFor ends a worker's session, and returns how many attempts it had. They end as those that a drain stops: lost, and on_lost decides at
 // once. A worker hands back what it has not started by snoozing it for no time before. Errors: jobs.ErrNotFound, jobs.ErrUnavailable.
 func (w *Workers) LeaveFor(ctx context.Context, c wire.WorkerCaller, session string) (stopped int, err error) {
+	if err := w.joined(); err != nil {
+		return 0, err
+	}
 	ses, err := w.beat(ctx, c, session)
 	if err != nil || ses.Dead {
 		return 0, err

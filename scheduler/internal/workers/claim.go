@@ -150,10 +150,17 @@ func (w *Workers) missed(ctx context.Context, c wire.WorkerClaim, ses ledger.Pee
 	defer cancel()
 	held, err := w.store.Held(ctx, ses.Session, "")
 	now := w.member.Clock().Now()
+	var cancelled []ledger.Started
 	for _, h := range held {
+		if h.Cancel != "" && !slices.Contains(c.Have, h.ID) {
+			cancelled = append(cancelled, ledger.Started{Task: h.Task})
+		}
 		if !slices.Contains(c.Have, h.ID) && h.Until.After(now) && h.Cancel == "" {
 			items = append(items, w.item(h.Task, h.Until))
 		}
+	}
+	if len(cancelled) > 0 { // nobody runs them: handed back, they end as cancelled
+		w.handBack(ctx, ses.Session, cancelled)
 	}
 	return items, err
 }
@@ -188,7 +195,7 @@ func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 				if opens > 0 {
 					again, must = min(again, opens), true
 				}
-				if got.More { // what others have locked
+				if got.More && got.Behind == 0 { // what others have locked
 					again, must = min(again, askAgain), true
 				}
 			} else {
@@ -272,6 +279,8 @@ func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 		return ledger.Claimed{}, askAgain, nil
 	case err != nil:
 		w.member.StoreFailed(err)
+	case len(got.Tasks) == 0 && got.Behind > 0: // others may come behind those that wait for their keys now
+		opens = time.Millisecond
 	case len(got.Tasks) == 0:
 		opens = got.OpensIn
 	}

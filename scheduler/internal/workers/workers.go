@@ -66,7 +66,6 @@ type store interface {
 	Leave(ctx context.Context, session string) error
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
-	Report(ctx context.Context, session string, reports []ledger.Progress) ([]bool, error)
 	Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error)
 }
 
@@ -74,6 +73,7 @@ type store interface {
 type member interface {
 	Clock() *membership.Clock
 	Draining() bool
+	Session() *membership.Session
 	Workers() int
 	StoreFailed(err error)
 	WatchEvery() time.Duration
@@ -100,6 +100,14 @@ func New(st store, m member, work Work, p *plan.Plan, o Options, on Hooks) *Work
 
 // callTime bounds one call of the store.
 const callTime = 5 * time.Second
+
+// joined refuses calls before the replica has joined: it has no time to go by.
+func (w *Workers) joined() error {
+	if w.member.Session() == nil {
+		return fmt.Errorf("this replica has just started, and has no session yet: %w", jobs.ErrUnavailable)
+	}
+	return nil
+}
 
 // beat renews a worker's session. The error is a *ledger.WorkerError if the session is not one of the caller, any more.
 func (w *Workers) beat(ctx context.Context, c wire.WorkerCaller, session string) (ledger.Peer, error) {

@@ -37,7 +37,7 @@ var columns = map[string][][2]string{
 		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' WHEN 3 THEN 'locked' WHEN 4 THEN 'keyed' ELSE 'running' END"}, {"Until", "{r}.may_run_until"},
 	}, task...),
 	"done": append([][2]string{
-		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"},
+		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"}, {"RetriedAs", "{r}.retried_as"},
 	}, task...),
 	"attempts": {
 		{"TaskID", "{r}.task_id"},

@@ -25,6 +25,7 @@ type Row struct {
 	IdemKey    string
 	Output     string // outputs
 	RetryOf    string // tasks, done: the first of the chain of tasks that were retried
+	RetriedAs  string // done: the task that a retry made of it
 	RunAt      int64
 	CreatedAt  int64
 	DecidedAt  int64

@@ -89,9 +89,20 @@ func (t *trial) taskMove(c history.Change, ended map[string]int) string {
 	return ""
 }
 
+// retried reports whether a change of an ended task says that it was retried, and nothing else.
+func retried(b, a history.Row) bool {
+	if a.RetriedAs == "" || a.RetriedAs == b.RetriedAs {
+		return false
+	}
+	b.RetriedAs = a.RetriedAs
+	return b == a
+}
+
 func doneMove(c history.Change, ended map[string]int) string {
 	b, a := c.Before, c.After
 	switch {
+	case b != nil && a != nil && retried(*b, *a):
+		return ""
 	case b == nil && ended[a.ID] > 1:
 		return fmt.Sprintf("ended again, as %s", a.State)
 	case b == nil:

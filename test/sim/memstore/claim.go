@@ -68,8 +68,12 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		candidates := t.candidates(c, now)
 		candidates = candidates[min(skip, len(candidates)):]
 		candidates, shared := t.inTurn(pool, candidates, room)
+		look := room
+		if pool.ByKey() {
+			look = max(look, keyLook)
+		}
 		if out.More = len(candidates) >= room; !shared {
-			candidates = candidates[:min(room, len(candidates))]
+			candidates = candidates[:min(look, len(candidates))]
 		}
 		for _, r := range candidates {
 			if lets, _ := t.lets(r); !lets {
@@ -95,6 +99,9 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 	}
 	return out, nil
 }
+
+// keyLook is how many candidates a claim has at least in a pool with limits by key or kind.
+const keyLook = 16
 
 // candidates are the ready tasks that the claimer does not skip, and that do not wait for their keys, in order.
 func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {

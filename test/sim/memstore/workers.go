@@ -27,6 +27,12 @@ func (s *Store) BeatWorker(ctx context.Context, session, owner string) (worker l
 	return worker, now, err
 }
 
+// ReportFor implements ledger.Workers.
+func (s *Store) ReportFor(ctx context.Context, session string, p ledger.Progress) (bool, error) {
+	ours, err := s.Report(ctx, session, []ledger.Progress{p})
+	return err == nil && ours[0], err
+}
+
 // Held implements ledger.Workers.
 func (s *Store) Held(ctx context.Context, session, task string) ([]ledger.Held, error) {
 	return s.held(ctx, func(t *tx, r Task) bool {
