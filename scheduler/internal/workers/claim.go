@@ -38,6 +38,9 @@ const (
 // Errors: *jobs.FieldError for what is wrong in c; jobs.ErrNotFound for an unknown pool, or a session that is not the caller's;
 // *ledger.WorkerError; jobs.ErrUnavailable, also while the replica drains.
 func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim, error) {
+	if err := w.joined(); err != nil {
+		return wire.Claim{}, err
+	}
 	if w.member.Draining() {
 		return wire.Claim{}, fmt.Errorf("%w: this replica is stopping; ask another one", jobs.ErrUnavailable)
 	}
