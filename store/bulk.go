@@ -103,8 +103,8 @@ func (w *bulk) pick(t *tx) error {
 		for _, id := range ids {
 			left--
 			after = []string{id}
-			i := slices.IndexFunc(rows, func(r openTask) bool { return r.ID == id })
-			if i >= 0 && w.matches(rows[i]) { // else it has moved on, or is not meant
+			i, found := slices.BinarySearchFunc(rows, id, func(r openTask, id string) int { return strings.Compare(r.ID, id) })
+			if found && w.matches(rows[i]) { // else it has moved on, or is not meant
 				w.picked = append(w.picked, id)
 			}
 			if len(w.picked) == w.Limit || left == 0 {

@@ -40,13 +40,19 @@ func (t *tx) pauseOn(now time.Time, pools watched, results []ledger.Result, move
 	}
 	failed := map[string][]bool{}
 	on := map[string]jobs.PauseOn{}
+	ended := make(map[claimed]jobs.State, len(moves))
+	for _, m := range moves {
+		ended[claimed{m.ID, m.Token}] = m.end
+	}
 	for _, r := range results {
-		i := slices.IndexFunc(moves, func(m move) bool { return m.ID == r.TaskID && m.Token == r.Token })
-		pool, is := pools[r.PauseOn.Pool]
-		if i < 0 || !is || pool.Paused != nil && *pool.Paused {
+		is := claimed{r.TaskID, r.Token}
+		end, moved := ended[is]
+		delete(ended, is) // of several results for one task the first counts
+		pool, watches := pools[r.PauseOn.Pool]
+		if !moved || !watches || pool.Paused != nil && *pool.Paused {
 			continue
 		}
-		if end := moves[i].end; end == jobs.StateSucceeded || end == jobs.StateFailed {
+		if end == jobs.StateSucceeded || end == jobs.StateFailed {
 			failed[pool.Name], on[pool.Name] = append(failed[pool.Name], end == jobs.StateFailed), r.PauseOn.PauseOn
 		}
 	}

@@ -153,7 +153,7 @@ func TestACommandHasAResult(t *testing.T) {
 	}
 }
 
-// The folder of an attempt is nobody else's, is empty and is its own, and is gone afterwards with all that is in it; what links in it are of, stays.
+// The folder of an attempt belongs to that attempt alone and is empty, and is gone afterwards with all that is in it; what links in it are of, stays.
 func TestTheFolderOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	kept := filepath.Join(t.TempDir(), "kept")

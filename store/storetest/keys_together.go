@@ -108,18 +108,15 @@ func (s *scene) left() (int, error) {
 	return 0, fmt.Errorf("no pool work")
 }
 
-// However many replicas claim, end and enqueue at the same time, no more tasks with one key run than may, and all of them run.
-func keysTogether(t *testing.T, b *Bench) {
-	const most = 2
-	s := newScene(t, b)
-	s.perKey(jobs.KeyLimits{MaxRunning: most}, "")
-	r := &running{now: map[string][]string{}}
+// workTogether has four replicas work while tasks are enqueued, three in each of 40 transactions.
+func (s *scene) workTogether(r *running, most int, batch func(n int) []jobs.NewTask) {
+	s.t.Helper()
 	enqueued := make(chan struct{})
 	replicas := make([]*scene, 4)
 	for i := range replicas {
 		replicas[i] = s.second(fmt.Sprint("replica ", i))
 	}
-	Together(t, len(replicas)+1, func(ctx context.Context, i int) error {
+	Together(s.t, len(replicas)+1, func(ctx context.Context, i int) error {
 		if i < len(replicas) {
 			return replicas[i].work(ctx, r, most, func() bool {
 				select {
@@ -132,11 +129,25 @@ func keysTogether(t *testing.T, b *Bench) {
 		}
 		defer close(enqueued)
 		for n := range 40 {
-			if _, err := s.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Key: fmt.Sprint(n % 3), Payload: n}, jobs.NewTask{Pool: "work", Key: "a", Payload: n}, jobs.NewTask{Pool: "work", Payload: n}); err != nil {
+			tasks := batch(n)
+			for i := range tasks {
+				tasks[i].Pool, tasks[i].Payload = "work", n
+			}
+			if _, err := s.Store.Enqueue(s.ctx(), tasks...); err != nil {
 				return err
 			}
 		}
 		return nil
+	})
+}
+
+// However many replicas claim, end and enqueue at the same time, no more tasks with one key run than may, and all of them run.
+func keysTogether(t *testing.T, b *Bench) {
+	const most = 2
+	s := newScene(t, b)
+	s.perKey(jobs.KeyLimits{MaxRunning: most}, "")
+	s.workTogether(&running{now: map[string][]string{}}, most, func(n int) []jobs.NewTask {
+		return []jobs.NewTask{{Key: fmt.Sprint(n % 3)}, {Key: "a"}, {}}
 	})
 	s.wantInt(120, "SELECT COUNT(*) FROM {done} WHERE state='succeeded'")
 	s.wantInt(0, "SELECT COUNT(*) FROM {key_waits}")

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -297,29 +296,8 @@ func kindsTogether(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.perKind(perKind{"0": {MaxRunning: most}, "1": {MaxRunning: most}, "2": {MaxRunning: most}}, jobs.KeyLimits{MaxRunning: 3}, nil)
 	r := &running{now: map[string][]string{}, by: func(k jobs.Task) string { return k.Kind }}
-	enqueued := make(chan struct{})
-	replicas := make([]*scene, 4)
-	for i := range replicas {
-		replicas[i] = s.second(fmt.Sprint("replica ", i))
-	}
-	Together(t, len(replicas)+1, func(ctx context.Context, i int) error {
-		if i < len(replicas) {
-			return replicas[i].work(ctx, r, most, func() bool {
-				select {
-				case <-enqueued:
-					return true
-				default:
-					return false
-				}
-			})
-		}
-		defer close(enqueued)
-		for n := range 40 {
-			if _, err := s.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: fmt.Sprint(n % 3), Payload: n}, jobs.NewTask{Pool: "work", Kind: fmt.Sprint(n % 2), Key: "a", Payload: n}, jobs.NewTask{Pool: "work", Key: "a", Payload: n}); err != nil {
-				return err
-			}
-		}
-		return nil
+	s.workTogether(r, most, func(n int) []jobs.NewTask {
+		return []jobs.NewTask{{Kind: fmt.Sprint(n % 3)}, {Kind: fmt.Sprint(n % 2), Key: "a"}, {Key: "a"}}
 	})
 	s.wantInt(120, "SELECT COUNT(*) FROM {done} WHERE state='succeeded'")
 	s.wantInt(0, "SELECT COUNT(*) FROM {key_waits}")

@@ -14,6 +14,7 @@ import (
 
 var pauseOnCases = []Case{
 	{"PauseOn/Attempts", pauseOnAttempts},
+	{"PauseOn/Twice", pauseOnTwice},
 	{"PauseOn/Once", pauseOnOnce},
 	{"PauseOn/Anew", pauseOnAnew},
 	{"PauseOn/Together", pauseOnTogether},
@@ -181,4 +182,16 @@ func pauseOnTogether(t *testing.T, b *Bench) {
 	if window := s.DB.Text(t, "SELECT pause_window FROM {pools} WHERE name='work'"); strings.Contains(window, "1") {
 		t.Errorf("the window is %q", window)
 	}
+}
+
+// Of two results for one task in a call the first counts, and once.
+func pauseOnTwice(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 1)
+	task := s.claim("work", 1)[0]
+	failed, succeeded := result(task, ledger.Ended, jobs.StateFailed), result(task, ledger.Ended, jobs.StateSucceeded)
+	failed.PauseOn = ledger.PauseOn{Pool: "work", PauseOn: half}
+	succeeded.PauseOn = failed.PauseOn
+	s.finish(failed, succeeded)
+	s.want("after both", s.pauseOf("work"), "0   1")
 }
