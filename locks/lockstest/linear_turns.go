@@ -48,7 +48,7 @@ func LinearTurns(t *testing.T, h Harness, l Linear) {
 		})
 	}
 	r.ops = unseen(closed(r.ops))
-	result, info := porcupine.CheckOperationsVerbose(turnModel.ToModel(), r.ops, linearLimit)
+	result, info := searchTurns(r.ops, linearLimit)
 	t.Logf("seed %d: %d operations, %d granted at once, %d in turn, %d places given up, %d sessions ended, %d answers missing",
 		l.Seed, len(r.ops), r.atOnce, r.inTurn, r.gaveUp, r.fell, r.unanswered)
 	if r.atOnce < turnOps/10 || r.fell < turnClients || r.waits && (r.inTurn < turnOps/10 || r.gaveUp < turnClients) {

@@ -58,6 +58,7 @@ type turnState struct {
 	holders, queue []turnPart
 	last           driver.Token // the largest that was granted
 	floor          driver.Token // that of the holders before these
+	rising         bool         // tokens grow with each grant, also of those who hold the key together
 	over           bool         // all that was answered has been
 	lost           []int        // acquisitions of requests without an answer, which the next answer must need
 }
@@ -78,7 +79,7 @@ func (s turnState) free(k turnKind) bool { return len(s.queue) == 0 && s.admits(
 
 // grant returns the state in which p holds the key; nil if the token is too small. An unknown token is 0.
 func (s turnState) grant(p turnPart, token driver.Token) []turnState {
-	if len(s.holders) == 0 {
+	if len(s.holders) == 0 || s.rising {
 		s.floor = s.last
 	}
 	if token != 0 && token <= s.floor {
@@ -296,6 +297,7 @@ var turnModel = porcupine.NondeterministicModel{
 		return next
 	},
 	Equal: func(a, b any) bool { return a.(turnState).equal(b.(turnState)) },
+	Hash:  func(state any) uint64 { return state.(turnState).hash() },
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		return byKey(history, func(op porcupine.Operation) string { return op.Input.(turnCall).key })
 	},

@@ -58,6 +58,7 @@ func TestTurnModel(t *testing.T) {
 		"a try after the queue is empty": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, one), released(4, 5, 2), released(6, 7, 1), tried(8, 9, 3, one, 6)}, true},
 		"readers together":               {[]op{got(0, 1, 1, shared, 5), got(2, 3, 2, shared, 6), busy(4, 5, 3, one)}, true},
 		"readers in any order of tokens": {[]op{got(0, 9, 1, shared, 6), got(2, 3, 2, shared, 5)}, true},
+		"tokens of readers that fall":    {[]op{got(0, 1, 1, shared, 6), got(2, 3, 2, shared, 5)}, true},
 		"a grant that nobody noticed": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, shared), queued(4, 5, 3, shared), released(6, 7, 1),
 			unseenGrant(3, 12, 2, shared), granted(5, 8, 3, shared, 7), released(9, 12, 2)}, true},
 		"readers whose turn has come, in any order": {[]op{got(0, 1, 1, one, 5), queued(2, 3, 2, shared), queued(4, 5, 3, shared), released(6, 7, 1),
@@ -108,6 +109,9 @@ func TestTurnModel(t *testing.T) {
 			}
 			wantLegal(t, turnModel, closed(history), c.legal)
 			wantLegal(t, turnModel, unseen(closed(history)), c.legal)
+			if result, _ := searchTurns(unseen(closed(history)), linearLimit); result == porcupine.Ok != c.legal {
+				t.Errorf("searched: %s", result)
+			}
 		})
 	}
 }

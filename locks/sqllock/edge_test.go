@@ -197,8 +197,12 @@ func TestRowModeKeyThatWasGivenUp(t *testing.T) {
 		}
 	}
 	check("its row is there")
-	if got, err := a.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}}); err != nil || got[0].Holder == nil {
-		t.Errorf("asked for again: %+v, %v; want it busy", got, err)
+	if got, err := a.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}}); err != nil || got[0].Holder == nil {
+		t.Errorf("asked for by another acquisition: %+v, %v; want it busy", got, err)
+	}
+	// The acquisition itself may end its connection.
+	if got, err := a.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}}); err != nil || got[0].Token <= held[0].Token {
+		t.Errorf("asked for again: %+v, %v; want it granted, under a larger token than %d", got, err, held[0].Token)
 	}
 	mu.Lock()
 	blind = true

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -18,6 +19,7 @@ type claim struct {
 	cancel context.CancelFunc // ends what waits
 	done   chan struct{}      // closed when nothing asks or waits any more
 	waits  bool
+	unsure bool         // an answer was lost: the key may have been held, or be held, on a connection that is gone
 	token  driver.Token // 0: it is not held
 	conn   pinned       // of the transaction that holds the key
 }
@@ -85,7 +87,8 @@ func (s *rowSession) drop(c *claim) {
 }
 
 // hold makes a claim one that is held, unless it was abandoned. If it was asked for again after the request was sent, its hold
-// gets the meta of the last one. The caller drops the connection after an error.
+// gets the meta of the last one. The caller drops the connection after an error, which is not ErrSessionEnded: the server keeps the key
+// until it sees that.
 func (s *rowSession) hold(ctx context.Context, c *claim, conn pinned, token driver.Token) error {
 	s.mu.Lock()
 	for c.wrote != c.meta {
@@ -101,7 +104,7 @@ func (s *rowSession) hold(ctx context.Context, c *claim, conn pinned, token driv
 	switch {
 	case s.over:
 		s.mu.Unlock()
-		return driver.ErrSessionEnded
+		return fmt.Errorf("%s was granted when the session had ended", c.Key)
 	case s.claims[c.Place] != c:
 		s.mu.Unlock()
 		return driver.ErrAbandoned

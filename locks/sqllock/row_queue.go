@@ -70,6 +70,9 @@ func (s *rowSession) ask(ctx context.Context, acquisition string, wants []driver
 			err = s.hold(ctx, c, conn, r.Token)
 		}
 	}
+	if err == nil {
+		_, err = s.endLost(ctx, c, r.Holder)
+	}
 	if err == nil && r.Token == 0 {
 		r.Queued, err = true, s.queueUp(c, conn) //nolint:contextcheck // the wait outlives the call
 	}

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,8 @@ import (
 //	 │ rows are missing, or holders nameless: insert rows, wait
 //	 └───────◀──────────┘   at most rounds times
 //
-// After an error it holds nothing that it did not hold before.
+// A key of which an answer was lost, and that another session holds then, is an error: it may have been held between. After an error the
+// session holds nothing that it did not hold before.
 func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
 	results := make([]driver.Result, len(wants))
 	var asked []*claim // for which this call asks
@@ -66,6 +68,12 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 	}
 	for _, i := range open { // other sessions held it for a moment each time
 		results[i].Holder = &driver.Info{Key: wants[i].Key}
+	}
+	for i, c := range claims {
+		if c != nil && c.unsure && results[i].Token == 0 {
+			s.undo(asked)
+			return nil, s.unknown("acquire", fmt.Errorf("%s is held, after an answer about it was lost", c.Key))
+		}
 	}
 	for i, c := range claims {
 		if c != nil && results[i].Token == 0 {
@@ -118,6 +126,9 @@ func (s *rowSession) try(ctx context.Context, c *claim) (r driver.Result, err er
 		return driver.Result{}, err
 	}
 	s.giveBack(conn)
+	if lost, err := s.endLost(ctx, c, r.Holder); lost || err != nil {
+		return driver.Result{}, err
+	}
 	return r, nil
 }
 
@@ -144,7 +155,32 @@ func (s *rowSession) lockNow(ctx context.Context, c *claim) (conn pinned, token 
 		if !used || s.Fault(ctx, err) != sqlkit.FaultLost {
 			return pinned{}, 0, err
 		}
+		c.unsure = c.unsure || !errors.Is(err, sqldriver.ErrBadConn) // with that one nothing was sent
 	}
+}
+
+// endLost reports whether a hold of the session is one of the same acquisition on a connection that was lost with its answer, or dropped.
+// It ends that connection, which the server may not have seen yet.
+func (s *rowSession) endLost(ctx context.Context, c *claim, held *driver.Info) (lost bool, err error) {
+	if held == nil || held.Session != s.id {
+		return false, nil
+	}
+	var acquisition string
+	there := false
+	err = s.view(ctx, func(t *sqlkit.Tx) (err error) {
+		there, err = t.One(`SELECT acquisition FROM {holds} WHERE token = ? AND namespace = ? AND name = ?`, []any{int64(held.Token), s.namespace, c.Key}, &acquisition)
+		return err
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case !there: // it is gone by now
+		return true, nil
+	case acquisition != c.Acquisition:
+		return false, nil
+	}
+	_, err = s.kill(ctx, c.Key, held.Token)
+	return true, err
 }
 
 // lockInTurn locks the row of a key, by its primary key, and writes the hold: the token is its number, which the server gives

@@ -1,0 +1,187 @@
+package sqllock_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// An answer that is lost with its connection may have been a grant, which the server keeps until it notices. The next try ends that
+// connection: nobody else holds the key.
+func TestRowModeALostGrantKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(s driver.Session) (driver.Result, error){
+		"try": func(s driver.Session) (driver.Result, error) {
+			r, err := s.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}})
+			return r[0], err
+		},
+		"in turn": func(s driver.Session) (driver.Result, error) {
+			r, err := s.Queue().Acquire(t.Context(), "2", nil, []driver.Want{{Key: "k"}})
+			if err != nil || r[0].Token > 0 {
+				return r[0], err
+			}
+			select {
+			case g := <-s.Queue().Granted():
+				return driver.Result{Token: g.Token}, nil
+			case <-time.After(10 * time.Second):
+				return r[0], nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := servers.MySQL(t)
+			var lose atomic.Bool
+			a := session(t, sqllock.New(severable(t, server, func(statement []byte, c *severedConn) {
+				if bytes.Contains(statement, granting) && lose.CompareAndSwap(true, false) {
+					c.sever()
+				}
+			}), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+			if err := a.Release(t.Context(), take(t, a, "k")); err != nil { // it keeps the connection, which may be an old one
+				t.Fatal(err)
+			}
+			lose.Store(true)
+			r, err := ask(a)
+			if err != nil || r.Token == 0 {
+				t.Fatalf("%+v, %v: want it granted", r, err)
+			}
+			if lose.Load() {
+				t.Error("no answer was lost")
+			}
+			lockstest.Holds(t, a, driver.Held{Key: "k", Token: r.Token}, true)
+		})
+	}
+}
+
+// A key that is held after an answer about it was lost may have been held by the caller before, so the answer is not "busy".
+func TestRowModeBusyAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	server := servers.MySQL(t)
+	var lose atomic.Bool
+	a := session(t, sqllock.New(severable(t, server, func(statement []byte, c *severedConn) {
+		if bytes.Contains(statement, granting) && bytes.Contains(statement, []byte("'k'")) && lose.CompareAndSwap(true, false) {
+			c.sever()
+		}
+	}), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	b := session(t, sqllock.New(open(t, "mysql", server), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	if err := a.Release(t.Context(), take(t, a, "l", "m")); err != nil { // it keeps a connection for each
+		t.Fatal(err)
+	}
+	held := take(t, b, "k")[0]
+	lose.Store(true)
+	if r, err := a.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}, {Key: "l"}}); err == nil {
+		t.Errorf("%+v, and no error", r)
+	}
+	r, err := a.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}, {Key: "l"}})
+	if err != nil || r[0].Holder == nil || r[0].Holder.Token != held.Token || r[1].Token == 0 {
+		t.Errorf("again: %+v, %v: want k to be held by the other, and l", r, err)
+	}
+}
+
+// A session that ends while a key is granted to it does not say that nothing was granted: the server may keep the key until it
+// notices.
+func TestRowModeAGrantToASessionThatEnds(t *testing.T) {
+	t.Parallel()
+	server := servers.MySQL(t)
+	var mu sync.Mutex
+	var anchor *severedConn
+	var a driver.Session
+	var ends atomic.Bool
+	a = session(t, sqllock.New(severable(t, server, func(statement []byte, c *severedConn) {
+		mu.Lock()
+		if bytes.Contains(statement, []byte("INSERT INTO lockstep_lock_anchors")) {
+			anchor = c
+		}
+		mu.Unlock()
+		if bytes.Contains(statement, granting) && ends.CompareAndSwap(true, false) {
+			anchor.sever()
+			if err := lockstest.Renew(t.Context(), a); !errors.Is(err, driver.ErrSessionEnded) {
+				t.Errorf("renew: %v", err)
+			}
+		}
+	}), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	b := session(t, sqllock.New(open(t, "mysql", server), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	if err := b.Release(t.Context(), take(t, b, "k")); err != nil { // the key has a row
+		t.Fatal(err)
+	}
+	ends.Store(true)
+	r, err := a.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}})
+	if err == nil || errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("%+v, %v: want an error that leaves open what was granted", r, err)
+	}
+	if _, err := a.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}}); !errors.Is(err, driver.ErrSessionEnded) {
+		t.Errorf("again: %v, want ErrSessionEnded", err)
+	}
+}
+
+var granting = []byte("INSERT INTO lockstep_lock_holds (namespace, name, session_id")
+
+// severable is a handle whose connections can be severed; sent is called before each packet is.
+func severable(t *testing.T, dsn string, sent func(packet []byte, c *severedConn)) *sql.DB {
+	t.Helper()
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.InterpolateParams, c.MaxAllowedPacket = true, 1<<20 // so that whole statements are seen
+	c.CheckConnLiveness = false
+	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return &severedConn{Conn: conn, sent: sent}, nil
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// severedConn is a connection that the client may lose without the server noticing.
+type severedConn struct {
+	net.Conn
+	sent    func(packet []byte, c *severedConn)
+	severed atomic.Bool
+}
+
+func (c *severedConn) sever() { c.severed.Store(true) }
+
+func (c *severedConn) Write(packet []byte) (int, error) {
+	c.sent(packet, c)
+	return c.Conn.Write(packet)
+}
+
+// Read loses the answer that was sent.
+func (c *severedConn) Read(into []byte) (int, error) {
+	n, err := c.Conn.Read(into)
+	if c.severed.Load() {
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// Close leaves the server with the connection if it is severed.
+func (c *severedConn) Close() error {
+	if c.severed.Load() {
+		return nil
+	}
+	return c.Conn.Close()
+}
