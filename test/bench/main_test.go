@@ -8,10 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
 func TestMain(m *testing.M) {
+	if exechandler.Warden() { // commands are started by a process of their own
+		return
+	}
 	// As much memory as PostgreSQL has, and a log that holds a whole round, as there.
 	servers.MySQLArgs = []string{"--innodb-buffer-pool-size=256M", "--innodb-log-file-size=1G"}
 	code := servers.Main(m)
@@ -44,6 +48,10 @@ type size struct {
 	locking  time.Duration // one contestant in one round
 	lockTTL  time.Duration // a Redis that has just started grants nothing for so long
 	tasks    int           // that are drained
+	ended    int           // tasks beside which others are measured
+	pending  int           // and such that are not
+	commands int           // tasks that run one
+	beside   int           // tasks beside which jobs are due
 	singles  int           // that each producer enqueues one by one
 	due      int           // jobs, in one second
 	lead     time.Duration // from the start of the replicas to that second
@@ -60,13 +68,13 @@ type size struct {
 func sized() size {
 	if testing.Short() {
 		return size{
-			rounds: 2, locking: 50 * time.Millisecond, lockTTL: 3 * time.Second, tasks: 2_000, singles: 50,
+			rounds: 2, locking: 50 * time.Millisecond, lockTTL: 3 * time.Second, tasks: 2_000, ended: 20_000, pending: 2_000, commands: 100, beside: 40_000, singles: 50,
 			due: 500, lead: 6 * time.Second, yamlJobs: 2_000,
 			clients: 8, crowd: 40, fair: 500 * time.Millisecond, handOvers: 10, pickups: 10, leases: 200,
 		}
 	}
 	return size{
-		rounds: 5, locking: time.Second, lockTTL: 10 * time.Second, tasks: 50_000, singles: 1_000,
+		rounds: 5, locking: time.Second, lockTTL: 10 * time.Second, tasks: 50_000, ended: 10_000_000, pending: 1_000_000, commands: 10_000, beside: 200_000, singles: 1_000,
 		due: 10_000, lead: 20 * time.Second, yamlJobs: 100_000,
 		clients: 64, crowd: 1_000, fair: 10 * time.Second, handOvers: 200, pickups: 100, leases: 10_000,
 	}

@@ -31,7 +31,7 @@ type drained struct {
 func BenchmarkTasks(b *testing.B) {
 	var field []*drained
 	for _, k := range kinds {
-		for _, n := range []int{1, 3} {
+		for _, n := range []int{1, 3, 16} {
 			field = append(field, &drained{kind: k, replicas: n})
 		}
 	}
