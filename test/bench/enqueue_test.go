@@ -11,13 +11,17 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-const producers = 8
+const (
+	producers     = 8
+	bulkProducers = 4
+)
 
 // enqueued is what one kind of site reached, in tasks a second.
 type enqueued struct {
 	kind               kind
 	rival              *competitor // nil: Lockstep
 	alone, beside, all samples
+	together           samples // in bulk, by several
 }
 
 // BenchmarkEnqueue measures how fast tasks are enqueued without workers.
@@ -26,13 +30,13 @@ func BenchmarkEnqueue(b *testing.B) {
 	for _, k := range kinds {
 		field = append(field, &enqueued{kind: k})
 	}
-	t := newTable(b, "Enqueue, tasks/s (min – max)", "", "one by one, 1 producer", fmt.Sprintf("one by one, %d producers", producers), fmt.Sprintf("%s in a call, 1 producer", count(bulk)))
+	t := newTable(b, "Enqueue, tasks/s (min – max)", "", "one by one, 1 producer", fmt.Sprintf("one by one, %d producers", producers), fmt.Sprintf("%s in a call, 1 producer", count(bulk)), fmt.Sprintf("%s in a call, %d producers", count(bulk), bulkProducers))
 	for _, v := range rivals[1:] { // River enqueues alike, as shipped or tuned
 		field = append(field, &enqueued{kind: kind{name: v.name}, rival: &v})
 	}
 	takeTurns(b, len(field), func(r *round, i int) { field[i].turn(r) })
 	for _, e := range field {
-		t.add(e.kind.name, e.alone.spread(count), e.beside.spread(count), e.all.spread(count))
+		t.add(e.kind.name, e.alone.spread(count), e.beside.spread(count), e.all.spread(count), e.together.spread(count))
 	}
 	t.print()
 }
@@ -58,6 +62,13 @@ func (e *enqueued) turn(r *round) {
 		all.Wait()
 	}))
 	e.all = append(e.all, rate(sized().tasks, func() { fill(r, st, sized().tasks, 0) }))
+	e.together = append(e.together, rate(sized().tasks, func() {
+		var all sync.WaitGroup
+		for range bulkProducers {
+			all.Go(func() { fill(r, st, sized().tasks/bulkProducers, 0) })
+		}
+		all.Wait()
+	}))
 }
 
 // single enqueues n tasks, each with its own commit.
