@@ -28,23 +28,26 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request, _ *query) error
 		return err
 	}
 	pool := r.PathValue("name")
-	tasks, err := readTasks(body, pool, r.Header.Values("Idempotency-Key"))
+	tasks, listed, err := readTasks(body, pool, r.Header.Values("Idempotency-Key"))
 	if err != nil {
 		return err
+	}
+	within := ""
+	if listed && len(tasks) == 1 { // the store says which one of several
+		within = "[0]"
 	}
 	for i := range tasks {
 		tasks[i].By = printable(by(r), limits.By)
 	}
 	enqueued, err := s.store.Enqueue(r.Context(), tasks...)
 	if refused, ok := errors.AsType[*jobs.KindError](err); ok {
-		within := ""
-		if len(tasks) > 1 {
+		if listed {
 			within = fmt.Sprintf("[%d]", refused.Index)
 		}
 		return noHandler(refused, within)
 	}
 	if err != nil {
-		return unfit(err, "", 0) // by the time of the store
+		return unfit(err, within, 0) // by the time of the store
 	}
 	status := http.StatusOK
 	rows := make([]*jobs.Task, len(enqueued))
@@ -88,32 +91,32 @@ func leaveOut(t *jobs.Task) {
 }
 
 // readTasks decodes a body: an object, or a list of objects. keys is the header for one task.
-func readTasks(body []byte, pool string, keys []string) ([]jobs.NewTask, error) {
+func readTasks(body []byte, pool string, keys []string) (tasks []jobs.NewTask, listed bool, err error) {
 	body = trim(body)
 	if !bytes.HasPrefix(body, []byte("[")) {
 		if len(body) > maxBody {
-			return nil, tooLarge("", "the body is larger than %d bytes", maxBody)
+			return nil, false, tooLarge("", "the body is larger than %d bytes", maxBody)
 		}
 		task, err := readTask(body, "", pool)
 		if err == nil {
 			err = useHeader(&task, keys)
 		}
-		return []jobs.NewTask{task}, err
+		return []jobs.NewTask{task}, false, err
 	}
 	if len(keys) > 0 {
-		return nil, malformed("Idempotency-Key", "the header is for one task; in a list each task has its own idempotency_key")
+		return nil, true, malformed("Idempotency-Key", "the header is for one task; in a list each task has its own idempotency_key")
 	}
 	items, err := readItems(body)
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
-	tasks := make([]jobs.NewTask, len(items))
+	tasks = make([]jobs.NewTask, len(items))
 	for i, item := range items {
 		if tasks[i], err = readTask(item, fmt.Sprintf("[%d]", i), pool); err != nil {
-			return nil, err
+			return nil, true, err
 		}
 	}
-	return tasks, nil
+	return tasks, true, nil
 }
 
 // readItems stops at the first item beyond the limit.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,6 +125,9 @@ func (f *bulkFlags) run(ctx context.Context, a *app, c *client.Client, action wi
 	if wrong, ok := errors.AsType[*jobs.FieldError](b.Check(action)); ok {
 		return usagef("--%s: %s", wrong.Path, wrong.Problem)
 	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second one ends the command at once
 	all, err := f.batches(ctx, c, action, b, rate)
 	if err == nil || all.Matched > 0 {
 		if shown := a.print(all, func(w io.Writer) error { return showBulk(w, action, b.DryRun, all) }); err == nil {

@@ -1,15 +1,18 @@
 package main
 
 import (
-	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/await"
+	programs "github.com/lockstep-scheduler/lockstep/test/program"
 )
 
 // failTasks has n tasks of the pool mail fail for good.
@@ -110,15 +113,13 @@ func TestBulkStops(t *testing.T) {
 	retried := func() int {
 		return len(decodeJSON[[]jobs.Task](t, r.fine(t, "tasks", "list", "--pool", "mail", "--state", "pending", "-o", "json")))
 	}
-	var out, errs strings.Builder
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, environ: []string{"LOCKSTEP_SERVER=" + r.url}, now: time.Now}
-	ctx, interrupt := context.WithCancel(t.Context())
-	ended := make(chan int)
-	go func() { ended <- a.execute(ctx, append(args, "1/h")) }()
+	cmd := exec.CommandContext(t.Context(), programs.Build(t, module), append(args, "1/h")...)
+	cmd.Env = append(os.Environ(), "LOCKSTEP_SERVER="+r.url)
+	stopped := programs.Start(t, cmd)
 	await.Until(t, "the first task is retried", func() bool { return retried() == 1 })
-	interrupt()
-	if code := <-ended; code != exitFailed || !strings.Contains(errs.String(), "1 task was retried; the same command goes on with what is left") {
-		t.Errorf("%d %q %q", code, out.String(), errs.String())
+	stopped.Signal(t, syscall.SIGINT)
+	if code, said := stopped.Exit(t, time.Minute), stopped.Log(); code != exitFailed || !strings.Contains(said, "1 task was retried; the same command goes on with what is left") {
+		t.Errorf("%d %q", code, said)
 	}
 	began := time.Now()
 	if got := r.fine(t, append(args, "4/s")...); !strings.HasPrefix(got, "5 tasks were retried\n") {

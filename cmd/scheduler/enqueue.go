@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -186,8 +187,12 @@ const (
 func (a *app) enqueueMany(ctx context.Context, c *client.Client, defaults jobs.NewTask) error {
 	lines := bufio.NewScanner(a.stdin)
 	lines.Buffer(nil, maxLine)
-	var batch []jobs.NewTask
+	var batch []json.RawMessage
 	var from []int // the line of each task of the batch
+	given, err := defaultKeys(defaults)
+	if err != nil {
+		return err
+	}
 	at, size, done := 0, 0, 0
 	enqueued := []jobs.Enqueued{}
 	brokeOff := func(err error) error {
@@ -204,7 +209,7 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, defaults jobs.N
 		if len(batch) == 0 {
 			return nil
 		}
-		tasks, err := c.Enqueue(ctx, batch...)
+		tasks, err := c.EnqueueJSON(ctx, defaults.Pool, batch...)
 		switch {
 		case err != nil && refused(err):
 			return brokeOff(nameLine(err, from))
@@ -234,11 +239,11 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, defaults jobs.N
 		if len(line) == 0 {
 			continue
 		}
-		task, err := readLine(line, defaults)
+		task, err := readLine(line, given)
 		if err != nil {
 			return brokeOff(fmt.Errorf("line %d: %w", at, err))
 		}
-		batch, from, size = append(batch, task), append(from, at), size+len(line)
+		batch, from, size = append(batch, task), append(from, at), size+len(task)
 	}
 	if err := lines.Err(); err != nil {
 		return brokeOff(fmt.Errorf("line %d: %w", at+1, err))
@@ -280,29 +285,43 @@ func nameLine(err error, from []int) error {
 	return fmt.Errorf("line %d: %w", from[i], &named)
 }
 
-func readLine(line []byte, defaults jobs.NewTask) (jobs.NewTask, error) {
-	task := struct {
-		*jobs.NewTask
-		Payload json.RawMessage `json:"payload"`
-		Timeout jobs.Duration   `json:"timeout"`
-		Backoff jobs.Duration   `json:"backoff"`
-		Unique  *jobs.Unique    `json:"unique"` // the defaults are other lines', too
-	}{NewTask: &defaults, Timeout: jobs.Duration(defaults.Timeout), Backoff: jobs.Duration(defaults.Backoff)}
-	if defaults.Unique != nil {
-		task.Unique = new(*defaults.Unique)
+// defaultKeys are the keys of a task that flags have set.
+func defaultKeys(task jobs.NewTask) (keys map[string]json.RawMessage, err error) {
+	text, err := json.Marshal(task)
+	if err == nil {
+		err = json.Unmarshal(text, &keys)
 	}
+	return keys, err
+}
+
+// readLine is the JSON object of a line, with the defaults for the keys that it has not. The server judges the values.
+func readLine(line []byte, defaults map[string]json.RawMessage) (json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&task); err != nil {
-		return defaults, err
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return nil, errors.New(`must be a JSON object, such as {"payload": {"to": "ann"}}`)
+	}
+	task := maps.Clone(defaults)
+	own := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return nil, fmt.Errorf("not JSON: %w", err)
+		}
+		key := token.(string) // nothing else may stand for a key
+		if own[key] {
+			return nil, fmt.Errorf("the key %q is given twice", key)
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, fmt.Errorf("%s: not JSON: %w", key, err)
+		}
+		own[key], task[key] = true, value
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return defaults, errors.New("text after the JSON object")
+		return nil, errors.New("text after the JSON object")
 	}
-	if task.Payload != nil {
-		defaults.Payload = task.Payload
-	}
-	defaults.Timeout, defaults.Backoff = time.Duration(task.Timeout), time.Duration(task.Backoff)
-	defaults.Unique = task.Unique
-	return defaults, nil
+	return json.Marshal(task)
 }

@@ -229,6 +229,21 @@ func TestTasksCommands(t *testing.T) {
 	if code != exitFailed || !strings.Contains(stderr, "line 3: priority: ") || strings.Contains(stderr, "[1]") {
 		t.Errorf("%d %q", code, stderr)
 	}
+	for line, want := range map[string]string{
+		`{"priority":1,"priority":2}`:           `line 2: the key "priority" is given twice`,
+		`{"PRIORITY":1}`:                        `line 2: PRIORITY: unknown key "PRIORITY"`,
+		`{"max_attempts":0}`:                    `line 2: max_attempts: 0 is out of range`,
+		`{"timeout":"0s"}`:                      `line 2: timeout: 0s is out of range`,
+		`{"tags":"x"}`:                          `line 2: tags: has the wrong type: string`,
+		`{"kind":"gone"}`:                       `line 2: kind: `,
+		`{"expires_at":"2001-01-01T00:00:00Z"}`: `line 2: expires_at: `,
+		`[1]`:                                   `line 2: must be a JSON object`,
+		`{"kind":"bye"} {}`:                     `line 2: text after the JSON object`,
+	} {
+		if code, _, stderr := r.scheduler(t, "\n"+line+"\n", "tasks", "enqueue", "mail", "--many"); code != exitFailed || !strings.Contains(stderr, want) || !strings.Contains(stderr, "No line was enqueued") {
+			t.Errorf("%s: %d %q, want %q", line, code, stderr, want)
+		}
+	}
 	if _, _, stderr = r.scheduler(t, "", "tasks", "enqueue", "mail", "--run-at", "soon"); !strings.Contains(stderr, "a duration, such as 10m") {
 		t.Error(stderr)
 	}

@@ -22,6 +22,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
+// module is what the program is built from, where a test needs processes.
+const module = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
+
 // plain is a handler without a description.
 type plain struct {
 	jobs.HandlerFunc

@@ -18,8 +18,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-const module = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
-
 // shell is a folder with a configuration, in which a shell calls the program.
 type shell struct {
 	binary, dir string

@@ -66,7 +66,7 @@ func TestUniqueCommands(t *testing.T) {
 	if code != exitFine || len(ids) != 5 || ids[1] != ids[0] || ids[4] != ids[0] || ids[2] == ids[0] || ids[3] == ids[0] || ids[3] == ids[2] {
 		t.Errorf("%d %s\n%s", code, stderr, stdout)
 	}
-	if code, _, stderr := r.scheduler(t, `{"unique":{"until":"1h"}}`, "tasks", "enqueue", "mail", "--many"); code != exitFailed || !strings.Contains(stderr, `line 1: json: unknown field "until"`) {
+	if code, _, stderr := r.scheduler(t, `{"unique":{"until":"1h"}}`, "tasks", "enqueue", "mail", "--many"); code != exitFailed || !strings.Contains(stderr, `line 1: unique.until: unknown key "until"`) {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
