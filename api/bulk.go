@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -45,11 +46,17 @@ func changeTasks(action wire.BulkAction) handler {
 
 func readBulk(w http.ResponseWriter, r *http.Request, q *query) (b wire.Bulk, err error) {
 	state, since, until := "", "", ""
+	var limit *int
 	err = readKeys(w, r, q, map[string]any{
 		"ids": &b.IDs, "pool": &b.Pool, "job": &b.Job, "state": &state, "kind": &b.Kind, "key": &b.Key, "tag": &b.Tag, "fingerprint": &b.Fingerprint,
-		"since": &since, "until": &until, "limit": &b.Limit, "cursor": &b.Cursor, "dry_run": &b.DryRun, "force": &b.Force,
+		"since": &since, "until": &until, "limit": &limit, "cursor": &b.Cursor, "dry_run": &b.DryRun, "force": &b.Force,
 	})
 	b.State = jobs.State(state)
+	if err == nil && limit != nil {
+		if b.Limit = *limit; b.Limit == 0 {
+			err = invalid("limit", "must be a whole number from 1 to %d; leave it out for %d", paging.MaxLimit, paging.DefaultLimit)
+		}
+	}
 	for _, at := range []struct {
 		field, text string
 		is          *time.Time

@@ -149,7 +149,7 @@ func readItems(body []byte) ([]json.RawMessage, error) {
 func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 	task := jobs.NewTask{Pool: pool}
 	var payload, unique json.RawMessage
-	var runAt, expiresAt, timeout, backoff *string
+	var runAt, expiresAt, timeout, backoff, once *string
 	var attempts *int
 	err := readObject(text, within, map[string]any{
 		"payload":         &payload,
@@ -161,7 +161,7 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 		"timeout":         &timeout,
 		"backoff":         &backoff,
 		"priority":        &task.Priority,
-		"idempotency_key": &task.IdempotencyKey,
+		"idempotency_key": &once,
 		"tags":            &task.Tags,
 		"force":           &task.Force,
 		"unique":          &unique,
@@ -171,6 +171,11 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 	}
 	if payload != nil {
 		task.Payload = payload
+	}
+	if once != nil {
+		if task.IdempotencyKey = *once; *once == "" { // as of a variable that is not set
+			return task, invalid(join(within, "idempotency_key"), "is empty; leave it out for a task that may be added twice")
+		}
 	}
 	if runAt != nil {
 		if task.RunAt, err = readTime(*runAt, join(within, "run_at")); err != nil {
@@ -208,8 +213,12 @@ func readUnique(text []byte, within string) (*jobs.Unique, error) {
 	var lasts *string // a duration
 	err := readObject(text, within, map[string]any{"by": &u.By, "for": &lasts, "while": &u.While, "on_conflict": &u.OnConflict})
 	if err == nil && lasts != nil {
-		if u.For, err = duration.Parse(*lasts); err != nil {
+		u.For, err = duration.Parse(*lasts)
+		switch {
+		case err != nil:
 			err = malformed(join(within, "for"), "%v", err)
+		case u.For == 0:
+			err = invalid(join(within, "for"), "0s is out of range 1ms–366d; leave it out where no time is meant")
 		}
 	}
 	return &u, err

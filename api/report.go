@@ -24,6 +24,9 @@ func (r *report) progress() (*wire.WorkerProgress, error) {
 		}
 		return nil, nil
 	}
+	if *r.done < 0 || *r.done > 1 {
+		return nil, invalid("progress", "%v is out of range 0–1, of which 1 is all", *r.done)
+	}
 	if err := (jobs.Task{Reporter: r}).Progress(*r.done, r.text); err != nil {
 		return nil, invalid("progress", "%s", err)
 	}

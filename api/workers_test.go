@@ -235,6 +235,8 @@ func TestAWorkersTask(t *testing.T) {
 	if beat["cancel"] != false || beat["deadline"] != c.all["deadline"] {
 		t.Errorf("heartbeat %v", beat)
 	}
+	o.end(c, "heartbeat", map[string]any{"progress": 50}, 422, "invalid")
+	o.end(c, "heartbeat", map[string]any{"progress": -0.1}, 422, "invalid")
 	done := o.end(c, "complete", map[string]any{"output": "sent"}, 200, "")
 	if done["state"] != "succeeded" || done["id"] != id {
 		t.Errorf("completed %v", done)

@@ -55,7 +55,7 @@ func (s *Store) ChangeTasks(ctx context.Context, action wire.BulkAction, b wire.
 	if b.DryRun {
 		err = s.view(ctx, op, w.judge)
 	} else {
-		err = s.settle(ctx, op, w.write, w.committed())
+		err = s.settle(ctx, op, w.write, w.committed)
 	}
 	if err != nil {
 		return wire.BulkResult{}, err
@@ -245,17 +245,24 @@ func (w *bulk) write(t *tx) error {
 	return w.retry(t)
 }
 
-// committed looks for one of the new tasks of a retry. Other actions find out by doing the same again.
-func (w *bulk) committed() func(t *tx) (bool, error) {
-	if w.action != wire.BulkRetry {
-		return nil
-	}
-	return func(t *tx) (bool, error) {
-		for _, id := range w.fresh {
-			return t.kept(id)
-		}
+// committed reports whether what write did was committed, by what became of one task. Doing the same again would find nothing left to do, and
+// say so.
+func (w *bulk) committed(t *tx) (bool, error) {
+	if len(w.rows) == 0 {
 		return true, nil // nothing was written
 	}
+	r := w.rows[0]
+	var n int
+	switch {
+	case w.action == wire.BulkRetry:
+		return t.kept(w.fresh[r.ID])
+	case w.action == wire.BulkPurge:
+		left, err := t.One(`SELECT 1 FROM {done} WHERE id=?{for_update}`, []any{r.ID}, &n)
+		return !left && err == nil, err
+	case r.row == rowRunning:
+		return t.One(`SELECT 1 FROM {tasks} WHERE id=? AND token=? AND cancel=?{for_update}`, []any{r.ID, r.Token, cancelledBy(w.By)}, &n)
+	}
+	return t.One(`SELECT 1 FROM {done} WHERE id=? AND state='cancelled' AND reason=?{for_update}`, []any{r.ID, cancelledBy(w.By)}, &n)
 }
 
 // retry makes a new task of each, in the order of the old ones.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -158,7 +159,7 @@ func (t *tx) deadExamples(found []deadGroup) ([]wire.DeadLetters, error) {
 		Error                 []byte
 	}) {
 		examples[m.ID] = wire.DeadLetters{
-			Kind: m.Kind, Job: m.Job, State: m.State, Reason: m.Reason, ReasonCode: m.ReasonCode, Error: strings.ToValidUTF8(string(m.Error), ""), TaskID: m.ID, // it may have been cut
+			Kind: m.Kind, Job: m.Job, State: m.State, Reason: m.Reason, ReasonCode: m.ReasonCode, Error: clip.Text(strings.ToValidUTF8(string(m.Error), ""), deadError), TaskID: m.ID, // SQLite has cut characters, MySQL bytes
 		}
 	})
 	groups := make([]wire.DeadLetters, 0, len(found))

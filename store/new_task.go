@@ -25,6 +25,7 @@ type newTask struct {
 	first   *newTask // an earlier one of the same batch with the same key
 	existed bool
 
+	given    *jobs.Task  // the task as it was before a later one of the batch replaced it; nil: none has
 	values   string      // hash of what it is compared by; "": it is not unique
 	unique   jobs.Unique // if it is, with its defaults
 	added    bool        // its idempotency key is new, and stands for the task that it met
@@ -83,7 +84,12 @@ func makeTask(n jobs.NewTask) (*newTask, error) {
 }
 
 // begin forgets what an earlier try made of the task.
-func (p *newTask) begin() { p.task.ID, p.existed, p.added, p.replaced = p.own, false, false, nil }
+func (p *newTask) begin() {
+	if p.given != nil {
+		p.task, p.runAt, p.given = *p.given, p.given.RunAt, nil
+	}
+	p.task.ID, p.existed, p.added, p.replaced = p.own, false, false, nil
+}
 
 // newID sorts by the time that it was made at. Package uuid reads random bytes for it, which does not fail.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -20,8 +20,8 @@ func (s replica) Report(ctx context.Context, session string, reports []ledger.Pr
 		return nil, nil
 	}
 	ours := make([]bool, len(reports))
-	// Without a transaction, as Extend.
-	if err := s.keep(ctx, "report progress", func(t *tx) error { return report(t, session, reports, ours) }); err != nil {
+	// Without a transaction, as Extend, and not by the connections of that: a progress may be late, a renewal may not.
+	if err := s.autocommit(ctx, "report progress", func(t *tx) error { return report(t, session, reports, ours) }); err != nil {
 		return nil, err
 	}
 	return ours, nil

@@ -40,12 +40,12 @@ func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task
 		if err != nil {
 			return err
 		}
-		if err := t.retryTasks(now, by, []openTask{{Task: ended}}, map[string]string{id: fresh}); err != nil {
-			return err
-		}
 		n, err := t.markRetried(sqlkit.Many{{fresh, ended.ID, ended.RetriedAs}})
 		if err == nil && n != 1 {
 			err = sqlkit.ErrMoved // another retry has marked it, or it was swept
+		}
+		if err == nil {
+			err = t.retryTasks(now, by, []openTask{{Task: ended}}, map[string]string{id: fresh})
 		}
 		if err != nil {
 			return err

@@ -143,6 +143,10 @@ func (p *newTask) replaceNew(name string, added *newTask) error {
 	if err := p.sameWork(name, added.task); err != nil {
 		return err
 	}
+	if added.given == nil {
+		added.given = new(added.task)
+		added.given.RunAt = added.runAt
+	}
 	k := &added.task
 	k.Payload, k.PayloadSize, k.Priority, k.Tags, k.RunAt, k.ExpiresAt = p.task.Payload, p.task.PayloadSize, p.task.Priority, p.task.Tags, p.runAt, p.task.ExpiresAt
 	added.runAt = p.runAt

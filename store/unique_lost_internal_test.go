@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"errors"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -71,6 +73,30 @@ func TestUniqueTasksWithLostAnswers(t *testing.T) {
 		want("not kept, and it ended", second, first.ID, false, "1", "2")
 		if got := enqueue(d.fast, keep); got.ID != second.ID {
 			d.t.Errorf("its key stands for %+v", got)
+		}
+	})
+}
+
+// What a later task of a list replaces in an earlier one is forgotten with the try that did it: the next one may find that the later task exists
+// already, and has nothing to replace.
+func TestAReplacementThatIsUndone(t *testing.T) {
+	eachDuel(t, func(d *duel) {
+		unique := &jobs.Unique{By: []string{"kind"}, OnConflict: jobs.ConflictReplaces}
+		later := jobs.NewTask{Pool: "p", Kind: "undone", Payload: "later", Priority: 7, IdempotencyKey: "k"}
+		batch, err := newBatch([]jobs.NewTask{
+			{Pool: "p", Kind: "undone", Payload: "earlier", Unique: unique},
+			{Pool: "p", Kind: "undone", Payload: "later", Priority: 7, IdempotencyKey: "k", Unique: unique},
+		})
+		d.check(err)
+		undone := errors.New("undone")
+		if err := d.fast.settle(d.t.Context(), "test", func(t *tx) error { return cmp.Or(t.enqueue(batch), undone) }, nil); !errors.Is(err, undone) {
+			d.t.Fatal(err)
+		}
+		_, err = d.late.Enqueue(d.t.Context(), later)
+		d.check(err)
+		d.check(d.fast.settled(d.t.Context(), "test", func(t *tx) error { return t.enqueue(batch) }))
+		if got := text(d.t, d.late, `SELECT COUNT(*) FROM {tasks} WHERE kind='undone' AND HEX(payload)=HEX('"earlier"') AND rank_order=0`); got != "1" {
+			d.t.Errorf("%s tasks are as the earlier one was given", got)
 		}
 	})
 }

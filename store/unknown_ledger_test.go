@@ -252,6 +252,16 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		return err
 	})
 	want("1", `SELECT COUNT(*) FROM {tasks} WHERE kind = 'told'`)
+	for _, action := range []wire.BulkAction{wire.BulkCancel, wire.BulkPurge} {
+		losing("bulk "+string(action), func() error {
+			got, err := s.ChangeTasks(ctx, action, wire.Bulk{TaskMatch: wire.TaskMatch{Pool: "p", Kind: "told"}, By: "me"})
+			if err == nil && (got.Matched != 1 || got.Done != 1 || len(got.Tasks) != 1) {
+				err = fmt.Errorf("%+v, want one task", got)
+			}
+			return err
+		})
+	}
+	want("0", `SELECT COUNT(*) FROM {done} WHERE kind = 'told'`)
 	check(s.Sides().Replica.Leave(ctx, session))
 	losing("reap", func() error {
 		reaped, err := s.Sides().Replica.Reap(ctx, 9)

@@ -111,7 +111,7 @@ func (t *tx) whyPool(name string, f *ledger.Facts) (pool *poolModel, err error) 
 	}
 	status := pool.status()
 	f.Pool, f.Bucket = &status, pool.limits().Possible(pool.BucketFullAt, f.At)
-	if pool.Paused != nil && *pool.Paused {
+	if pool.Paused != nil && *pool.Paused && status.PausedBy != ledger.PausedBy {
 		f.Paused, err = t.pausedAt(name)
 	}
 	return pool, err
@@ -120,10 +120,17 @@ func (t *tx) whyPool(name string, f *ledger.Facts) (pool *poolModel, err error) 
 // pauseLook is how many of the latest entries of the audit are read for the pause of a pool.
 const pauseLook = 1000
 
-// pausedAt: index audit_at, its end.
+// pausedAt is when the API paused the pool; zero if the last that it did with the pool is something else.
+//
+// Index: audit_at, its end.
 func (t *tx) pausedAt(pool string) (time.Time, error) {
 	var at int64
-	_, err := t.One(`SELECT at FROM (SELECT at, action, object, status FROM {audit}{index}{audit}_at{end} ORDER BY at DESC LIMIT ?) AS latest
-		WHERE action='POST /pools/{name}/pause' AND object=? AND status<300 ORDER BY at DESC LIMIT 1`, []any{pauseLook, pool}, &at)
+	var action string
+	_, err := t.One(`SELECT at, action FROM (SELECT at, action, object, status FROM {audit}{index}{audit}_at{end} ORDER BY at DESC LIMIT ?) AS latest
+		WHERE action IN ('POST /pools/{name}/pause', 'POST /pools/{name}/resume') AND object=? AND status<300 ORDER BY at DESC LIMIT 1`,
+		[]any{pauseLook, pool}, &at, &action)
+	if action != "POST /pools/{name}/pause" {
+		at = 0
+	}
 	return fromMicros(at), err
 }

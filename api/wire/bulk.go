@@ -21,7 +21,7 @@ const (
 
 // TaskMatch selects tasks to change. It names some by their ids, a pool, or a job; what else is given must be true of a task, too.
 type TaskMatch struct {
-	IDs         []string   `json:"ids,omitempty"` // 500 at most
+	IDs         []string   `json:"ids,omitzero"` // 1 to 500; nil: not by ids
 	Pool        string     `json:"pool,omitempty"`
 	Job         string     `json:"job,omitempty"`
 	State       jobs.State `json:"state,omitempty"` // absent: for retry failed and lost, for cancel pending and running, for purge all that have ended
@@ -126,7 +126,9 @@ func (b Bulk) Check(action BulkAction) error {
 	}
 	_, err := paging.Limit(b.Limit)
 	switch {
-	case len(b.IDs) == 0 && b.Pool == "" && b.Job == "":
+	case b.IDs != nil && len(b.IDs) == 0:
+		return wrong("ids", "names none; leave it out for all tasks of a pool or a job")
+	case b.IDs == nil && b.Pool == "" && b.Job == "":
 		return wrong("pool", "is missing; name a pool, a job, or ids, so that not all tasks are meant")
 	case len(b.IDs) > paging.MaxLimit:
 		return wrong("ids", "has %d; at most %d in one batch", len(b.IDs), paging.MaxLimit)

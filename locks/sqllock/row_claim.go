@@ -8,7 +8,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// claim is what an acquisition of a session has of a key. Guarded by the session's mu.
+// claim is what an acquisition of a session has of a key. Guarded by the session's mu, but sent and unsure: they are of the one call, or wait, that
+// asks for the key, and Abandon reads unsure when that has ended.
 //
 //	asking ──▶ waiting ──▶ held ──▶ (gone): released, lost, abandoned, or its session has ended
 //	   └──────────────────▶ held
@@ -19,7 +20,8 @@ type claim struct {
 	cancel context.CancelFunc // ends what waits
 	done   chan struct{}      // closed when nothing asks or waits any more
 	waits  bool
-	unsure bool         // an answer was lost: the key may have been held, or be held, on a connection that is gone
+	sent   bool         // a request for the row lock
+	unsure bool         // its answer was lost: the key may have been held, or be held, on a connection that is gone
 	token  driver.Token // 0: it is not held
 	conn   pinned       // of the transaction that holds the key
 }

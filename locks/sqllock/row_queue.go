@@ -25,11 +25,12 @@ func (s *rowSession) Acquire(ctx context.Context, acquisition string, release []
 	results := make([]driver.Result, len(wants))
 	for i := range wants {
 		var err error
-		if results[i], err = s.ask(ctx, acquisition, wants[i:]); errors.Is(err, driver.ErrAbandoned) {
+		var sent bool
+		if results[i], sent, err = s.ask(ctx, acquisition, wants[i:]); errors.Is(err, driver.ErrAbandoned) {
 			results[i].Err, err = err, nil
 		}
 		switch {
-		case err != nil && i == 0 && len(release) == 0:
+		case err != nil && i == 0 && len(release) == 0 && !sent:
 			return nil, s.failed("acquire in turn", err)
 		case err != nil:
 			return nil, s.unknown("acquire in turn", err)
@@ -41,21 +42,23 @@ func (s *rowSession) Acquire(ctx context.Context, acquisition string, release []
 	return results, nil
 }
 
-// ask asks for the first of wants, and waits for it if it is not free. If its row is missing those of all are inserted.
-func (s *rowSession) ask(ctx context.Context, acquisition string, wants []driver.Want) (r driver.Result, err error) {
+// ask asks for the first of wants, and waits for it if it is not free. If its row is missing those of all are inserted. sent says of an error
+// whether the request may have arrived.
+func (s *rowSession) ask(ctx context.Context, acquisition string, wants []driver.Want) (r driver.Result, sent bool, err error) {
 	c, there, err := s.begin(ctx, acquisition, wants[0])
 	if err != nil {
-		return r, err
+		return r, false, err
 	}
 	if c == nil {
-		return there, nil
+		return there, false, nil
 	}
 	conn, token, err := s.lockNow(ctx, c)
 	if err != nil {
+		sent = c.sent
 		s.giveUp(c)
 	}
 	if err != nil || token > 0 {
-		return driver.Result{Token: token}, err
+		return driver.Result{Token: token}, sent, err
 	}
 	exists := false
 	if r.Holder, exists, err = s.holder(ctx, conn, c.Key); err == nil && !exists {
@@ -79,9 +82,9 @@ func (s *rowSession) ask(ctx context.Context, acquisition string, wants []driver
 	if err != nil {
 		conn.drop()
 		s.giveUp(c)
-		return driver.Result{}, err
+		return driver.Result{}, true, err
 	}
-	return r, nil
+	return r, true, nil
 }
 
 // queueUp makes a claim one that waits, on the connection, which the caller drops after an error.
@@ -108,7 +111,7 @@ const waitFor = 2
 //  1. ask for the lock; the server answers when it is free, or after waitFor;
 //  2. if it is granted, notify;
 //  3. if the row was deleted meanwhile, insert it, unless the session has ended;
-//  4. if the connection was lost, take another one. Nothing was granted, since what was locked on it is free.
+//  4. if the connection was lost, take another one, and have the server end the lost one if the key was granted on it.
 func (s *rowSession) wait(ctx context.Context, c *claim, conn pinned) {
 	defer c.cancel()
 	for n := 0; ctx.Err() == nil; n++ {
@@ -116,9 +119,16 @@ func (s *rowSession) wait(ctx context.Context, c *claim, conn pinned) {
 		if conn.Conn == nil {
 			conn, err = s.pin(ctx, s.ttl)
 		}
+		if err == nil && c.unsure {
+			if err = s.endOwn(ctx, c.Acquisition, []string{c.Key}); err == nil {
+				c.unsure = false
+			}
+		}
 		var token driver.Token
 		if err == nil {
 			token, err = s.lock(ctx, conn, c, lockInTurn)
+			// One that Abandon has ended is not: the server finds out when it is about to grant.
+			c.unsure = err != nil && ctx.Err() == nil && s.Fault(ctx, err) != sqlkit.FaultConflict
 		}
 		late := s.Fault(ctx, err) == sqlkit.FaultConflict
 		switch {
@@ -223,34 +233,51 @@ func (s *rowSession) Look(ctx context.Context, places []driver.Place) ([]driver.
 }
 
 // Abandon implements driver.Session. It closes the connection of what waits: the server finds out when it is about to grant, or
-// after waitFor, or, if it cannot be reached, when the connection has been silent for the TTL.
+// after waitFor, or, if it cannot be reached, when the connection has been silent for the TTL. What was granted on a connection that was lost with
+// the answer is looked for at the server.
 func (s *rowSession) Abandon(ctx context.Context, acquisition string, keys []string) error {
 	s.mu.Lock()
 	now := time.Now()
 	s.abandoned.Add(acquisition, s.ttl)
-	var ended, held []*claim
+	var waited, held []*claim
+	var lost []string // keys that the server may have for the acquisition
 	for _, key := range keys {
 		c := s.claims[driver.Place{Acquisition: acquisition, Key: key}]
-		if c == nil {
+		switch {
+		case c == nil:
+			lost = append(lost, key)
 			continue
+		case c.token > 0:
+			held = append(held, c)
+		default:
+			c.cancel()
+			waited = append(waited, c)
 		}
 		s.drop(c)
 		s.idle[key] = now
-		if c.token > 0 {
-			held = append(held, c)
-		} else {
-			c.cancel()
-			ended = append(ended, c)
+	}
+	over := s.over
+	s.mu.Unlock()
+	if !s.release(ctx, held) {
+		for _, c := range held {
+			lost = append(lost, c.Key)
 		}
 	}
-	s.mu.Unlock()
-	s.release(ctx, held)
-	for _, c := range ended {
+	for _, c := range waited {
 		select {
 		case <-c.done:
 		case <-ctx.Done():
 			return s.failed("abandon", ctx.Err())
 		}
+		if c.unsure {
+			lost = append(lost, c.Key)
+		}
+	}
+	if over {
+		return nil
+	}
+	if err := s.endOwn(ctx, acquisition, lost); err != nil {
+		return s.failed("abandon", err)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -24,6 +25,14 @@ import (
 // connection: nobody else holds the key.
 func TestRowModeALostGrantKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
+	granted := func(s driver.Session) (driver.Result, error) {
+		select {
+		case g := <-s.Queue().Granted():
+			return driver.Result{Token: g.Token}, nil
+		case <-time.After(10 * time.Second):
+			return driver.Result{}, nil
+		}
+	}
 	for name, ask := range map[string]func(s driver.Session) (driver.Result, error){
 		"try": func(s driver.Session) (driver.Result, error) {
 			r, err := s.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}})
@@ -34,12 +43,7 @@ func TestRowModeALostGrantKeepsNobodyOut(t *testing.T) {
 			if err != nil || r[0].Token > 0 {
 				return r[0], err
 			}
-			select {
-			case g := <-s.Queue().Granted():
-				return driver.Result{Token: g.Token}, nil
-			case <-time.After(10 * time.Second):
-				return r[0], nil
-			}
+			return granted(s)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,6 +66,80 @@ func TestRowModeALostGrantKeepsNobodyOut(t *testing.T) {
 				t.Error("no answer was lost")
 			}
 			lockstest.Holds(t, a, driver.Held{Key: "k", Token: r.Token}, true)
+		})
+	}
+}
+
+// What waits and is granted on a connection that is lost with the answer ends that connection, and gets the key.
+func TestRowModeALostGrantOfAWait(t *testing.T) {
+	t.Parallel()
+	server := servers.MySQL(t)
+	var lose atomic.Bool
+	a := session(t, sqllock.New(severable(t, server, func(statement []byte, c *severedConn) {
+		if bytes.Contains(statement, granting) && !bytes.Contains(statement, []byte("SKIP LOCKED")) && lose.CompareAndSwap(true, false) {
+			c.sever()
+		}
+	}), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	b := session(t, sqllock.New(open(t, "mysql", server), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	held := take(t, b, "k")
+	lose.Store(true)
+	if r, err := a.Queue().Acquire(t.Context(), "1", nil, []driver.Want{{Key: "k"}}); err != nil || !r[0].Queued {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	await.Until(t, "the request waits at the server", func() bool { return !lose.Load() })
+	if err := b.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case g := <-a.Queue().Granted():
+		lockstest.Holds(t, a, driver.Held{Key: "k", Token: g.Token}, true)
+	case <-time.After(20 * time.Second):
+		t.Error("it was not granted")
+	}
+}
+
+// An error after something was sent does not say that nothing was, also where the connection cannot be replaced; and Abandon frees what the server
+// granted.
+func TestRowModeALostGrantIsAbandoned(t *testing.T) {
+	t.Parallel()
+	for name, ask := range map[string]func(s driver.Session) error{
+		"try": func(s driver.Session) error {
+			_, err := s.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}})
+			return err
+		},
+		"in turn": func(s driver.Session) error {
+			_, err := s.Queue().Acquire(t.Context(), "2", nil, []driver.Want{{Key: "k"}})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := servers.MySQL(t)
+			var lose, away atomic.Bool
+			db := severable(t, server, func(statement []byte, c *severedConn) {
+				if bytes.Contains(statement, granting) && lose.CompareAndSwap(true, false) {
+					c.sever()
+					away.Store(true)
+				}
+			}, &away)
+			a := session(t, sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+			b := session(t, sqllock.New(open(t, "mysql", server), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+			if err := a.Release(t.Context(), take(t, a, "k")); err != nil {
+				t.Fatal(err)
+			}
+			lose.Store(true)
+			if err := ask(a); err == nil || errors.Is(err, driver.ErrUnreachable) {
+				t.Errorf("%v: want an error that leaves open what was granted", err)
+			}
+			if busy := lockstest.Acquire(t, b, "3", "k")[0]; busy.Holder == nil || busy.Holder.Session != a.ID() {
+				t.Fatalf("%+v: the server has granted it to %s", busy, a.ID())
+			}
+			away.Store(false)
+			if err := a.Abandon(t.Context(), "2", []string{"k"}); err != nil {
+				t.Fatal(err)
+			}
+			if got := lockstest.Acquire(t, b, "4", "k")[0]; got.Token == 0 {
+				t.Errorf("%+v: it was abandoned", got)
+			}
 		})
 	}
 }
@@ -129,8 +207,8 @@ func TestRowModeAGrantToASessionThatEnds(t *testing.T) {
 
 var granting = []byte("INSERT INTO lockstep_lock_holds (namespace, name, session_id")
 
-// severable is a handle whose connections can be severed; sent is called before each packet is.
-func severable(t *testing.T, dsn string, sent func(packet []byte, c *severedConn)) *sql.DB {
+// severable is a handle whose connections can be severed; sent is called before each packet is. While away, if any, is true there are no new ones.
+func severable(t *testing.T, dsn string, sent func(packet []byte, c *severedConn), away ...*atomic.Bool) *sql.DB {
 	t.Helper()
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -139,6 +217,9 @@ func severable(t *testing.T, dsn string, sent func(packet []byte, c *severedConn
 	c.InterpolateParams, c.MaxAllowedPacket = true, 1<<20 // so that whole statements are seen
 	c.CheckConnLiveness = false
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if len(away) > 0 && away[0].Load() {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("cut off by the test")}
+		}
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err

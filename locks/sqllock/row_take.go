@@ -59,7 +59,7 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 			})...)
 		}
 		if err != nil {
-			if s.undo(asked) || round > 0 {
+			if s.undo(asked) || round > 0 || slices.ContainsFunc(asked, func(c *claim) bool { return c.sent }) {
 				return nil, s.unknown("acquire", err)
 			}
 			return nil, s.failed("acquire", err)
@@ -183,6 +183,31 @@ func (s *rowSession) endLost(ctx context.Context, c *claim, held *driver.Info) (
 	return true, err
 }
 
+// endOwn ends the connections on which the server has keys for one acquisition, of connections that are lost or dropped here.
+func (s *rowSession) endOwn(ctx context.Context, acquisition string, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	var own []driver.Held
+	list, args := sqlkit.List(keys)
+	err := s.view(ctx, func(t *sqlkit.Tx) error {
+		own = nil
+		return t.Query(`SELECT name, token FROM {holds} FORCE INDEX (by_name) WHERE namespace = ? AND name IN `+list+` AND session_id = ? AND acquisition = ?`,
+			append(append([]any{s.namespace}, args...), s.id, acquisition), func(scan func(...any) error) error {
+				var h driver.Held
+				err := scan(&h.Key, &h.Token)
+				own = append(own, h)
+				return err
+			})
+	})
+	for _, h := range own {
+		if err == nil {
+			_, err = s.kill(ctx, h.Key, h.Token)
+		}
+	}
+	return err
+}
+
 // lockInTurn locks the row of a key, by its primary key, and writes the hold: the token is its number, which the server gives
 // once the row is locked. Nothing is locked for a session that has ended, whose own row is gone: that is read after the lock was
 // waited for, since the condition depends on what was locked.
@@ -198,6 +223,7 @@ func (s *rowSession) lock(ctx context.Context, conn pinned, c *claim, statement 
 	meta := c.meta
 	c.wrote = meta
 	s.mu.Unlock()
+	c.sent = true
 	result, err := s.With(ctx, conn).Result(statement, s.id, c.Acquisition, s.owner, meta, s.namespace, c.Key, s.id)
 	if err != nil {
 		return 0, err

@@ -334,7 +334,7 @@ func bulkRefused(t *testing.T, b *Bench) {
 		field  string
 	}{
 		"nothing":        {wire.BulkPurge, wire.Bulk{}, "pool"},
-		"no ids":         {wire.BulkPurge, wire.Bulk{TaskMatch: wire.TaskMatch{IDs: []string{}}}, "pool"},
+		"no ids":         {wire.BulkPurge, wire.Bulk{TaskMatch: wire.TaskMatch{Pool: "a", IDs: []string{}}}, "ids"},
 		"only a kind":    {wire.BulkRetry, wire.Bulk{TaskMatch: wire.TaskMatch{Kind: "k"}}, "pool"},
 		"many ids":       {wire.BulkRetry, wire.Bulk{TaskMatch: wire.TaskMatch{IDs: slices.Repeat(ids, 501)}}, "ids"},
 		"ids and cursor": {wire.BulkRetry, wire.Bulk{TaskMatch: wire.TaskMatch{IDs: ids}, Cursor: "x"}, "cursor"},
