@@ -10,7 +10,9 @@ import (
 // and must return quickly. A *metrics.Metrics is one; the state of the
 // replica is in Vitals.
 //
-// An attempt is Started, then Ended, and then Recorded, HandedBack or Fenced, as the store answers. In these and in
+// An attempt is Started, then Ended, and then Recorded, HandedBack or Fenced, as the store answers: of several replicas, the one that has
+// written the end is told that it was Recorded. It may be another one than that which was told that the attempt Started and Ended, if a server had
+// accepted the work of the attempt and called that other one; and it alone is told of an attempt of a worker. In these and in
 // Reaped the State of its task is what the task is now, or empty if the store does not say.
 type Observer interface {
 	// Decided is told of each row that this replica wrote into the ledger: due times that are

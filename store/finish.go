@@ -13,12 +13,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Finish writes the ends of attempts of the session's tasks, each under its token, in one
+// Finish writes the ends of attempts of the session's tasks, or of those of a session that a result names, each under its token, in one
 // transaction; the answer has the order of results. It implements ledger.Tasks.
 //
 // A result for a row that is no longer owned is Fenced and changes nothing, but for the own result of a task
 // that ended as lost: it replaces that once, as Late, and its job no longer waits for it. Writing the same result again is
-// Recorded again: so a lost answer is settled by writing once more. Of several results for one task
+// Recorded again, as one that was so Before: so a lost answer is settled by writing once more. Of several results for one task
 // only the first counts.
 //
 // A task with a requested cancellation is not attempted again, whatever the verdict. The tasks in
@@ -115,12 +115,12 @@ func (w *finish) own(t *tx) (foreign []int, err error) {
 		mine := open && rows[k].Token == r.Token
 		switch {
 		case seen[r.TaskID]:
-		case mine && rows[k].row == rowRunning && rows[k].session == w.session:
+		case mine && rows[k].row == rowRunning && rows[k].session == cmp.Or(r.Session, w.session):
 			m := w.move(rows[k], r)
 			w.moves = append(w.moves, m)
 			w.out[i].Finish, w.out[i].Task = ledger.Recorded, m.task(w.now)
 		case mine && rows[k].row != rowRunning && r.Verdict.Undone():
-			w.out[i].Finish = ledger.Recorded // before
+			w.out[i].Finish, w.out[i].Before = ledger.Recorded, !t.Again
 		default:
 			foreign = append(foreign, i)
 		}
@@ -134,7 +134,7 @@ func (w *finish) own(t *tx) (foreign []int, err error) {
 func (w *finish) known() bool {
 	seen := map[string]bool{}
 	for _, r := range w.results {
-		if r.Verdict != ledger.Ended || r.Task == nil || r.Task.ID != r.TaskID || r.Task.Token != r.Token || seen[r.TaskID] {
+		if r.Verdict != ledger.Ended || r.Session != "" || r.Task == nil || r.Task.ID != r.TaskID || r.Task.Token != r.Token || seen[r.TaskID] {
 			return false
 		}
 		seen[r.TaskID] = true
@@ -215,7 +215,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 		switch {
 		case r.Verdict.Undone(): // also of a task that ended as cancelled by that: the session is no owner any more
 		case is && row.Token == r.Token && (row.State == end || r.Verdict == ledger.Again && row.State == jobs.StateCancelled):
-			w.out[i].Finish = ledger.Recorded
+			w.out[i].Finish, w.out[i].Before = ledger.Recorded, !t.Again
 			if row.late {
 				w.out[i].Finish = ledger.Late
 			}
@@ -227,7 +227,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 			w.late = append(w.late, m)
 			w.out[i].Finish, w.out[i].Task = ledger.Late, m.task(w.now)
 		case earlier[attempt{r.TaskID, r.Token, end}]:
-			w.out[i].Finish = ledger.Recorded
+			w.out[i].Finish, w.out[i].Before = ledger.Recorded, !t.Again
 		}
 	}
 	return nil

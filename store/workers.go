@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -41,15 +42,41 @@ func (s replica) ReportFor(ctx context.Context, session string, p ledger.Progres
 	return ours[0], err
 }
 
-// Held returns the running tasks of a session, or one of them. It implements ledger.Workers.
+// Holds returns a running task, if the session runs it, or for no session any does. It implements ledger.Workers.
 //
-// Index: tasks_claim for the state, as few tasks run; for one, the primary key.
-func (s replica) Held(ctx context.Context, session, task string) ([]ledger.Held, error) {
+// Index: primary key.
+func (s replica) Holds(ctx context.Context, session, task string) (h ledger.Held, runs bool, err error) {
+	held, err := get(ctx, s.read, "held task", func(t *tx) ([]ledger.Held, error) {
+		return t.held(taskFacts, " WHERE id=? AND state+0=2 AND (session_id=? OR ''=?)", task, session, session)
+	})
+	if err != nil || len(held) == 0 {
+		return ledger.Held{}, false, err
+	}
+	return held[0], true, nil
+}
+
+// Held returns a page of the running tasks of a session. It implements ledger.Workers.
+//
+// Index: tasks_claim for the state, as few tasks run.
+func (s replica) Held(ctx context.Context, session, after string, limit int) ([]ledger.Held, error) {
 	return get(ctx, s.read, "held tasks", func(t *tx) ([]ledger.Held, error) {
-		if task != "" {
-			return t.held(taskColumns, " WHERE id=? AND state+0=2 AND (session_id=? OR ''=?)", task, session, session)
+		return t.held(taskFacts, "{index}{tasks}_claim{end} WHERE state=2 AND session_id=? AND id>? ORDER BY id LIMIT ?", session, after, limit)
+	})
+}
+
+// HeldWhole returns those of some tasks that a session runs, with their payloads. It implements ledger.Workers.
+//
+// Index: primary key.
+func (s replica) HeldWhole(ctx context.Context, session string, tasks []string) ([]ledger.Held, error) {
+	return get(ctx, s.read, "held tasks", func(t *tx) (all []ledger.Held, err error) {
+		for part := range slices.Chunk(slices.Sorted(slices.Values(tasks)), sqlkit.MaxRows) {
+			held, err := t.held(taskColumns, " WHERE {in name id} AND state+0=2 AND session_id=? ORDER BY id", sqlkit.Keys(part), session)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, held...)
 		}
-		return t.held(taskColumns, "{index}{tasks}_claim{end} WHERE state=2 AND session_id=? ORDER BY id", session)
+		return all, nil
 	})
 }
 

@@ -39,6 +39,7 @@ type Result struct {
 	Error    string        // the first limits.Error bytes are kept
 	ExitCode *int
 	Output   []byte // the first limits.Output bytes are kept
+	Session  string // of the attempt, if it is not that of the call; "": it is
 	Value    []byte // what the attempt made the result of its task, as JSON. It is kept if the task ends with this attempt, and it is not above jobs.MaxResult
 
 	// PauseOn is what pauses the pool of the task; zero: nothing does.
@@ -99,4 +100,8 @@ type Finished struct {
 	TaskID string
 	Finish Finish
 	Task   jobs.Task
+
+	// Before: the call wrote nothing, since an earlier one, or one of another process, had recorded the same. Each end is written by one call,
+	// which counts it. Where the answer to the COMMIT of this call was lost, and the end is there, this call is taken to have written it.
+	Before bool
 }

@@ -17,9 +17,12 @@ type Workers interface {
 	BeatWorker(ctx context.Context, session, owner string) (Peer, time.Time, error)
 	// ReportFor is Tasks.Report for one task of a worker. It says whether the session runs the task under the token.
 	ReportFor(ctx context.Context, session string, p Progress) (ours bool, err error)
-	// Held returns the running tasks of a session, by id; with a task id, that one alone, if the session runs it, or for no session any
-	// does.
-	Held(ctx context.Context, session, task string) ([]Held, error)
+	// Holds returns a running task, if the session runs it, or for no session any does; without its payload.
+	Holds(ctx context.Context, session, task string) (h Held, runs bool, err error)
+	// Held returns the running tasks of a session by id, those behind the id after, at most limit, without their payloads.
+	Held(ctx context.Context, session, after string, limit int) ([]Held, error)
+	// HeldWhole returns those of some tasks that the session runs, by id, with their payloads.
+	HeldWhole(ctx context.Context, session string, tasks []string) ([]Held, error)
 	// TimedOut returns running tasks of live workers whose attempts have timed out by then, at most limit, without payloads.
 	TimedOut(ctx context.Context, now time.Time, limit int) ([]Held, error)
 }

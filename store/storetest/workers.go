@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,13 +12,17 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 var workerCases = []Case{
 	{"Workers/Session", workerSession},
 	{"Workers/NoReplica", workerIsNoReplica},
 	{"Workers/Held", heldByWorker},
+	{"Workers/HeldInPages", heldInPages},
 	{"Workers/TimedOut", timedOutAtWorkers},
+	{"Workers/EndedTogether", endedTogether},
+	{"Workers/EndedByTwo", endedByTwo},
 	{"Workers/Reaped", workerReaped},
 	{"Workers/JobReaped", workerOfJobReaped},
 	{"Workers/Unrunnable", waitForWorkers},
@@ -114,20 +120,49 @@ func heldByWorker(t *testing.T, b *Bench) {
 	s.claimFor(other, "mailer-2", "work", 1, time.Hour)
 	_, err := s.Store.Cancel(s.ctx(), ids[1], "someone")
 	must(t, err)
-	held, err := s.Store.Held(s.ctx(), session, "")
+	held, err := s.Store.Held(s.ctx(), session, "", 9)
 	must(t, err)
 	if len(held) != 2 || held[0].ID != ids[0] || held[1].ID != ids[1] || held[0].Session != session || held[0].Token != 1 || held[0].Replica != "mailer-1" ||
-		string(held[0].Payload) != `"`+ids[0]+`"` || held[0].Attempt != 1 || held[0].MaxAttempts != 3 || held[0].Cancel != "" || held[1].Cancel == "" ||
+		len(held[0].Payload) > 0 || held[0].Attempt != 1 || held[0].MaxAttempts != 3 || held[0].Cancel != "" || held[1].Cancel == "" ||
 		held[0].Until.UnixMicro() != held[0].StartedAt.Add(time.Hour).UnixMicro() {
 		t.Errorf("held are %+v", held)
 	}
 	for id, want := range map[string]int{ids[1]: 1, ids[2]: 0, ids[3]: 0, newID(): 0} {
-		if one, err := s.Store.Held(s.ctx(), session, id); err != nil || len(one) != want || want == 1 && one[0].ID != id {
-			t.Errorf("of %s held are %+v, %v", id, one, err)
+		if one, runs, err := s.Store.Holds(s.ctx(), session, id); err != nil || runs != (want == 1) || runs && (one.ID != id || len(one.Payload) > 0 || one.Cancel == "") {
+			t.Errorf("of %s held is %+v, %t, %v", id, one, runs, err)
 		}
 	}
-	if one, err := s.Store.Held(s.ctx(), "", ids[2]); err != nil || len(one) != 1 || one[0].Session != other {
-		t.Errorf("of any session: %+v, %v", one, err)
+	if one, runs, err := s.Store.Holds(s.ctx(), "", ids[2]); err != nil || !runs || one.Session != other || len(one.Payload) > 0 {
+		t.Errorf("of any session: %+v, %t, %v", one, runs, err)
+	}
+	whole, err := s.Store.HeldWhole(s.ctx(), session, []string{ids[3], ids[2], ids[1], ids[0], newID()})
+	if err != nil || len(whole) != 2 || whole[0].ID != ids[0] || whole[1].ID != ids[1] || string(whole[0].Payload) != `"`+ids[0]+`"` || whole[1].Cancel == "" || whole[0].Session != session {
+		t.Errorf("with payloads: %+v, %v", whole, err)
+	}
+	if none, err := s.Store.HeldWhole(s.ctx(), session, nil); err != nil || len(none) != 0 {
+		t.Errorf("of none: %+v, %v", none, err)
+	}
+}
+
+// What a session holds comes in pages, by id, and nothing of it twice.
+func heldInPages(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	session := s.worker("mailer-1", "", "work", "")
+	ids := s.enqueue("work", 7)
+	s.claimFor(session, "mailer-1", "work", 7, time.Hour)
+	var found []string
+	for after, pages := "", 0; pages < 5; pages++ {
+		held, err := s.Store.Held(s.ctx(), session, after, 3)
+		must(t, err)
+		if len(held) > 3 {
+			t.Errorf("a page of %d", len(held))
+		}
+		for _, h := range held {
+			found, after = append(found, h.ID), h.ID
+		}
+	}
+	if diff := cmp.Diff(ids, found); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -162,6 +197,89 @@ func timedOutAtWorkers(t *testing.T, b *Bench) {
 		}
 		if diff := cmp.Diff(c.want, found); diff != "" {
 			t.Errorf("%v after the start: %s", c.after, diff)
+		}
+	}
+}
+
+// Attempts of several workers are ended by one call, each under the session that it names and its token.
+func endedTogether(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	one, two := s.worker("mailer-1", "", "work", ""), s.worker("mailer-2", "", "work", "")
+	s.enqueue("work", 4)
+	first, second := s.claimFor(one, "mailer-1", "work", 2, time.Minute), s.claimFor(two, "mailer-2", "work", 2, time.Minute)
+	result := func(task jobs.Task, session string, verdict ledger.Verdict) ledger.Result {
+		return ledger.Result{TaskID: task.ID, Token: task.Token, Session: session, Verdict: verdict, State: jobs.StateFailed, Code: reason.Timeout, Task: &task}
+	}
+	stale := second[1]
+	stale.Token++
+	done := s.finish(result(first[0], one, ledger.Ended), result(second[0], two, ledger.Again), result(first[1], two, ledger.Ended), result(stale, two, ledger.Ended))
+	s.wantFinish(done, ledger.Recorded, ledger.Recorded, ledger.Fenced, ledger.Fenced)
+	s.want("the first", s.task(first[0].ID), "failed attempt 1 token 1 replica mailer-1: -")
+	s.want("the second's", s.task(second[0].ID), "waits attempt 1 token 1 replica -: -")
+	s.want("under another session", s.task(first[1].ID), "running attempt 1 token 1 replica mailer-1: -")
+	s.want("under another token", s.task(second[1].ID), "running attempt 1 token 1 replica mailer-2: -")
+}
+
+// Of several calls that record the same end, one has written it, whatever the end is, and the others are told that it was recorded before.
+func endedByTwo(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	ends := []ledger.Result{
+		{Verdict: ledger.Ended, State: jobs.StateSucceeded},
+		{Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Hour},
+		{Verdict: ledger.Snoozed, State: jobs.StatePending, RetryIn: time.Hour},
+		{Verdict: ledger.HandBack},
+		{Verdict: ledger.Died, State: jobs.StateLost},
+		{Verdict: ledger.Ended, State: jobs.StateFailed},
+	}
+	session := s.worker("mailer-1", "", "work", "")
+	s.enqueue("work", len(ends))
+	for i, task := range s.claimFor(session, "mailer-1", "work", len(ends), time.Hour) {
+		ends[i].TaskID, ends[i].Token, ends[i].Session = task.ID, task.Token, session
+		if i == 0 {
+			ends[i].Task, ends[i].Session = &task, "" // the row is not read then
+		}
+	}
+	const calls = 4
+	var group sync.WaitGroup
+	var all [calls][]ledger.Finished
+	for i := range calls {
+		other := s.second(fmt.Sprint("r", i))
+		group.Go(func() {
+			for _, end := range ends {
+				done, err := other.Store.Finish(s.ctx(), session, []ledger.Result{end})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				all[i] = append(all[i], done[0])
+			}
+		})
+	}
+	group.Wait()
+	for e := range ends {
+		wrote := 0
+		for i := range calls {
+			if e >= len(all[i]) || all[i][e].Finish != ledger.Recorded {
+				t.Fatalf("end %d by call %d: %+v", e, i, all[i])
+			}
+			if !all[i][e].Before {
+				wrote++
+			}
+		}
+		if wrote != 1 {
+			t.Errorf("end %d, %s %s, was written by %d calls", e, ends[e].Verdict, ends[e].State, wrote)
+		}
+	}
+
+	// A late result counts once, too.
+	lost := s.enqueue("default", 1)
+	task := s.claim("default", 1)[0]
+	s.die()
+	s.second("living").reap()
+	for i, before := range []bool{false, true} {
+		done := s.finish(ledger.Result{TaskID: lost[0], Token: task.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded})
+		if done[0].Finish != ledger.Late || done[0].Before != before {
+			t.Errorf("late, time %d: %+v", i+1, done[0])
 		}
 	}
 }

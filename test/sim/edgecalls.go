@@ -42,8 +42,20 @@ func (e *edge) BeatWorker(ctx context.Context, session, owner string) (worker le
 	return worker, now, err
 }
 
-func (e *edge) Held(ctx context.Context, session, task string) ([]ledger.Held, error) {
-	return call(ctx, e, func(ctx context.Context) ([]ledger.Held, error) { return e.st.Held(ctx, session, task) })
+func (e *edge) Holds(ctx context.Context, session, task string) (h ledger.Held, runs bool, err error) {
+	_, err = call(ctx, e, func(ctx context.Context) (_ nothing, err error) {
+		h, runs, err = e.st.Holds(ctx, session, task)
+		return nothing{}, err
+	})
+	return h, runs, err
+}
+
+func (e *edge) Held(ctx context.Context, session, after string, limit int) ([]ledger.Held, error) {
+	return call(ctx, e, func(ctx context.Context) ([]ledger.Held, error) { return e.st.Held(ctx, session, after, limit) })
+}
+
+func (e *edge) HeldWhole(ctx context.Context, session string, tasks []string) ([]ledger.Held, error) {
+	return call(ctx, e, func(ctx context.Context) ([]ledger.Held, error) { return e.st.HeldWhole(ctx, session, tasks) })
 }
 
 func (e *edge) ReportFor(ctx context.Context, session string, p ledger.Progress) (bool, error) {

@@ -86,8 +86,15 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	err := errGoexit
 	defer func() {
 		end()
-		took, result := time.Since(began), a.result(err, out.Bytes())
-		if value := a.reports.end(); result.Verdict == ledger.Ended || result.Verdict == ledger.Died {
+		took, result, value := time.Since(began), a.result(err, out.Bytes()), a.reports.end()
+		if is := a.endedElsewhere(); is != nil {
+			e.shortages.worked(t.Pool)
+			e.feeders[t.Pool].ended(took)
+			e.metrics.Ended(t, is.end, took)
+			e.recordedElsewhere(a.task, is.task)
+			return
+		}
+		if result.Verdict == ledger.Ended || result.Verdict == ledger.Died {
 			result.Value = value
 		}
 		result = result.Kept()

@@ -50,6 +50,7 @@ type recorder struct {
 type outcome struct {
 	session string
 	result  ledger.Result
+	tried   bool // a call that had no clear answer may have written it
 }
 
 func newRecorder(e *Executor) *recorder {
@@ -63,7 +64,7 @@ func (r *recorder) add(session string, t *jobs.Task, result ledger.Result) {
 	r.executor.register.record(*t)
 	result.Task, result.KindLimited = t, r.executor.plan.LimitsKind(*t)
 	r.mu.Lock()
-	r.pending = append(r.pending, outcome{session, result})
+	r.pending = append(r.pending, outcome{session: session, result: result})
 	r.mu.Unlock()
 	wake.Send(r.ready)
 }
@@ -151,6 +152,9 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 		if refusal(err) {
 			return err
 		}
+		for i := range batch {
+			batch[i].tried = true
+		}
 		r.executor.member.StoreFailed(err)
 		if errors.Is(err, context.DeadlineExceeded) && len(batch) > 1 {
 			return errTooSlow
@@ -178,7 +182,7 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 	return finished, err
 }
 
-// recorded logs and counts a result, and wakes what waits for the slot that became free.
+// recorded logs and counts a result, unless another process has recorded the same before, and wakes what waits for the slot that became free.
 func (e *Executor) recorded(o outcome, f ledger.Finished) {
 	t := *o.result.Task
 	t.State = f.Task.State
@@ -186,6 +190,12 @@ func (e *Executor) recorded(o outcome, f ledger.Finished) {
 		e.metrics.Fenced(t, o.result.State)
 		e.log.Warn("result rejected: stale token; the task no longer belongs to this replica", "task", t.ID, "job", t.Job,
 			"token", t.Token, "state", o.result.State)
+		return
+	}
+	if f.Before && !o.tried { // another process has counted it, and woke what waits there
+		if o.result.Verdict != ledger.HandBack {
+			e.on.Recorded(t.Job, f.Task.State)
+		}
 		return
 	}
 	if o.result.Verdict == ledger.HandBack {

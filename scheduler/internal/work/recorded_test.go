@@ -1,11 +1,13 @@
 package work
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -51,14 +53,14 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		var recorded []string
 		s.work.on.Recorded = func(job string, state jobs.State) { recorded = append(recorded, fmt.Sprintf("%q %s", job, state)) }
 		c.r.Task = &c.task
-		s.work.recorded(outcome{"session", c.r}, c.f)
+		s.work.recorded(outcome{session: "session", result: c.r}, c.f)
 		if got := strings.Join(log.Take(), "\n"); got != c.want {
 			t.Errorf("%s: said is %q, want %q", what, got, c.want)
 		}
 		warnings := &replicatest.Warnings{}
 		other := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
 		other.work.log = slog.New(warnings)
-		other.work.recorded(outcome{"session", c.r}, c.f)
+		other.work.recorded(outcome{session: "session", result: c.r}, c.f)
 		if warned := len(warnings.Take()) > 0; warned != (strings.HasPrefix(what, "failed") || c.f.Finish == ledger.Fenced) {
 			t.Errorf("%s: it is a warning: %v", what, warned)
 		}
@@ -76,4 +78,73 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 			t.Errorf("%s: the other parts are told %q, want %q", what, recorded, told)
 		}
 	}
+}
+
+// An end that another process has recorded before is counted and logged by that one. One that this replica may have written itself, by a call
+// without an answer, is its own.
+func TestAnEndThatWasRecordedBefore(t *testing.T) {
+	for _, c := range []struct {
+		verdict ledger.Verdict
+		finish  ledger.Finish
+		tried   bool
+		told    []string
+		lines   int
+		wakes   int
+	}{
+		{ledger.Ended, ledger.Recorded, false, nil, 0, 1},
+		{ledger.Ended, ledger.Late, false, nil, 0, 1},
+		{ledger.HandBack, ledger.Recorded, false, nil, 0, 0},
+		{ledger.Ended, ledger.Recorded, true, []string{"1 recorded succeeded late=false: succeeded"}, 1, 1},
+		{ledger.HandBack, ledger.Recorded, true, []string{"1 handed back: succeeded"}, 0, 0},
+	} {
+		log, m := &replicatest.Lines{}, &observed{}
+		s := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
+		s.work.log, s.work.metrics = slog.New(log), m
+		wakes := 0
+		s.work.on.Recorded = func(string, jobs.State) { wakes++ }
+		task := jobs.Task{ID: "1", Pool: "p", Attempt: 1}
+		s.work.recorded(outcome{session: "session", result: ledger.Result{Verdict: c.verdict, State: jobs.StateSucceeded, Task: &task}, tried: c.tried},
+			ledger.Finished{Finish: c.finish, Before: true, Task: jobs.Task{State: jobs.StateSucceeded}})
+		if lines := log.Take(); !slices.Equal(m.all, c.told) || len(lines) != c.lines || wakes != c.wakes {
+			t.Errorf("%+v: told %q, said %q, %d woken", c, m.all, lines, wakes)
+		}
+	}
+}
+
+// unheardOf is a store whose first answer is lost, and that says from then on that the end was recorded before.
+type unheardOf struct {
+	*replicatest.Picky
+	calls int
+}
+
+func (u *unheardOf) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
+	done, err := u.Picky.Finish(ctx, session, results)
+	if u.calls++; u.calls == 1 {
+		return nil, jobs.ErrUnavailable
+	}
+	for i := range done {
+		done[i].Before = true
+	}
+	return done, err
+}
+
+// An end whose call had no answer is counted once, though the next call finds that it was recorded before.
+func TestAnEndWithoutAnAnswerIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &observed{}
+		s := replicaOn(t, &unheardOf{Picky: replicatest.NewPicky(nil)}, replicatest.Blocked{})
+		s.work.metrics = m
+		task := jobs.Task{ID: "1", Pool: "p", Attempt: 1}
+		s.work.recorder.add("session", &task, ledger.Result{TaskID: "1", Verdict: ledger.Ended, State: jobs.StateSucceeded})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.work.recorder.run(ctx) }()
+		time.Sleep(2 * recordRetry)
+		synctest.Wait()
+		stop()
+		<-ended
+		if want := []string{"1 recorded succeeded late=false: "}; !slices.Equal(m.all, want) {
+			t.Errorf("told %q, want %q", m.all, want)
+		}
+	})
 }

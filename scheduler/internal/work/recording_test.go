@@ -202,7 +202,7 @@ func TestWhatIsSaidOfOneRefusedResult(t *testing.T) {
 		s, log := replicaOn(t, st, replicatest.Blocked{}), &replicatest.Warnings{}
 		s.work.log = slog.New(log)
 		result.Task = &jobs.Task{ID: "7", Job: "j", Pool: "p", Kind: "k", Reason: "before"}
-		if !s.work.recorder.record(t.Context(), []outcome{{"session", result}}) {
+		if !s.work.recorder.record(t.Context(), []outcome{{session: "session", result: result}}) {
 			t.Error("it is told to end")
 		}
 		if got := log.Take(); len(got) == 0 || got[0] != want {

@@ -116,7 +116,7 @@ func TestLeasesAreGivenBackBeforeTheLastResultCounts(t *testing.T) {
 	e.releases.mu.Lock() // the recorder must wait here before it says that all is recorded
 	written := make(chan error, 1)
 	go func() {
-		written <- e.recorder.write(t.Context(), []outcome{{"session", ledger.Result{TaskID: "t", Token: 1, Task: &task}}})
+		written <- e.recorder.write(t.Context(), []outcome{{session: "session", result: ledger.Result{TaskID: "t", Token: 1, Task: &task}}})
 	}()
 	select {
 	case <-settled:

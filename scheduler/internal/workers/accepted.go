@@ -17,17 +17,16 @@ import (
 func (w *Workers) endAccepted(ctx context.Context, a wire.WorkerAttempt, e wire.WorkerEnd) (jobs.Task, error) {
 	cctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	held, err := w.store.Held(cctx, "", a.Task)
+	h, runs, err := w.store.Holds(cctx, "", a.Task)
 	if err != nil {
 		return jobs.Task{}, err
 	}
-	h := ledger.Held{Task: jobs.Task{ID: a.Task, Token: a.Token}}
-	runs := len(held) == 1 && held[0].Token == a.Token
 	task := h.Task
-	if runs {
-		h, task = held[0], held[0].Task
-	} else if task, err = w.store.TaskRow(cctx, a.Task); err != nil {
-		return jobs.Task{}, err
+	if !runs || h.Token != a.Token {
+		h = ledger.Held{Task: jobs.Task{ID: a.Task, Token: a.Token}}
+		if task, err = w.store.TaskRow(cctx, a.Task); err != nil {
+			return jobs.Task{}, err
+		}
 	}
 	if a.Pools != nil && !slices.Contains(a.Pools, task.Pool) {
 		return jobs.Task{}, fmt.Errorf("task %.64q: %w", a.Task, jobs.ErrNotFound)
@@ -44,5 +43,5 @@ func (w *Workers) endAccepted(ctx context.Context, a wire.WorkerAttempt, e wire.
 	if r.Verdict == ledger.Again && e.In < 0 {
 		r.RetryIn = by.Retries.Delay(max(h.Attempt-h.Lost, 1), rand.Float64)
 	}
-	return w.end(ctx, ledger.Peer{Member: ledger.Member{Replica: h.Replica}, Session: h.Session}, runs, h, r)
+	return w.end(ctx, ledger.Peer{Member: ledger.Member{Replica: h.Replica}, Session: h.Session}, h, r)
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -55,17 +57,16 @@ func (w *Workers) EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.Worke
 		return jobs.Task{}, err
 	}
 	h, err := w.holds(ctx, a)
-	runs := err == nil
 	if refused := (*ledger.WorkerError)(nil); err != nil && (!errors.As(err, &refused) || refused.Code != ledger.StaleToken) {
 		return jobs.Task{}, err
 	}
-	if !runs { // it may have ended so before: the store finds out by the token
+	if err != nil { // it may have ended so before: the store finds out by the token
 		if err := w.had(ctx, ses, a); err != nil {
 			return jobs.Task{}, err
 		}
 		h = ledger.Held{Task: jobs.Task{ID: a.Task, Token: a.Token}, Session: a.Session}
 	}
-	return w.end(ctx, ses, runs, h, w.resultOf(h, e))
+	return w.end(ctx, ses, h, w.resultOf(h, e))
 }
 
 // had refuses the end of a task that the session never had, as far as its row says: the token of another one's task is a small number.
@@ -99,16 +100,16 @@ func (w *Workers) report(ctx context.Context, a wire.WorkerAttempt, p wire.Worke
 func (w *Workers) holds(ctx context.Context, a wire.WorkerAttempt) (ledger.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	held, err := w.store.Held(ctx, a.Session, a.Task)
+	h, runs, err := w.store.Holds(ctx, a.Session, a.Task)
 	switch {
 	case err != nil:
 		return ledger.Held{}, err
-	case len(held) == 0 || held[0].Token != a.Token:
+	case !runs || h.Token != a.Token:
 		return ledger.Held{}, stale(a.Task, a.Token)
-	case !held[0].Until.After(w.member.Clock().Now()):
-		return ledger.Held{}, &ledger.WorkerError{Code: ledger.TimedOut, Text: fmt.Sprintf("the attempt has timed out at %s: stop the work", held[0].Until.Format(time.RFC3339Nano))}
+	case !h.Until.After(w.member.Clock().Now()):
+		return ledger.Held{}, &ledger.WorkerError{Code: ledger.TimedOut, Text: fmt.Sprintf("the attempt has timed out at %s: stop the work", h.Until.Format(time.RFC3339Nano))}
 	}
-	return held[0], nil
+	return h, nil
 }
 
 func stale(task string, token int64) error {
@@ -151,45 +152,78 @@ func (w *Workers) fail(h ledger.Held, r *ledger.Result, final bool, in time.Dura
 	}
 }
 
-// end records a result. runs: the session was seen to run the task.
-func (w *Workers) end(ctx context.Context, ses ledger.Peer, runs bool, h ledger.Held, r ledger.Result) (jobs.Task, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
-	defer cancel()
-	if h.Pool != "" {
-		r.KindLimited, r.PauseOn = w.plan.LimitsKind(h.Task), ledger.PauseOn{Pool: h.Pool, PauseOn: w.plan.PauseOn(h.Pool)}
-	}
-	finished, err := w.store.Finish(ctx, h.Session, []ledger.Result{r})
+// ending is the end of an attempt: the session that it was claimed under, the row as it was read, and what is to be recorded.
+type ending struct {
+	ses    ledger.Peer
+	held   ledger.Held
+	result ledger.Result
+}
+
+// end records the end of one attempt.
+func (w *Workers) end(ctx context.Context, ses ledger.Peer, h ledger.Held, r ledger.Result) (jobs.Task, error) {
+	finished, err := w.endAll(ctx, []ending{{ses, h, r}})
 	if err != nil {
-		w.member.StoreFailed(err)
 		return jobs.Task{}, err
 	}
 	f := finished[0]
-	if f.Finish == ledger.Fenced {
-		w.opt.Observer.Fenced(h.Task, r.State)
-		w.log.Warn("result of a worker rejected", "worker", ses.Replica, "task", h.ID, "token", h.Token, "state", r.State)
-		if f.Task.Token == h.Token && f.Task.State.Ended() {
-			return jobs.Task{}, &ledger.WorkerError{Code: ledger.AttemptEnded, Text: fmt.Sprintf("the attempt has ended already: the task is %s, %s",
-				f.Task.State, cmp.Or(f.Task.Reason, f.Task.Error, "without a reason"))}
+	if f.Finish != ledger.Fenced {
+		return f.Task, nil
+	}
+	if f.Task.Token == h.Token && f.Task.State.Ended() {
+		return jobs.Task{}, &ledger.WorkerError{Code: ledger.AttemptEnded, Text: fmt.Sprintf("the attempt has ended already: the task is %s, %s",
+			f.Task.State, cmp.Or(f.Task.Reason, f.Task.Error, "without a reason"))}
+	}
+	return jobs.Task{}, stale(h.ID, h.Token)
+}
+
+// endAll records ends, at most what one call of the store takes, each under its token and the session of its attempt. It logs and counts
+// those that this call has written: what another call recorded, that one has counted.
+func (w *Workers) endAll(ctx context.Context, ends []ending) ([]ledger.Finished, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
+	slices.SortFunc(ends, func(a, b ending) int { return strings.Compare(a.held.ID, b.held.ID) })
+	results := make([]ledger.Result, len(ends))
+	for i, e := range ends {
+		results[i] = e.result
+		if e.held.Pool != "" {
+			results[i].KindLimited, results[i].PauseOn = w.plan.LimitsKind(e.held.Task), ledger.PauseOn{Pool: e.held.Pool, PauseOn: w.plan.PauseOn(e.held.Pool)}
 		}
-		return jobs.Task{}, stale(h.ID, h.Token)
+		if e.held.Session != ends[0].held.Session {
+			results[i].Session = e.held.Session
+		}
 	}
-	if runs || f.Finish == ledger.Late {
-		w.recorded(ses, h, r, f)
+	finished, err := w.store.Finish(ctx, ends[0].held.Session, results)
+	if err != nil {
+		w.member.StoreFailed(err)
+		return nil, err
 	}
-	return f.Task, nil
+	freed := map[string]bool{}
+	for i, f := range finished {
+		switch e := ends[i]; {
+		case f.Finish == ledger.Fenced:
+			w.opt.Observer.Fenced(e.held.Task, e.result.State)
+			w.log.Warn("result of a worker rejected", "worker", e.ses.Replica, "task", e.held.ID, "token", e.held.Token, "state", e.result.State)
+		case !f.Before:
+			w.recorded(e, f)
+			freed[f.Task.Pool] = true
+		}
+	}
+	for pool := range freed {
+		w.Arrived(pool) // its limits may let another one start
+	}
+	return finished, nil
 }
 
 // recorded logs and counts an end, and wakes what waits for it.
-func (w *Workers) recorded(ses ledger.Peer, h ledger.Held, r ledger.Result, f ledger.Finished) {
-	t := f.Task
+func (w *Workers) recorded(e ending, f ledger.Finished) {
+	t, r := f.Task, e.result
 	w.opt.Observer.Recorded(t, r.State, f.Finish == ledger.Late)
-	w.log.Info("attempt of a worker ended", "worker", ses.Replica, "state", r.State, "pool", t.Pool, "job", t.Job, "task", t.ID, "attempt", h.Attempt,
+	w.log.Info("attempt of a worker ended", "worker", e.ses.Replica, "state", r.State, "pool", t.Pool, "job", t.Job, "task", t.ID, "attempt", cmp.Or(e.held.Attempt, t.Attempt),
 		"reason", r.Reason, "error", r.Error)
 	if t.State == jobs.StatePending {
 		w.on.Pending()
 	}
 	w.on.Recorded(t.Job, t.State)
-	w.Arrived(t.Pool) // its limits may let another one start
 }
 
 // LeaveFor ends a worker's session, and returns how many attempts it had. They end as those that a drain stops: lost, and on_lost decides at
@@ -202,22 +236,42 @@ func (w *Workers) LeaveFor(ctx context.Context, c wire.WorkerCaller, session str
 	if err != nil || ses.Dead {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*callTime)
-	defer cancel()
-	held, err := w.store.Held(ctx, session, "")
-	if err != nil {
-		return 0, err
-	}
-	for _, h := range held {
-		r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Died, State: jobs.StateLost, Reason: "its worker left", Code: reason.Drained}
-		if _, err := w.end(ctx, ses, true, h, r); err != nil && !errors.Is(err, jobs.ErrConflict) {
+	ctx = context.WithoutCancel(ctx)
+	for after := ""; ; {
+		held, err := w.held(ctx, session, after)
+		if err != nil {
 			return stopped, err
 		}
-		stopped++
+		if len(held) == 0 {
+			break
+		}
+		ends := make([]ending, len(held))
+		for i, h := range held {
+			ends[i] = ending{ses, h, ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Died, State: jobs.StateLost, Reason: "its worker left", Code: reason.Drained}}
+			after = h.ID
+		}
+		finished, err := w.endAll(ctx, ends)
+		if err != nil {
+			return stopped, err
+		}
+		for _, f := range finished {
+			if f.Finish == ledger.Recorded && !f.Before {
+				stopped++
+			}
+		}
 	}
-	if err := w.store.Leave(ctx, session); err != nil {
+	cctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if err := w.store.Leave(cctx, session); err != nil {
 		return stopped, err
 	}
 	w.log.Info("worker left", "worker", ses.Replica, "pool", ses.Pool, "stopped", stopped)
 	return stopped, nil
+}
+
+// held is a page of what a session runs.
+func (w *Workers) held(ctx context.Context, session, after string) ([]ledger.Held, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return w.store.Held(ctx, session, after, batch)
 }

@@ -23,6 +23,8 @@ const (
 	askAgain = 500 * time.Millisecond
 	// rounds is how many times one claim asks again for what it has learned to leave out.
 	rounds = 3
+	// mostMissed is how many tasks of lost answers come again with one claim.
+	mostMissed = 100
 )
 
 // ClaimFor claims tasks for a worker, and opens its session if it has none. Tasks that the worker does not have, although its session
@@ -144,26 +146,45 @@ func (w *Workers) session(ctx context.Context, c *wire.WorkerClaim) (ledger.Peer
 	return ses, nil
 }
 
-// missed are tasks that the session runs and that the worker says it does not have.
+// missed are tasks that the session runs and that the worker says it does not have, at most as many as a claim takes: the rest come with
+// the next claim.
 func (w *Workers) missed(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) (items []wire.ClaimedTask, err error) {
 	if c.Have == nil || c.Session == "" {
 		return nil, nil
 	}
+	have, now := map[string]bool{}, w.member.Clock().Now()
+	for _, id := range c.Have {
+		have[id] = true
+	}
+	var missed []string
+	for after, more := "", true; more && len(missed) < mostMissed; {
+		held, err := w.held(ctx, ses.Session, after)
+		if err != nil {
+			return nil, err
+		}
+		var cancelled []ledger.Started
+		for _, h := range held {
+			switch after = h.ID; {
+			case have[h.ID]:
+			case h.Cancel != "":
+				cancelled = append(cancelled, ledger.Started{Task: h.Task})
+			case h.Until.After(now) && len(missed) < mostMissed:
+				missed = append(missed, h.ID)
+			}
+		}
+		if len(cancelled) > 0 { // nobody runs them: handed back, they end as cancelled
+			w.handBack(ctx, ses.Session, cancelled)
+		}
+		more = len(held) == batch
+	}
+	if len(missed) == 0 {
+		return nil, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	held, err := w.store.Held(ctx, ses.Session, "")
-	now := w.member.Clock().Now()
-	var cancelled []ledger.Started
+	held, err := w.store.HeldWhole(ctx, ses.Session, missed)
 	for _, h := range held {
-		if h.Cancel != "" && !slices.Contains(c.Have, h.ID) {
-			cancelled = append(cancelled, ledger.Started{Task: h.Task})
-		}
-		if !slices.Contains(c.Have, h.ID) && h.Until.After(now) && h.Cancel == "" {
-			items = append(items, w.item(h.Task, h.Until))
-		}
-	}
-	if len(cancelled) > 0 { // nobody runs them: handed back, they end as cancelled
-		w.handBack(ctx, ses.Session, cancelled)
+		items = append(items, w.item(h.Task, h.Until))
 	}
 	return items, err
 }

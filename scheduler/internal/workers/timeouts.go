@@ -10,40 +10,44 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// timeoutBatch is how many attempts are looked at in one go.
-const timeoutBatch = 500
-
 // Run ends attempts of workers that have timed out, until ctx is done. A worker may go on to send heartbeats while its work hangs.
 //
 //  1. wait a second or less
 //  2. while no worker is live, wait again
 //  3. read which attempts have timed out, by the clock that decisions are made by
-//  4. end each as failed, or have it retried, under its token: of several replicas that do so one does
+//  4. end them as failed, or have them retried, in one call for all, each under its token: of several replicas that do so one does, and counts it
+//  5. if there may be more, read on at once
 func (w *Workers) Run(ctx context.Context) {
 	for wake.Wait(ctx, w.member.WatchEvery(), nil) {
 		if w.member.Workers() > 0 {
-			w.endTimedOut(ctx)
+			for w.endTimedOut(ctx) && ctx.Err() == nil {
+			}
 		}
 	}
 }
 
-func (w *Workers) endTimedOut(ctx context.Context) {
+// endTimedOut ends a batch of attempts that have timed out; more: others may have, too.
+func (w *Workers) endTimedOut(ctx context.Context) (more bool) {
 	cctx, cancel := context.WithTimeout(ctx, callTime)
-	late, err := w.store.TimedOut(cctx, w.member.Clock().Now(), timeoutBatch)
+	late, err := w.store.TimedOut(cctx, w.member.Clock().Now(), batch)
 	cancel()
 	if err != nil {
 		w.member.StoreFailed(err)
-		return
+		return false
 	}
-	for _, h := range late {
+	if len(late) == 0 {
+		return false
+	}
+	ends := make([]ending, len(late))
+	for i, h := range late {
 		took := h.Until.Sub(h.StartedAt).Round(time.Millisecond)
 		r := ledger.Result{
 			TaskID: h.ID, Token: h.Token, Verdict: ledger.Ended, Reason: fmt.Sprintf("timeout after %v", took), Code: reason.Timeout,
 			Error: "its worker did not end it in time",
 		}
 		w.fail(h, &r, false, -1)
-		if _, err := w.end(ctx, ledger.Peer{Member: ledger.Member{Replica: h.Replica}, Session: h.Session}, true, h, r); err != nil && ctx.Err() != nil {
-			return
-		}
+		ends[i] = ending{ledger.Peer{Member: ledger.Member{Replica: h.Replica}, Session: h.Session}, h, r}
 	}
+	_, err = w.endAll(ctx, ends)
+	return err == nil && len(late) == batch
 }

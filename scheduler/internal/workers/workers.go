@@ -98,8 +98,12 @@ func New(st store, m member, work Work, p *plan.Plan, o Options, on Hooks) *Work
 	return w
 }
 
-// callTime bounds one call of the store.
-const callTime = 5 * time.Second
+const (
+	// callTime bounds one call of the store.
+	callTime = 5 * time.Second
+	// batch is how many tasks one call of the store is about, at most.
+	batch = 500
+)
 
 // joined refuses calls before the replica has joined: it has no time to go by.
 func (w *Workers) joined() error {

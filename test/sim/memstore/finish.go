@@ -36,7 +36,7 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 			mine := open && row.Token == r.Token
 			switch {
 			case seen[r.TaskID]:
-			case mine && row.State == Running && row.Session == session:
+			case mine && row.State == Running && row.Session == cmp.Or(r.Session, session):
 				m := finishing(row, r, now)
 				if on := r.PauseOn; on.Of > 0 && (m.end == jobs.StateSucceeded || m.end == jobs.StateFailed) {
 					failed[on.Pool], pauses[on.Pool] = append(failed[on.Pool], m.end == jobs.StateFailed), on.PauseOn
@@ -48,7 +48,7 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 					ends = append(ends, *end)
 				}
 			case mine && row.State != Running && r.Verdict.Undone():
-				out[i].Finish = ledger.Recorded // before
+				out[i].Finish, out[i].Before = ledger.Recorded, true
 			default:
 				done, ended := before[r.TaskID]
 				if end := t.settle(now, r, done, ended, &out[i]); end != nil {
@@ -112,7 +112,7 @@ func (t *tx) settle(now time.Time, r ledger.Result, row Done, ended bool, out *l
 	switch {
 	case r.Verdict.Undone():
 	case ended && row.Token == r.Token && (state == end || r.Verdict == ledger.Again && state == jobs.StateCancelled):
-		out.Finish = ledger.Recorded
+		out.Finish, out.Before = ledger.Recorded, true
 		if row.Late {
 			out.Finish = ledger.Late
 		}
@@ -122,7 +122,7 @@ func (t *tx) settle(now time.Time, r ledger.Result, row Done, ended bool, out *l
 	default:
 		for _, a := range t.attempts.rows {
 			if a.TaskID == r.TaskID && a.Token == r.Token && a.State == string(end) {
-				out.Finish = ledger.Recorded
+				out.Finish, out.Before = ledger.Recorded, true
 			}
 		}
 	}

@@ -33,11 +33,31 @@ func (s *Store) ReportFor(ctx context.Context, session string, p ledger.Progress
 	return err == nil && ours[0], err
 }
 
+// Holds implements ledger.Workers.
+func (s *Store) Holds(ctx context.Context, session, task string) (ledger.Held, bool, error) {
+	held, err := s.held(ctx, func(t *tx, r Task) bool { return r.ID == task && (r.Session == session || session == "") })
+	if err != nil || len(held) == 0 {
+		return ledger.Held{}, false, err
+	}
+	return bareHeld(held)[0], true, nil
+}
+
 // Held implements ledger.Workers.
-func (s *Store) Held(ctx context.Context, session, task string) ([]ledger.Held, error) {
-	return s.held(ctx, func(t *tx, r Task) bool {
-		return (r.Session == session || session == "" && task != "") && (task == "" || r.ID == task)
-	})
+func (s *Store) Held(ctx context.Context, session, after string, limit int) ([]ledger.Held, error) {
+	held, err := s.held(ctx, func(t *tx, r Task) bool { return r.Session == session && r.ID > after })
+	return bareHeld(held[:min(limit, len(held))]), err
+}
+
+// HeldWhole implements ledger.Workers.
+func (s *Store) HeldWhole(ctx context.Context, session string, tasks []string) ([]ledger.Held, error) {
+	return s.held(ctx, func(t *tx, r Task) bool { return r.Session == session && slices.Contains(tasks, r.ID) })
+}
+
+func bareHeld(held []ledger.Held) []ledger.Held {
+	for i, h := range held {
+		held[i].Task = bare(h.Task)
+	}
+	return held
 }
 
 // TimedOut implements ledger.Workers.
@@ -46,10 +66,7 @@ func (s *Store) TimedOut(ctx context.Context, now time.Time, limit int) ([]ledge
 		owner, found := t.sessions.rows[r.Session]
 		return found && !owner.Dead && owner.Pool != "" && r.MayRunUntil > 0 && r.MayRunUntil <= micros(now)
 	})
-	for i := range all {
-		all[i].Payload = nil
-	}
-	return all[:min(limit, len(all))], err
+	return bareHeld(all[:min(limit, len(all))]), err
 }
 
 func (s *Store) held(ctx context.Context, is func(t *tx, r Task) bool) (held []ledger.Held, err error) {
