@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ import (
 const (
 	// askAgain is how soon a claim that could not ask the store tries again.
 	askAgain = 500 * time.Millisecond
+	// leastTime is the time that a claim has to take tasks if its wait is shorter: for its turn, and for the store.
+	leastTime = callTime
 	// rounds is how many times one claim asks again for what it has learned to leave out.
 	rounds = 3
 	// mostMissed is how many tasks of lost answers come again with one claim.
@@ -28,13 +31,14 @@ const (
 )
 
 // ClaimFor claims tasks for a worker, and opens its session if it has none. Tasks that the worker does not have, although its session
-// runs them, come first, alone. What cannot be delivered, since the caller has gone, is handed back.
+// runs them, come first, alone. Nothing is asked of the store once c.Wait is over, or 5 s with a shorter one, or the caller has gone; what the
+// store then answers to an earlier question is handed back.
 //
 //  1. check pool and kinds; open the session, or renew it
 //  2. c.Have is said: return the tasks that the worker did not get, if there are any
 //  3. claim, when it is this claim's turn in its pool; return what there is
 //  4. wait for an arrival, for the moment at which the pool's rate lets a task start, and for a third of the session's ttl, after which
-//     the session is renewed; then claim again if something may be left
+//     the session is renewed, also while this claim waits for its turn; then claim again if something may be left
 //  5. return nothing when c.Wait is over, the caller has gone, c.Stop is closed, or the replica drains
 //
 // Errors: *jobs.FieldError for what is wrong in c; jobs.ErrNotFound for an unknown pool, or a session that is not the caller's;
@@ -60,12 +64,17 @@ func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim,
 		answer.Items = append(answer.Items, missed...)
 		return answer, err
 	}
-	started, err := w.await(ctx, c, ses)
+	taking, cancel := context.WithTimeout(ctx, max(c.Wait, leastTime))
+	defer cancel()
+	started, err := w.await(taking, c, ses)
 	if err != nil {
 		return wire.Claim{}, err
 	}
-	if len(started) > 0 && ctx.Err() != nil {
+	if len(started) > 0 && taking.Err() != nil {
 		w.handBack(ctx, ses.Session, started)
+		started = nil
+	}
+	if ctx.Err() != nil {
 		return wire.Claim{}, ctx.Err()
 	}
 	for _, t := range started {
@@ -189,62 +198,73 @@ func (w *Workers) missed(ctx context.Context, c wire.WorkerClaim, ses ledger.Pee
 	return items, err
 }
 
-// await claims until there is something, or the time is over.
+// await claims until there is something, or the time is over. ctx ends when nothing is to be taken any more: at the end of the claim's time,
+// or since its caller has gone.
 func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) ([]ledger.Started, error) {
 	l, kinds := w.lines[c.Pool], strings.Join(c.Kinds, "\x00")
 	end, beaten := time.Now().Add(c.Wait), time.Now()
-	for must := true; ; {
-		if w.member.Draining() {
-			return nil, nil
+	asked, must := false, true
+	// rest is how long the claim goes on to wait. Until the store was asked once, ctx alone ends it.
+	rest := func() time.Duration {
+		by, _ := ctx.Deadline()
+		if asked {
+			by = end
 		}
+		return time.Until(by)
+	}
+	var place chan struct{} // in the queue for the turn to ask
+	leave := func() {
+		if place != nil {
+			l.leave(place)
+		}
+		place = nil
+	}
+	defer leave()
+	for rest() > 0 && !w.over(ctx, c) {
 		number, next, left := l.look(kinds)
-		again := ses.TTL/3 - time.Since(beaten)
+		again := time.Duration(math.MaxInt64)
 		switch {
 		case !w.work.MayClaim():
-			again = min(again, askAgain)
+			asked, again = true, askAgain
+			leave()
 		case must || left:
-			if !l.take(ctx) {
-				return nil, nil
+			if place == nil {
+				place = l.join()
 			}
-			if number, next, left = l.look(kinds); must || left { // else another one has found that nothing is left
-				must = false
-				got, opens, err := w.claim(ctx, c, ses)
-				if err == nil && !got.More {
-					l.nothingLeft(kinds, number)
-				}
-				l.give()
-				if err != nil || len(got.Tasks) > 0 {
-					return got.Tasks, err
-				}
-				if opens > 0 {
-					again, must = min(again, opens), true
-				}
-				if got.More && got.Behind == 0 { // what others have locked
-					again, must = min(again, askAgain), true
-				}
-			} else {
-				l.give()
+			if !wait(ctx, place, c.Stop, min(rest(), ses.TTL/3-time.Since(beaten))) {
+				again = 0
+				break
 			}
+			if number, next, left = l.look(kinds); rest() <= 0 || w.over(ctx, c) || !must && !left { // or another one has found that nothing is left
+				leave()
+				break
+			}
+			asked, must = true, false
+			got, opens, err := w.claim(ctx, c, ses)
+			if err == nil && !got.More {
+				l.nothingLeft(kinds, number)
+			}
+			leave()
+			if err != nil || len(got.Tasks) > 0 {
+				return got.Tasks, err
+			}
+			if opens > 0 {
+				again, must = opens, true
+			}
+			if got.More && got.Behind == 0 { // what others have locked
+				again, must = min(again, askAgain), true
+			}
+		default:
+			leave()
 		}
-		if rest := time.Until(end); rest <= 0 || ctx.Err() != nil {
-			return nil, nil
-		} else {
-			again = min(max(again, time.Millisecond), rest)
-		}
-		timer := time.NewTimer(again)
-		select {
-		case <-next:
-		case <-timer.C:
-		case <-c.Stop:
-			timer.Stop()
-			return nil, nil
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		wait(ctx, next, c.Stop, min(again, rest(), ses.TTL/3-time.Since(beaten)))
 		if time.Since(beaten) < ses.TTL/3 || ctx.Err() != nil {
 			continue
 		}
 		now, err := w.beat(ctx, c.WorkerCaller, ses.Session)
+		if ctx.Err() != nil {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -252,6 +272,38 @@ func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 			return nil, errExpired(ses)
 		}
 		beaten = time.Now()
+	}
+	return nil, nil
+}
+
+// wait waits until one of the channels is closed, or d is over; true if it was the first one.
+func wait(ctx context.Context, event <-chan struct{}, stop <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-event:
+		return true
+	default:
+	}
+	select {
+	case <-event:
+		return true
+	case <-timer.C:
+	case <-stop:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// over reports whether a claim takes nothing any more, whatever time it has left.
+func (w *Workers) over(ctx context.Context, c wire.WorkerClaim) bool {
+	select {
+	case <-c.Stop:
+		return true
+	case <-ctx.Done():
+		return true
+	default:
+		return w.member.Draining()
 	}
 }
 

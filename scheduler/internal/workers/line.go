@@ -1,23 +1,22 @@
 package workers
 
 import (
-	"context"
+	"slices"
 	"sync"
 )
 
 // line is where the claims of workers wait for tasks of one pool. One of them at a time asks the store. All of them hear of arrivals, but
 // of those with equal kinds the rest do not ask once one has found that nothing is left since.
 type line struct {
-	turn chan struct{} // to ask the store
-
 	mu      sync.Mutex
-	number  int            // of arrivals
-	changed chan struct{}  // closed with the next one
-	dry     map[string]int // by kinds: nothing is left of the arrivals up to this one
+	queue   []chan struct{} // the first one has the turn to ask the store
+	number  int             // of arrivals
+	changed chan struct{}   // closed with the next one
+	dry     map[string]int  // by kinds: nothing is left of the arrivals up to this one
 }
 
 func newLine() *line {
-	return &line{turn: make(chan struct{}, 1), changed: make(chan struct{}), dry: map[string]int{}}
+	return &line{changed: make(chan struct{}), dry: map[string]int{}}
 }
 
 // arrived says that there may be tasks to claim.
@@ -47,17 +46,26 @@ func (l *line) nothingLeft(kinds string, number int) {
 	l.dry[kinds] = max(l.dry[kinds], number)
 }
 
-// take waits for the turn; false once ctx is done.
-func (l *line) take(ctx context.Context) bool {
-	select {
-	case l.turn <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
+// join takes a place in the queue for the turn to ask the store. The place is closed when the turn has come; call leave at any time.
+func (l *line) join() (place chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	place = make(chan struct{})
+	if l.queue = append(l.queue, place); len(l.queue) == 1 {
+		close(place)
 	}
+	return place
 }
 
-func (l *line) give() { <-l.turn }
+// leave gives up a place, or the turn, which the next one has then.
+func (l *line) leave(place chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.queue, place)
+	if l.queue = slices.Delete(l.queue, i, i+1); i == 0 && len(l.queue) > 0 {
+		close(l.queue[0])
+	}
+}
 
 // Drained ends the waits of claims, once the replica is draining.
 func (w *Workers) Drained() {
