@@ -185,6 +185,19 @@ func (e *Executor) arrived(pool string) {
 	}
 }
 
+// PlaceFreed says that an attempt of a pool has ended that this replica did not execute: one of a worker, or one of another replica that
+// a server ended by this one. If the pool has limits, as this replica or the caller knows, the place may be for its feeder, or for another process.
+func (e *Executor) PlaceFreed(pool string, limited bool) {
+	f, ours := e.feeders[pool]
+	if !ours {
+		return
+	}
+	if limited = limited || f.governed().Limited; limited {
+		f.wakeFull(limited)
+		e.notices.Add(pool)
+	}
+}
+
 // MayClaim reports whether new work may be taken, for this replica or for others by it.
 func (e *Executor) MayClaim() bool { return e.MayBegin() && !e.locks.Blocks() }
 

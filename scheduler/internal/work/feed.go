@@ -182,14 +182,25 @@ func (f *feeder) noteLimits(got ledger.Claimed) {
 func limitReached(got ledger.Claimed) bool { return got.Limited && got.Left == 0 }
 
 // placeFreed wakes the feeder if the limits may have let no further task start until now, since an attempt of this replica has ended: by
-// its last claim, or since another replica may have taken what that left. That one would find the place with its poll.
+// its last claim, or since another replica may have taken what that left. That one would find the place with its poll. Where workers
+// run tasks of the pool, too, their claims are woken, here and in other processes: what the place is for may be theirs, and then this replica leaves it.
 func (f *feeder) placeFreed() {
+	if !f.wakeFull(false) || len(f.pool.ByWorkers) == 0 {
+		return
+	}
+	f.executor.arrived(f.pool.Name)
+	f.executor.notices.Add(f.pool.Name)
+}
+
+// wakeFull wakes the feeder if the limits, which the caller may know of, may have let no further task start until now.
+func (f *feeder) wakeFull(limited bool) bool {
 	f.mu.Lock()
-	reached := f.limited && (f.left == 0 || f.byKey || time.Since(f.leftAt) > pollBusy)
+	reached := (limited || f.limited) && (f.left == 0 || f.byKey || time.Since(f.leftAt) > pollBusy)
 	f.mu.Unlock()
 	if reached {
 		wake.Send(f.wake)
 	}
+	return reached
 }
 
 // wanted is how many tasks to claim: one for each free worker, and some ahead. It is 0 while the pool's work

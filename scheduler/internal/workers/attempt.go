@@ -208,8 +208,10 @@ func (w *Workers) endAll(ctx context.Context, ends []ending) ([]ledger.Finished,
 			freed[f.Task.Pool] = true
 		}
 	}
-	for pool := range freed {
-		w.Arrived(pool) // its limits may let another one start
+	for pool := range freed { // its limits may let another one start
+		w.Arrived(pool)
+		l := w.lines[pool]
+		w.on.Freed(pool, l != nil && l.limited.Load())
 	}
 	return finished, nil
 }

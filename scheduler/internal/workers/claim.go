@@ -241,6 +241,9 @@ func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 			}
 			asked, must = true, false
 			got, opens, err := w.claim(ctx, c, ses)
+			if err == nil {
+				l.limited.Store(got.Limited)
+			}
 			if err == nil && !got.More {
 				l.nothingLeft(kinds, number)
 			}

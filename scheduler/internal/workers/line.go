@@ -3,11 +3,14 @@ package workers
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // line is where the claims of workers wait for tasks of one pool. One of them at a time asks the store. All of them hear of arrivals, but
 // of those with equal kinds the rest do not ask once one has found that nothing is left since.
 type line struct {
+	limited atomic.Bool // the last claim said that the pool has limits
+
 	mu      sync.Mutex
 	queue   []chan struct{} // the first one has the turn to ask the store
 	number  int             // of arrivals

@@ -43,6 +43,7 @@ type Observer interface {
 type Hooks struct {
 	Recorded func(job string, state jobs.State) // an attempt has ended; the state is that of its task then
 	Pending  func()                             // a task waits for its next attempt
+	Freed    func(pool string, limited bool)    // an attempt has ended in a pool; limited: it is known to have limits
 	Outdated func()                             // another configuration governs a pool
 }
 
