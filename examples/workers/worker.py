@@ -1,64 +1,48 @@
-"""A worker for one pool, with Python's standard library: python3 worker.py POOL, with LOCKSTEP_SERVER and LOCKSTEP_API_TOKEN."""
-import json, os, sys, threading, time, urllib.error, urllib.request
+# A worker for one pool, with Python's standard library: python3 worker.py POOL, with LOCKSTEP_SERVER and LOCKSTEP_API_TOKEN.
+import json, os, signal, sys, threading, time, urllib.request
+from concurrent.futures import ThreadPoolExecutor, wait
 
 SERVER = os.environ.get("LOCKSTEP_SERVER", "http://127.0.0.1:8080") + "/api/v1/"
-
-def call(path, patience=float("inf"), **body):
-    """Posts body, again while no replica answers; urllib.error.HTTPError 409: what runs here is no longer this worker's."""
-    end = time.monotonic() + patience
-    headers = {"Content-Type": "application/json", "Authorization": "Bearer " + os.environ.get("LOCKSTEP_API_TOKEN", "none")}
-    while True:
-        try:
-            with urllib.request.urlopen(urllib.request.Request(SERVER + path, json.dumps(body).encode(), headers), timeout=min(90, patience)) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as refused:
-            if refused.code not in (429, 502, 503, 504):
-                raise
-        except OSError:
-            pass
-        if time.monotonic() > end:
-            raise TimeoutError("no replica has answered, and the session may have expired")
-        time.sleep(0.5)
-
-def beat(at, task, every, done):
-    """Says that the worker lives while the task runs. It stops the process where the task must not go on here."""
-    while not done.wait(every):
-        try:
-            if call(f"tasks/{task['id']}/heartbeat", 1.5 * every, **at)["cancel"]:  # the ttl is three times every
-                call(f"tasks/{task['id']}/fail", **at, error="cancelled")
-                os._exit(1)
-        except OSError as lost:  # refused, or without an answer
-            if not done.is_set():
-                print("stopped:", lost, file=sys.stderr)
-                os._exit(1)
-
-def work(pool, run):
-    session = {}
-    while True:
-        try:
-            got = call(f"pools/{pool}/claim", **session, wait="30s", **({"have": []} if session else {"name": "python"}))
-        except urllib.error.HTTPError as refused:
-            if refused.code != 409:
-                raise
-            session = {}  # it has expired: open another one
-            continue
-        session = {"session": got["session"]}
-        for task in got["items"]:
-            at, done = {**session, "token": task["token"]}, threading.Event()
-            threading.Thread(target=beat, args=(at, task, got["beat"], done), daemon=True).start()
-            try:
-                end = ("complete", {"output": str(run(task) or "")})
-            except Exception as wrong:
-                end = ("fail", {"error": repr(wrong)})
-            done.set()
-            try:
-                call(f"tasks/{task['id']}/{end[0]}", **at, **end[1])
-            except urllib.error.HTTPError as refused:
-                print("not recorded:", refused.read().decode(), file=sys.stderr)
+HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer " + os.environ.get("LOCKSTEP_API_TOKEN", "none")}
 
 def run(task):  # your work; task["idempotency_key"] and task["token"] are for what it writes to
     time.sleep((task.get("payload") or {}).get("seconds", 0))
     return f"done by {task['replica']}"
 
-if __name__ == "__main__":
-    work(sys.argv[1], run)
+# call sends body, again while no replica answers, and returns a status with the answer; 0: there was none in so many seconds.
+def call(method, path, body, patience=1e9):
+    request = urllib.request.Request(SERVER + path, json.dumps(body).encode(), HEADERS, method=method)
+    end = time.monotonic() + patience
+    while (left := end - time.monotonic()) > 0:
+        try:
+            return 200, json.load(urllib.request.urlopen(request, timeout=min(90, left)))
+        except Exception as failure:  # one without a code: no answer, or a part of it
+            if getattr(failure, "code", 503) not in (429, 502, 503, 504):
+                return failure.code, failure.read().decode()
+        time.sleep(min(0.5, left))
+    return 0, "no replica has answered"
+
+# perform runs the task in a thread, and sends heartbeats. Where the task must not go on here, within the session's ttl, it ends the process.
+def perform(task, at, beat):  # the ttl is three times beat
+    path, running = f"tasks/{task['id']}/", threads.submit(run, task)
+    while wait([running], beat).not_done:
+        status, answer = call("POST", path + "heartbeat", at, 1.5 * beat)
+        if status != 200 or answer["cancel"]:
+            call("POST", path + "fail", {**at, "error": f"stopped: {answer}"}, 0.3 * beat)
+            os._exit(1)
+    how, end = ("fail", {"error": repr(running.exception())}) if running.exception() else ("complete", {"output": running.result()})
+    print(path + how, call("POST", path + how, {**at, **end})[0], flush=True)
+
+threads, stopping, session, pause = ThreadPoolExecutor(1), threading.Event(), {"name": "python"}, 0.5
+signal.signal(signal.SIGTERM, lambda *_: stopping.set())  # what runs comes to its end
+while not stopping.is_set():
+    status, got = call("POST", f"pools/{sys.argv[1]}/claim", {**session, "wait": "5s"})
+    if status == 200:
+        session, pause = {"session": got["session"], "have": []}, 0.5
+        for task in got["items"]:
+            perform(task, {"session": got["session"], "token": task["token"]}, got["beat"])
+    else:  # the session has expired, or the replica has another file, as in an upgrade: open another session later
+        print("waiting:", got, flush=True)
+        session, pause = {"name": "python"}, min(2 * pause, 15)
+        stopping.wait(pause)
+call("DELETE", "workers/" + session.get("session", "none"), {}, 5)
