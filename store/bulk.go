@@ -18,9 +18,8 @@ import (
 
 // The bounds of a batch.
 const (
-	bulkLooked = 2000 // tasks that are read, whether they match or not
-	bulkShown  = 10   // of a dry run
-	bulkError  = 200
+	bulkShown = 10 // of a dry run
+	bulkError = 200
 )
 
 // ChangeTasks does one batch of an action: with the tasks that match, the latest id first, b.Limit of them at most, in one transaction. It
@@ -83,41 +82,26 @@ type bulk struct {
 // pick reads the ids of the tasks that match.
 //
 // Index: as those of lists; primary keys.
-func (w *bulk) pick(t *tx) error {
+func (w *bulk) pick(t *tx) (err error) {
 	w.picked, w.next, w.out = nil, "", wire.BulkResult{Tasks: []wire.BulkTask{}}
 	if w.IDs != nil {
 		rows, err := w.read(t, sqlkit.Distinct(w.IDs))
 		w.picked = mapped(those(rows, w.matches), openTask.id)
 		return err
 	}
-	after, left := w.after, bulkLooked
-	for left > 0 {
-		ids, err := w.ids(t, after, min(left, paging.MaxLimit))
-		if err != nil {
-			return err
-		}
+	var last string
+	w.picked, last, err = walk(w.after, w.Limit, func(after []string, n int) ([]string, error) { return w.ids(t, after, n) }, func(ids []string) (func(id string) bool, error) {
 		rows, err := w.read(t, ids)
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			left--
-			after = []string{id}
+		return func(id string) bool {
 			i, found := slices.BinarySearchFunc(rows, id, func(r openTask, id string) int { return strings.Compare(r.ID, id) })
-			if found && w.matches(rows[i]) { // else it has moved on, or is not meant
-				w.picked = append(w.picked, id)
-			}
-			if len(w.picked) == w.Limit || left == 0 {
-				w.next = paging.Cursor("bulk", id)
-				w.out.Next = w.next
-				return nil
-			}
-		}
-		if len(ids) < min(left+len(ids), paging.MaxLimit) {
-			return nil
-		}
+			return found && w.matches(rows[i]) // else it has moved on, or is not meant
+		}, err
+	})
+	if last != "" {
+		w.next = paging.Cursor("bulk", last)
+		w.out.Next = w.next
 	}
-	return nil
+	return err
 }
 
 // ids are the next n of the tables that the action is about, the latest first.

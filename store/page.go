@@ -34,3 +34,38 @@ func readCursor(cursor, list string, parts int) ([]string, error) {
 func notOfList(cursor string) error {
 	return fmt.Errorf("cursor: %w: %.40q is not a cursor of this list", jobs.ErrInvalid, cursor)
 }
+
+// looked is how many tasks a page looks at that selects them by what no index has.
+const looked = 2000
+
+// walk returns at most n of the ids that fit, the latest first, and the id that the next page comes after; "" behind the last one. read reads the
+// next ids, at least so many if there are; fits reads what it needs of some, and says which of them fit. It looks at 2,000.
+func walk(after []string, n int, read func(after []string, n int) ([]string, error), fits func(ids []string) (func(id string) bool, error)) (found []string, last string, err error) {
+	for left := looked; left > 0; {
+		most := min(left, paging.MaxLimit)
+		ids, err := read(after, most)
+		if err != nil {
+			return nil, "", err
+		}
+		end := len(ids) < most
+		ids = ids[:min(most, len(ids))]
+		fit, err := fits(ids)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, id := range ids {
+			if fit(id) {
+				found = append(found, id)
+			}
+			if len(found) == n {
+				return found, id, nil
+			}
+		}
+		if end {
+			return found, "", nil
+		}
+		left -= len(ids)
+		last, after = ids[len(ids)-1], ids[len(ids)-1:]
+	}
+	return found, last, nil
+}

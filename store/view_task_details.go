@@ -4,46 +4,18 @@ import (
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
-	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
-
-// detailsLooked is how many tasks a page looks at that selects them by what no index has.
-const detailsLooked = 2000
 
 // detailedIDs returns at most n ids of the filter, and the id that the next page comes after; "" behind the last one.
 //
 // Index: as those of lists; primary keys.
 func (t *tx) detailedIDs(f wire.TaskFilter, after []string, n int) (ids []string, last string, err error) {
-	for left := detailsLooked; left > 0; {
-		most := min(left, paging.MaxLimit)
-		page, err := t.taskIDs(f, after, most)
-		if err != nil {
-			return nil, "", err
-		}
-		end := len(page) < most
-		page = page[:min(most, len(page))]
+	return walk(after, n, func(after []string, n int) ([]string, error) { return t.taskIDs(f, after, n) }, func(page []string) (func(id string) bool, error) {
 		seen, err := t.details(page)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, id := range page {
-			task, there := seen[id]
-			if there && f.Match(task) {
-				ids = append(ids, id)
-			}
-			if len(ids) == n {
-				return ids, id, nil
-			}
-		}
-		if end {
-			return ids, "", nil
-		}
-		left -= len(page)
-		last, after = page[len(page)-1], page[len(page)-1:]
-	}
-	return ids, last, nil
+		return func(id string) bool { task, there := seen[id]; return there && f.Match(task) }, err
+	})
 }
 
 // details reads what [wire.TaskDetails] is about. Open tasks are read first: one that ends in between is found among the ended.
