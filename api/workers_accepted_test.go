@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,12 @@ import (
 
 // acceptance is a server that accepts what it is sent, and what it was sent.
 func acceptance(t *testing.T, o api.Options) (*office, <-chan claimed) {
+	t.Helper()
+	return acceptanceFor(t, 2, 10*time.Second, o)
+}
+
+// acceptanceFor is acceptance with so many replicas, each with a session of this ttl.
+func acceptanceFor(t *testing.T, replicas int, ttl time.Duration, o api.Options) (*office, <-chan claimed) {
 	t.Helper()
 	came := make(chan claimed, 9)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +42,7 @@ func acceptance(t *testing.T, o api.Options) (*office, <-chan claimed) {
 		}
 		return h
 	}
-	return openOffice(t, 2, 10*time.Second, o, map[string]jobs.Pool{
+	return openOffice(t, replicas, ttl, o, map[string]jobs.Pool{
 		"web":    {Handler: handler(httphandler.Request{}), Retries: jobs.Retries{Limit: 1, Backoff: time.Millisecond}, Workers: 1},
 		"brief":  {Handler: handler(httphandler.Request{}), Timeout: time.Second, Retries: jobs.Retries{Limit: jobs.NoRetries}},
 		"as-was": {Handler: handler(httphandler.Request{ExpectStatus: []int{202}})},
@@ -139,6 +146,90 @@ func TestWhoEndsAnAcceptedRequest(t *testing.T) {
 		t.Error(got)
 	}
 	if status, answer := o.said(c, "complete", nil); status != 200 {
+		t.Errorf("%d %v", status, answer)
+	}
+}
+
+// run runs a job, and returns what the server got.
+func (o *office) run(job string, came <-chan claimed) claimed {
+	o.t.Helper()
+	if status, answer := o.call(0, "POST", "jobs/"+job+"/run", map[string]any{}); status != 200 && status != 201 {
+		o.t.Fatalf("run: %d %v", status, answer)
+	}
+	return <-came
+}
+
+// A replica loses its session, and takes another one: the attempt that a server had accepted is lost, and goes on in its slot until the
+// server says how it ended. That replaces the loss.
+func TestAnAcceptedRequestOfALostSession(t *testing.T) {
+	o, came := acceptanceFor(t, 0, 0, api.Options{})
+	slow := o.pools["web"]
+	o.pools["slow"] = slow
+	o.jobs = map[string]jobs.Job{"sync": {Pool: "slow", OnLost: jobs.LostFails, Timeout: time.Hour}}
+	o.open("replica-0", 3*time.Second, api.Options{})
+	c := o.run("sync", came)
+	other := o.enqueue(jobs.NewTask{Pool: "slow"}) // the pool has one worker in the replica
+	replica := o.store.Sides().Replica
+	peers, err := replica.Peers(t.Context())
+	if err != nil || len(peers) != 1 {
+		t.Fatalf("%+v, %v", peers, err)
+	}
+	if err := replica.Leave(t.Context(), peers[0].Session); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the attempt is lost", func() bool { return strings.HasPrefix(o.state(c.id), "lost ") })
+	// The replica finds under its next session that another attempt was ended: it has looked at its rows since.
+	for range 2 {
+		id := o.enqueue(jobs.NewTask{Pool: "web"})
+		next := <-came
+		if next.id != id {
+			t.Fatalf("%v was sent while the lost attempt has the worker of its pool", next)
+		}
+		if status, answer := o.said0(next, "complete"); status != 200 {
+			t.Fatalf("%d %v", status, answer)
+		}
+	}
+	o.enqueue(jobs.NewTask{Pool: "web"})
+	if next := <-came; next.id == other {
+		t.Fatal("the lost attempt has not gone on")
+	}
+	if got := o.state(other); got != "pending  attempt 0 of 1" {
+		t.Errorf("the task behind it: %s", got)
+	}
+	if status, answer := o.said0(c, "complete"); status != 200 || answer["state"] != "succeeded" {
+		t.Errorf("completed: %d %v", status, answer)
+	}
+	if next := <-came; next.id != other {
+		t.Errorf("%v was sent after it, want %s", next, other)
+	}
+	if got := o.state(c.id); got != "succeeded late attempt 1 of 1" {
+		t.Error(got)
+	}
+}
+
+// said0 is said at the first replica.
+func (o *office) said0(c claimed, how string) (int, map[string]any) {
+	o.t.Helper()
+	return o.call(0, "POST", "tasks/"+c.id+"/"+how, map[string]any{"token": c.token})
+}
+
+// A replica whose file does not have the job cannot tell whether a server may end its attempt: it says 503, and another one ends it.
+func TestAnAcceptedRequestOfAnUnknownJob(t *testing.T) {
+	o, came := acceptanceFor(t, 0, 0, api.Options{})
+	o.jobs = map[string]jobs.Job{"sync": {Pool: "web", Timeout: time.Hour}}
+	o.open("replica-0", 10*time.Second, api.Options{})
+	c := o.run("sync", came)
+	o.jobs = nil
+	o.open("replica-1", 10*time.Second, api.Options{})
+	for _, how := range []string{"complete", "fail"} {
+		if status, answer := o.said(c, how, nil); status != 503 {
+			t.Errorf("%s at a replica that does not have the job: %d %v", how, status, answer)
+		}
+	}
+	if got := o.state(c.id); got != "running  attempt 1 of 1" {
+		t.Error(got)
+	}
+	if status, answer := o.said0(c, "complete"); status != 200 || answer["state"] != "succeeded" {
 		t.Errorf("%d %v", status, answer)
 	}
 }

@@ -34,6 +34,7 @@ type office struct {
 	stops []func()
 	token string
 	pools map[string]jobs.Pool // beside those of workerSet
+	jobs  map[string]jobs.Job  // the same
 }
 
 // workerSet has a pool for workers, and one with a kind for them.
@@ -74,7 +75,9 @@ func openOffice(t *testing.T, replicas int, ttl time.Duration, o api.Options, mo
 
 func (o *office) open(id string, ttl time.Duration, options api.Options) {
 	o.t.Helper()
-	r, err := scheduler.New(o.store, nil, workerSet(o.pools), scheduler.Options{ID: id, SessionTTL: ttl})
+	set := workerSet(o.pools)
+	maps.Copy(set.Jobs, o.jobs)
+	r, err := scheduler.New(o.store, nil, set, scheduler.Options{ID: id, SessionTTL: ttl})
 	if err != nil {
 		o.t.Fatal(err)
 	}

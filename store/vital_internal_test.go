@@ -42,6 +42,40 @@ func beatsBeside(t *testing.T, s *Store) {
 	}
 }
 
+// Whatever workers do has no connection that renews replicas: their heartbeats and progress are written while all of those are taken.
+func TestNoWorkerHoldsUpABeat(t *testing.T) {
+	t.Run("mysql", func(t *testing.T) { workersBesideBeats(t, migrated(t, "mysql", servers.MySQL(t), Options{})) })
+	t.Run("sqlite", func(t *testing.T) {
+		workersBesideBeats(t, migrated(t, "sqlite", filepath.Join(t.TempDir(), "store.db"), Options{}))
+	})
+}
+
+func workersBesideBeats(t *testing.T, s *Store) {
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "w", Pool: "p", Kinds: []string{""}, Owner: "me", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.vital == s.db.Pool {
+		t.Fatal("heartbeats have no connections of their own")
+	}
+	for range s.vital.Stats().MaxOpenConnections {
+		conn, err := s.vital.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, _, err := s.Sides().Replica.BeatWorker(ctx, session, "me"); err != nil {
+		t.Error(err)
+	}
+	ours, err := s.Sides().Replica.ReportFor(ctx, session, ledger.Progress{TaskID: "01890000-0000-7000-8000-000000000000", Token: 1, Done: 0.5})
+	if err != nil || ours {
+		t.Errorf("a task that is not the worker's has a progress: %v, %v", ours, err)
+	}
+}
+
 // A connection for heartbeats outlasts the time between two beats, which is longer than others wait in
 // their pool; and the server leaves it open.
 func TestBeatsKeepTheirConnection(t *testing.T) {

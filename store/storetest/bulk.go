@@ -15,6 +15,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 var bulkCases = []Case{
@@ -22,7 +24,10 @@ var bulkCases = []Case{
 	{"Bulk/RetryOrdered", bulkRetryOrdered},
 	{"Bulk/RetryTogether", bulkRetryTogether},
 	{"Bulk/Cancel", bulkCancel},
+	{"Bulk/CancelEnded", bulkCancelEnded},
 	{"Bulk/Purge", bulkPurge},
+	{"Bulk/PurgeGone", bulkPurgeGone},
+	{"Bulk/RetryGone", retryGone},
 	{"Bulk/Filters", bulkFilters},
 	{"Bulk/Refused", bulkRefused},
 }
@@ -224,6 +229,72 @@ func bulkCancel(t *testing.T, b *Bench) {
 	}
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE pool='default'")
 	s.wantInt(0, "SELECT COUNT(*) FROM {events}")
+}
+
+// gone deletes a row, as its end or the retention does, while a call has read it and is about to write it. It returns once the call has.
+func (s *scene) gone(table, id, statement string, call func()) {
+	s.t.Helper()
+	lock, err := s.DB.Handle().BeginTx(s.ctx(), nil)
+	must(s.t, err)
+	defer func() { _ = lock.Rollback() }()
+	must(s.t, lock.QueryRowContext(s.ctx(), "SELECT id FROM lockstep_"+table+" WHERE id=? FOR UPDATE", id).Scan(new(string)))
+	var group sync.WaitGroup
+	group.Go(call)
+	await.Until(s.t, "the call has read the row, and waits for it", func() bool {
+		return s.DB.Int(s.t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE '"+statement+"%' AND id<>CONNECTION_ID()") == 1
+	})
+	_, err = lock.ExecContext(s.ctx(), "DELETE FROM lockstep_"+table+" WHERE id=?", id)
+	must(s.t, err)
+	must(s.t, lock.Commit())
+	group.Wait()
+}
+
+// A running task that ends while a batch asks for its cancellation is skipped, and the others are asked.
+func bulkCancelEnded(t *testing.T, b *Bench) {
+	if b.Dialect == store.SQLite {
+		return // there, no other process writes between the statements of a batch
+	}
+	s := newScene(t, b)
+	ids := s.enqueue("work", 3)
+	s.claim("work", 3)
+	var got wire.BulkResult
+	s.gone("tasks", ids[1], "UPDATE {tasks}", func() {
+		got = s.change(wire.BulkCancel, wire.Bulk{TaskMatch: wire.TaskMatch{Pool: "work"}, By: "dave"})
+	})
+	if got.Matched != 3 || got.Done != 2 || !slices.Equal(idsOf(got.Tasks), []string{ids[2], ids[0]}) || len(got.Skipped) != 1 || got.Skipped[0].TaskID != ids[1] || got.Skipped[0].Reason != "has ended meanwhile" {
+		t.Errorf("%+v", got)
+	}
+	s.wantInt(2, "SELECT COUNT(*) FROM {tasks} WHERE cancel='cancelled by dave'")
+}
+
+// An ended task that is deleted while a batch is about to delete it is not counted.
+func bulkPurgeGone(t *testing.T, b *Bench) {
+	if b.Dialect == store.SQLite {
+		return // as above
+	}
+	s := newScene(t, b)
+	ids := s.fails("work", "a", "b")
+	var got wire.BulkResult
+	s.gone("done", ids[0], "DELETE%{done}", func() { got = s.change(wire.BulkPurge, wire.Bulk{TaskMatch: wire.TaskMatch{Pool: "work"}}) })
+	if got.Done != 1 || !slices.Equal(idsOf(got.Tasks), ids[1:]) {
+		t.Errorf("%+v", got)
+	}
+	s.wantInt(0, "SELECT COUNT(*) FROM {done}")
+}
+
+// An ended task that is deleted while it is retried is not there any more, and nothing is made of it.
+func retryGone(t *testing.T, b *Bench) {
+	if b.Dialect == store.SQLite {
+		return // as above
+	}
+	s := newScene(t, b)
+	id := s.fails("work", "a")[0]
+	var err error
+	s.gone("done", id, "UPDATE%{done}", func() { _, err = s.Store.Retry(s.ctx(), id, "carol", true) })
+	if !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("retried: %v", err)
+	}
+	s.wantInt(0, "SELECT COUNT(*) FROM {tasks}")
 }
 
 // What is purged is gone with all that belonged to it.

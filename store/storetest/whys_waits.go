@@ -22,6 +22,11 @@ func whyKindMaxRunning(t *testing.T, b *Bench) {
 	s.newTask(jobs.NewTask{Kind: "fax"})
 	fax := s.newTask(jobs.NewTask{Kind: "fax"})
 	s.limitedClaim("work", 10)
+	ofJob := s.newTask(jobs.NewTask{Kind: "mail"})
+	if got := s.limitedClaim("work", 10); len(got.Tasks) != 1 || got.Tasks[0].ID != ofJob {
+		t.Fatalf("claimed %+v", got.Tasks)
+	}
+	s.DB.Exec(t, "UPDATE {tasks} SET job='a', kind='sms' WHERE id=?", ofJob) // a run of a job, which no kind limits
 	if c := s.causes("a kind that is full", second, reason.WaitsForKind); c.Limit != "max_running" || c.Max != 1 || len(c.Tasks) != 1 || c.Tasks[0].ID != first {
 		t.Errorf("%+v", c)
 	}
