@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
-	"github.com/lockstep-scheduler/lockstep/test/chaos/nemesis"
 	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
@@ -26,10 +25,10 @@ func TestSmoke(t *testing.T) {
 	dir := folder(t)
 	for _, smoke := range []struct {
 		cell   arena.Cell
-		faults []string
+		faults string // windows, with commas
 	}{
-		{arena.Cell{Store: arena.SQLite, Lock: arena.SQLite}, []string{"kill-parent", "sigstop-parent", "kill-group"}},
-		{arena.Cell{Store: arena.MariaDB, Lock: arena.Redis}, []string{"kill-parent", "sigstop-group", "redis-restarted-empty", "cut-store"}},
+		{arena.Cell{Store: arena.SQLite, Lock: arena.SQLite}, "kill-parent/worker-killed,sigstop-parent,kill-group/worker-frozen"},
+		{arena.Cell{Store: arena.MariaDB, Lock: arena.Redis}, "kill-parent/worker-frozen,sigstop-group/worker-cut,redis-restarted-empty,cut-store"},
 	} {
 		t.Run(smoke.cell.String(), func(t *testing.T) {
 			t.Parallel()
@@ -37,13 +36,11 @@ func TestSmoke(t *testing.T) {
 				cell: smoke.cell, seed: 1, dir: filepath.Join(dir, smoke.cell.String()), healthy: 2 * time.Second, window: 6 * time.Second,
 				slack: 15 * time.Second, minimum: history.Minimum{Triggers: 50, Tasks: 100},
 			}
-			for _, name := range smoke.faults {
-				n, err := nemesis.Named(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.faults = append(p.faults, []nemesis.Nemesis{n})
+			windows, err := windowsNamed(smoke.faults, []arena.Cell{smoke.cell})
+			if err != nil {
+				t.Fatal(err)
 			}
+			p.faults = windows[smoke.cell]
 			run(t, p)
 			report := judged(t, p.dir)
 			t.Log(report)

@@ -150,6 +150,7 @@ func start(t testing.TB, a *arena.Arena, seed uint64) (stopWorking, stopProbing 
 	begin(&others, "probes", func() error { return a.Probe(probing) })
 	begin(&others, "stale owners", func() error { return a.StaleOwners(working) })
 	begin(&others, "holders", func() error { return a.Hold(working) })
+	begin(&others, "workers", func() error { return a.Serve(probing) })
 	begin(&others, "locks exec", func() error { return a.Exec(working) })
 	return func() { stop(); clients.Wait() }, func() { blind(); others.Wait() }
 }

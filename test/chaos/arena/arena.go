@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package arena is one cell of a chaos run: three replicas as processes, real servers of the run, an edge
-// between each replica and each server that can be disconnected, clients, an application with a ledger of its
-// own, and an audit of the store.
+// between each replica and each server that can be disconnected, clients, workers that take tasks over HTTP, an
+// application with a ledger of its own, and an audit of the store.
 //
 // Edges are TCP proxies on loopback and need no rights. It reads /proc, so it runs on Linux.
 package arena
@@ -55,6 +55,7 @@ type Arena struct {
 	Cell      Cell
 	Dir       string // of the artifacts
 	Replicas  []*Replica
+	Workers   []*Worker
 	Store     *servers.MySQLServer
 	LockStore *servers.MySQLServer // of lease and row
 	Redis     *servers.RedisServer
@@ -68,6 +69,7 @@ type Arena struct {
 	stale, holder, waiter string
 	command               string // of the jobs
 	locked                string // the command under "locks exec"
+	worker                string // takes tasks over HTTP
 	raced                 bool   // the replicas have the race detector
 	effects               string // file
 	tmp                   string // of the replicas
@@ -111,7 +113,7 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	if o.Beside == nil {
 		o.Beside = func(t testing.TB, source string) string { return program.Build(t, source) }
 	}
-	a.binary, a.command, a.locked = o.Binary(t), program.Build(t, commandSource), program.Build(t, lockedSource)
+	a.binary, a.command, a.locked, a.worker = o.Binary(t), program.Build(t, commandSource), program.Build(t, lockedSource), program.Build(t, workerSource)
 	a.stale, a.holder, a.waiter = o.Beside(t, StaleSource), o.Beside(t, HolderSource), o.Beside(t, WaiterSource)
 	a.raced = raced(t, a.binary)
 	for _, folder := range []string{filepath.Join(dir, history.LogsDir), a.tmp} {
@@ -138,7 +140,7 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 		}
 		a.Replicas = append(a.Replicas, r)
 	}
-	if err := a.openEdges(); err != nil {
+	if err := errors.Join(a.openEdges(), a.openWorkers()); err != nil {
 		t.Fatal(err)
 	}
 	text := a.configuration()
@@ -248,6 +250,9 @@ func (a *Arena) close(t testing.TB) {
 		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill()
 		}
+	}
+	if err := a.closeWorkers(); err != nil {
+		t.Log(err)
 	}
 	for _, h := range append(a.stores, a.locks...) {
 		if err := h.close(); err != nil {

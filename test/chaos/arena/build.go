@@ -21,6 +21,7 @@ const (
 	WaiterSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/waiter"
 	commandSource   = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/ledger"
 	lockedSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/locked"
+	workerSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/worker"
 )
 
 // Race builds the scheduler of this source with the race detector.

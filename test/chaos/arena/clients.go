@@ -108,7 +108,7 @@ func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 }
 
 func newBatch(client, n int, r *rand.Rand) batch {
-	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered", "kinds", "kinds", "unique", "unique"}
+	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered", "kinds", "kinds", "unique", "unique", "hands", "hands", "hands"}
 	p := batch{pool: pools[r.IntN(len(pools))]}
 	if p.pool == "command" && r.IntN(4) == 0 {
 		p.pool = "turn" // few: one runs at a time
@@ -132,6 +132,9 @@ func newBatch(client, n int, r *rand.Rand) batch {
 		if p.pool == "unique" { // without a key that is judged before
 			t.Key, t.IdempotencyKey = []string{"a", "b", "c"}[r.IntN(3)], ""
 			t.Unique = &unique{By: []string{"key"}, While: "open"}
+		}
+		if p.pool == poolOfWorkers && r.IntN(4) == 0 { // its worker may get it again
+			t.Payload.Fails = 1
 		}
 		if r.IntN(10) == 0 {
 			t.Payload.Fails = 1 + r.IntN(5) // some never succeed

@@ -61,6 +61,9 @@ func jobsOfRun() []job {
 	return all
 }
 
+// poolOfWorkers is the pool whose tasks workers take over HTTP.
+const poolOfWorkers = "hands"
+
 // lockOfRun is what attempts of two jobs and a pool hold, and commands under "locks exec": no two run at once.
 const lockOfRun = "ledger"
 
@@ -75,6 +78,7 @@ func poolsOfRun() []pool {
 		{history.Pool{Name: "ordered", OnLost: "retry", Retries: 2, Ordered: true, Lane: "http"}, 8},
 		{history.Pool{Name: "unique", OnLost: "retry", Retries: 2, Unique: true, Lane: "http"}, 8},
 		{history.Pool{Name: "once", OnLost: "fail", Lane: "http"}, 4},
+		{history.Pool{Name: poolOfWorkers, OnLost: "retry", Retries: 2, MaxRunning: 4, Lane: "worker"}, 1},
 		{history.Pool{Name: "turn", OnLost: "retry", Retries: 2, Lane: "exec", Lock: lockOfRun}, 2},
 	}
 }
@@ -138,9 +142,12 @@ pools:
 			b.WriteString("order: key, ")
 		}
 		b.WriteString(locks(p.Lock))
-		if p.Lane == "http" {
+		switch p.Lane {
+		case "http":
 			fmt.Fprintf(&b, "http: {url: %q}}\n", a.ledger.url+"/open")
-		} else {
+		case "worker":
+			b.WriteString("worker: {}}\n")
+		default:
 			fmt.Fprintf(&b, "command: [%q, -file, %q], stop_grace_period: 1s}\n", a.command, a.effects)
 		}
 	}

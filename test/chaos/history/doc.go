@@ -9,6 +9,8 @@
 //	probes.jsonl     readiness as clients saw it
 //	stale.jsonl      writes of stale owners, and their results
 //	holds.jsonl      locks that programs beside the replicas trusted
+//	workers.jsonl    processes that took tasks over HTTP, from start to end
+//	said.jsonl       what they said of attempts, and the answers
 //	audit.jsonl      every change of a row, written by triggers of the database
 //	final.json       the tables at the end
 //	leftovers.json   counts before and after: descriptors, keys, commands

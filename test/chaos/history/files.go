@@ -26,6 +26,8 @@ const (
 	WaitsFile     = "waits.jsonl"
 	ExecsFile     = "execs.jsonl"
 	LockedFile    = "locked.jsonl"
+	WorkersFile   = "workers.jsonl"
+	SaidFile      = "said.jsonl"
 	AuditFile     = "audit.jsonl"
 	FinalFile     = "final.json"
 	LeftoversFile = "leftovers.json"
@@ -33,7 +35,7 @@ const (
 )
 
 // logs are those that are written line by line.
-var logs = []string{WindowsFile, ProcessesFile, EffectsFile, AsksFile, ProbesFile, StaleFile, HoldsFile, WaitsFile, ExecsFile, LockedFile, AuditFile}
+var logs = []string{WindowsFile, ProcessesFile, EffectsFile, AsksFile, ProbesFile, StaleFile, HoldsFile, WaitsFile, ExecsFile, LockedFile, WorkersFile, SaidFile, AuditFile}
 
 // History is a whole run, read back.
 type History struct {
@@ -48,6 +50,8 @@ type History struct {
 	Waits     []Wait
 	Execs     []Exec
 	Locked    []Locked
+	Workers   []Worker
+	Said      []Said
 	Audit     []Change
 	Final     Final
 	Leftovers []Leftover
@@ -76,6 +80,8 @@ func Read(dir string) (*History, error) {
 		lines(dir, WaitsFile, &h.Waits),
 		lines(dir, ExecsFile, &h.Execs),
 		lines(dir, LockedFile, &h.Locked),
+		lines(dir, WorkersFile, &h.Workers),
+		lines(dir, SaidFile, &h.Said),
 		lines(dir, AuditFile, &h.Audit),
 	)
 	h.Run.Directory = dir

@@ -3,8 +3,9 @@ package history
 import "time"
 
 // Format is of the runs that are written now. Windows of format 0 say neither StoreHeld nor Ahead;
-// audits before format 2 have neither outputs nor idempotency keys; nothing ran under "locks exec" before format 3.
-const Format = 3
+// audits before format 2 have neither outputs nor idempotency keys; nothing ran under "locks exec" before format 3; there were no
+// workers before format 4.
+const Format = 4
 
 // Run is run.json.
 type Run struct {
@@ -90,6 +91,6 @@ type Pool struct {
 	PerKind    map[string]Limits // kinds that are not named have none
 	Ordered    bool              // the tasks with one key run one after the other, as they were enqueued
 	Unique     bool              // clients enqueue tasks that are unique by their key while they are open
-	Lane       string
-	Lock       string // as a job's
+	Lane       string            // as a job's, or "worker": workers run its tasks
+	Lock       string            // as a job's
 }

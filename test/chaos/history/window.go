@@ -23,7 +23,10 @@ const (
 	ReplicaClock  Kind = "replica-clock" // the wall clock of a replica is wrong
 	StoreClock    Kind = "store-clock"   // the wall clock of the database is wrong
 	LockClock     Kind = "lock-clock"
-	Restarts      Kind = "restarts" // nothing is broken: rolling restarts, reloads, another version
+	WorkerDown    Kind = "worker-down"   // a process that takes tasks over HTTP is killed
+	WorkerFrozen  Kind = "worker-frozen" // it does not run, and will again
+	WorkerCut     Kind = "worker-cut"    // it reaches no replica
+	Restarts      Kind = "restarts"      // nothing is broken: rolling restarts, reloads, another version
 )
 
 // Window is a line of windows.jsonl, written when the fault is healed.
@@ -31,7 +34,7 @@ type Window struct {
 	Nemesis  string   // its name, as in "sigstop-parent"
 	Pair     string   // the other nemesis at the same time; empty: alone
 	Kinds    []Kind   // what it may excuse, from Began until Healed and a recovery time later
-	Replicas []string // that it strikes; empty: all
+	Replicas []string // that it strikes, or workers; empty: all replicas
 	Began    time.Time
 	Healed   time.Time
 	Ahead    time.Duration // of StoreClock: how far it set that clock ahead

@@ -16,6 +16,8 @@ import (
 // While a replica cannot reach the store, it stops attempts at their deadline: may_run_until of their row, or
 // with on_lost: retry the trust window of the session. Those are lost even if the session is not.
 //
+// A worker may lose a session, and what it ran, by more: see workerMayLose.
+//
 // What may cost sessions and attempts: replica-down, -frozen, restarts, and store-down or -slow that spare
 // nothing, each for the replicas that it strikes. A lock service that is down, or a wrong wall clock, excuses
 // nothing. With Run.Slack, the machine is so busy that a replica may be silent without a fault: then its
@@ -46,6 +48,9 @@ var harmful = []history.Kind{
 
 // mayBeLost reports whether what replica had at a moment may be lost.
 func (t *trial) mayBeLost(replica string, at time.Time) bool {
+	if ofWorker(replica) {
+		return t.workerMayLose(replica, at)
+	}
 	from := at.Add(-t.run.SessionTTL - reapTime - t.run.Slack)
 	for _, w := range t.applied(from, at) {
 		if w.Strikes(replica) && has(w, harmful...) && !w.Spares {

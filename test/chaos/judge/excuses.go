@@ -11,6 +11,7 @@ import (
 // recovery is how long after it was healed a fault may still show, before Run.Slack:
 //
 //	replica-down, -frozen     session ttl + 3 s: the others must expire it, and reap its work
+//	worker-down, -frozen, -cut the same
 //	helper-frozen             the same
 //	lock-down, -slow, -clock  5 s; on ZooKeeper lock ttl + 2 s if that is longer
 //	store-down, -slow, -far   5 s, or session ttl + 3 s if only some replicas were disconnected: those
@@ -27,7 +28,7 @@ func (t *trial) recovery(w history.Window) time.Duration {
 	for _, k := range w.Kinds {
 		var d time.Duration
 		switch k {
-		case history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen:
+		case history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen, history.WorkerDown, history.WorkerFrozen, history.WorkerCut:
 			d = t.run.SessionTTL + 3*time.Second
 		case history.LockDown, history.LockGone, history.LockSlow, history.LockClock:
 			d = 5 * time.Second

@@ -60,6 +60,7 @@ func Judge(h *history.History) Report {
 	t.excludes()
 	t.inTurn()
 	t.execs()
+	t.workers()
 	slices.SortStableFunc(t.report.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(slices.Index(Invariants, a.Invariant), slices.Index(Invariants, b.Invariant)), a.At.Compare(b.At))
 	})

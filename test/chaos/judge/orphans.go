@@ -23,7 +23,7 @@ func (t *trial) orphans() {
 		}
 		seen[key] = true // the last word
 		bound, bounded := until[key]
-		if !bounded || !e.At.After(bound.Add(t.run.Slack)) || t.unstoppable(e) || t.abandoned(e, e.At) {
+		if !bounded || !e.At.After(bound.Add(t.run.Slack)) || t.unstoppable(e) || t.frozenWorker(e, e.At) || t.abandoned(e, e.At) {
 			continue
 		}
 		t.violate(NoOverlap, "task "+e.TaskID, e.At, "attempt %d of %s was at work %v after it might run", e.Attempt, e.Replica, ms(e.At.Sub(bound)))
@@ -49,7 +49,7 @@ func (t *trial) mayRunUntil() map[claimKey]time.Time {
 			continue
 		}
 		bound := beat[c.After.Session].Add(t.run.SessionTTL)
-		if row := dbTime(c.After.Until); row.After(bound) {
+		if row := dbTime(c.After.Until); row.After(bound) && !ofWorker(c.After.Replica) { // of a worker it is the deadline
 			bound = row
 		}
 		if key := (claimKey{c.After.ID, c.After.Token}); bound.After(until[key]) {

@@ -19,7 +19,7 @@ const frozenMargin = 500 * time.Millisecond
 // any one task, nor those that hold one lock, also under "locks exec", by their output, from start to last beat.
 //
 // There are two excuses. helper-frozen: if the warden that ends an attempt in time is frozen itself, with the
-// attempt's replica, the attempt cannot be ended until the freeze is over and 0.5 s more. helper-down: if it
+// attempt's replica, the attempt cannot be ended until the freeze is over and 0.5 s more; nor can that of a worker that is frozen. helper-down: if it
 // was killed with the replica, descendants of a command go on. Both are counted. A killed, disconnected or
 // frozen replica alone excuses nothing. Of commands with a lock so does what its driver declares, as in I14.
 func (t *trial) overlaps() {
@@ -105,7 +105,7 @@ func (t *trial) overlap(who string, older, newer *output, length time.Duration) 
 		return w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.last.Replica) && w.Began.Before(newer.first) &&
 			!older.last.At.After(w.Healed.Add(frozenMargin+t.run.Slack))
 	})
-	if frozen || t.abandoned(older.last, newer.first) || strings.HasPrefix(who, locked) && t.taken(older, newer.first, length) {
+	if frozen || t.frozenWorker(older.last, newer.first) || t.abandoned(older.last, newer.first) || strings.HasPrefix(who, locked) && t.taken(older, newer.first, length) {
 		t.report.Overlaps++
 		t.report.Longest = max(t.report.Longest, length)
 		return

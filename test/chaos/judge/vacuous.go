@@ -52,7 +52,7 @@ func (t *trial) notVacuous() {
 	if t.run.Slack == 0 && t.run.Quiesced.Sub(t.run.Began) > long {
 		all = append(all, figure{"triggers while nothing was broken", t.report.Healthy.N, enough})
 	}
-	for _, m := range slices.Concat(all, t.kept(), t.replayed(), t.worked(), t.locked()) {
+	for _, m := range slices.Concat(all, t.kept(), t.ofWorkers(), t.replayed(), t.worked(), t.locked()) {
 		if m.have < m.min {
 			vacuous("run", "%d %s, and %d are the least", m.have, m.what, m.min)
 		}

@@ -59,11 +59,12 @@ const (
 	lockEdge
 	store
 	lock
+	worker
 )
 
 // Struck is the result of a strike.
 type Struck struct {
-	Replicas []string // which it affects; none: all
+	Replicas []string // which it affects, or workers; none: all replicas
 	// Kinds are excuses of this strike alone, beside the nemesis's own.
 	Kinds []history.Kind
 	Ahead time.Duration // how far the database's clock was set ahead

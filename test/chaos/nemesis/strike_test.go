@@ -33,8 +33,9 @@ func TestStrikes(t *testing.T) {
 			a := arena.Open(t, c, t.TempDir(), arena.Options{Clocks: true})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			worked := make(chan error, 1)
+			worked := make(chan error, 2)
 			go func() { worked <- a.Work(ctx, 1) }()
+			go func() { worked <- a.Serve(ctx) }()
 			r := rand.New(rand.NewPCG(1, 1))
 			for _, n := range Fitting(c) {
 				if *names == "" || strings.Contains(","+*names+",", ","+n.Name+",") {
@@ -42,8 +43,10 @@ func TestStrikes(t *testing.T) {
 				}
 			}
 			cancel()
-			if err := <-worked; err != nil {
-				t.Error(err)
+			for range cap(worked) {
+				if err := <-worked; err != nil {
+					t.Error(err)
+				}
 			}
 			if t.Failed() {
 				keep(t, a.Dir)
