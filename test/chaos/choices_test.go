@@ -16,7 +16,7 @@ import (
 // bugsNamed is the seeded bug of a name, or all of them without one.
 func bugsNamed(name string) ([]seeded.Bug, error) {
 	if name == "" {
-		return seeded.ForJudge(), nil
+		return seeded.All(), nil
 	}
 	b, err := seeded.Find(name)
 	if err != nil {
@@ -69,7 +69,7 @@ func windowsNamed(list string, cells []arena.Cell) (map[arena.Cell][][]nemesis.N
 }
 
 func TestBugsNamed(t *testing.T) {
-	if all, err := bugsNamed(""); err != nil || len(all) != len(seeded.ForJudge()) {
+	if all, err := bugsNamed(""); err != nil || len(all) != len(seeded.All()) {
 		t.Errorf("%d bugs, %v", len(all), err)
 	}
 	if one, err := bugsNamed("no-unique-key"); err != nil || len(one) != 1 || one[0].Name != "no-unique-key" {

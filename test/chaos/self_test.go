@@ -140,7 +140,7 @@ func wanted(b seeded.Bug, report judge.Report) (all []judge.Invariant) {
 
 // controls are runs without a bug for each cell, with the nemeses of all bugs there.
 func controls() (all []seeded.Bug) {
-	for _, b := range seeded.ForJudge() {
+	for _, b := range seeded.All() {
 		i := slices.IndexFunc(all, func(c seeded.Bug) bool { return c.Cell == b.Cell })
 		if i < 0 {
 			i, all = len(all), append(all, seeded.Bug{Cell: b.Cell})

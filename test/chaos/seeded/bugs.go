@@ -16,7 +16,7 @@ type Bug struct {
 	Mistake string // what its author thought
 	Breaks  string // why no other guard covers it, and what it looks like from outside
 
-	Cell     string   // where it shows: store and lock service; "": no run of the harness has what it breaks, and Directly catches it alone
+	Cell     string   // where it shows: store and lock service
 	Nemeses  []string // what makes it show, window after window; "a/b": both at once
 	Caught   []string // invariants of the judge that it breaks, any of them
 	Directly string   // a test of the product that fails with it, as arguments of go test; "": none
@@ -165,19 +165,10 @@ func All() []Bug {
 			Mistake: "The session of a worker is secret and says whose the task is, and the row has its token: what the worker sends is looked up by the session and the task.",
 			Breaks: "A worker that was given the task again, after a retry or since it had handed it back, has two attempts of it in one session. What the first of them says, late, ends the second one, " +
 				"which still runs.",
+			Cell: "mariadb+redis", Nemeses: []string{"worker-frozen"}, Caught: []string{"I5", "I7"},
 			Directly: "-run TestAStaleTokenOfAWorker ./api",
 		},
 	}
-}
-
-// ForJudge are those that runs of the harness can show.
-func ForJudge() (all []Bug) {
-	for _, b := range All() {
-		if b.Cell != "" {
-			all = append(all, b)
-		}
-	}
-	return all
 }
 
 // Find returns the bug of that name; the error lists those there are.
