@@ -31,8 +31,9 @@ const (
 )
 
 // ClaimFor claims tasks for a worker, and opens its session if it has none. Tasks that the worker does not have, although its session
-// runs them, come first, alone. Nothing is asked of the store once c.Wait is over, or 5 s with a shorter one, or the caller has gone; what the
-// store then answers to an earlier question is handed back.
+// runs them, come first, alone. Nothing is asked of the store once c.Wait is over, or 5 s with a shorter one, or the caller has gone. What the
+// store then answers to an earlier question is handed back, unless the worker says what it has: then its next claim brings it, and until then it
+// runs under the session.
 //
 //  1. check pool and kinds; open the session, or renew it
 //  2. c.Have is said: return the tasks that the worker did not get, if there are any
@@ -71,7 +72,9 @@ func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim,
 		return wire.Claim{}, err
 	}
 	if len(started) > 0 && taking.Err() != nil {
-		w.handBack(ctx, ses.Session, started)
+		if c.Have == nil || c.Session == "" { // else the worker's next claim brings them: it may have, from another replica
+			w.handBack(ctx, ses.Session, started)
+		}
 		started = nil
 	}
 	if ctx.Err() != nil {
