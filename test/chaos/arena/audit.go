@@ -17,6 +17,9 @@ var columns = map[string][][2]string{
 	"jobs": {
 		{"Job", "{r}.name"}, {"Fence", "{r}.fence"}, {"Cursor", "{r}.cursor_at"},
 	},
+	"pools": {
+		{"Pool", "{r}.name"}, {"Paused", "COALESCE({r}.paused, 0)"}, {"By", "{r}.paused_by"}, {"Window", "{r}.pause_window"},
+	},
 	"triggers": {
 		{"Job", "{r}.job"},
 		{"At", "{r}.at"},
@@ -37,7 +40,7 @@ var columns = map[string][][2]string{
 		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' WHEN 3 THEN 'locked' WHEN 4 THEN 'keyed' ELSE 'running' END"}, {"Until", "{r}.may_run_until"},
 	}, task...),
 	"done": append([][2]string{
-		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"}, {"RetriedAs", "{r}.retried_as"},
+		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"}, {"RetriedAs", "{r}.retried_as"}, {"Code", "{r}.reason_code"},
 	}, task...),
 	"attempts": {
 		{"TaskID", "{r}.task_id"},
@@ -74,6 +77,7 @@ var task = [][2]string{
 	{"IdemKey", "{r}.idem_key"},
 	{"RetryOf", "{r}.retry_of"},
 	{"RunAt", "{r}.run_at"},
+	{"ExpiresAt", "{r}.expires_at"},
 	{"CreatedAt", "{r}.created_at"},
 	{"StartedAt", "{r}.started_at"},
 	{"Reason", "{r}.reason"},
@@ -110,7 +114,7 @@ func (d dialect) object(table, r string) string {
 	for _, c := range columns[table] {
 		value := strings.ReplaceAll(c[1], "{r}", r)
 		switch c[0] {
-		case "ID", "Job", "Pool", "Key", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey", "Output", "RetryOf":
+		case "ID", "Job", "Pool", "Key", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey", "Output", "RetryOf", "By", "Window", "Code":
 			value = fmt.Sprintf(d.text, value)
 		}
 		args = append(args, "'"+c[0]+"', "+value)

@@ -73,6 +73,7 @@ type newTask struct {
 	Kind           string       `json:"kind,omitempty"`
 	Priority       int          `json:"priority,omitempty"`
 	RunAt          string       `json:"run_at,omitempty"`
+	ExpiresAt      string       `json:"expires_at,omitempty"`
 	Unique         *unique      `json:"unique,omitempty"`
 }
 
@@ -108,7 +109,7 @@ func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 }
 
 func newBatch(client, n int, r *rand.Rand) batch {
-	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered", "kinds", "kinds", "unique", "unique", "hands", "hands", "hands"}
+	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered", "kinds", "kinds", "mixed", "mixed", "unique", "unique", "hands", "hands", "hands", "fragile", "fragile"}
 	p := batch{pool: pools[r.IntN(len(pools))]}
 	if p.pool == "command" && r.IntN(4) == 0 {
 		p.pool = "turn" // few: one runs at a time
@@ -123,10 +124,10 @@ func newBatch(client, n int, r *rand.Rand) batch {
 	for i := range size {
 		t := newTask{IdempotencyKey: fmt.Sprintf("c%d-%d-%d", client, n, i), Priority: r.IntN(5) - 2}
 		t.Payload.Takes = (time.Duration(r.IntN(400)) * time.Millisecond).String()
-		if p.pool == "keyed" || p.pool == "ordered" {
+		if p.pool == "keyed" || p.pool == "ordered" || p.pool == "mixed" {
 			t.Key = []string{"", "a", "b", "b", "c", "c", "c"}[r.IntN(7)]
 		}
-		if p.pool == "kinds" {
+		if p.pool == "kinds" || p.pool == "mixed" {
 			t.Kind = []string{"a", "a", "b", "b", "c"}[r.IntN(5)]
 		}
 		if p.pool == "unique" { // without a key that is judged before
@@ -135,6 +136,9 @@ func newBatch(client, n int, r *rand.Rand) batch {
 		}
 		if p.pool == poolOfWorkers && r.IntN(4) == 0 { // its worker may get it again
 			t.Payload.Fails = 1
+		}
+		if p.pool == poolThatFails && r.IntN(3) > 0 {
+			t.Payload.Fails = 5
 		}
 		if r.IntN(10) == 0 {
 			t.Payload.Fails = 1 + r.IntN(5) // some never succeed
@@ -150,8 +154,13 @@ func newBatch(client, n int, r *rand.Rand) batch {
 			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(3000))*time.Millisecond).String()
 			t.Payload.Fails = 1 + r.IntN(2)
 		}
-		if r.IntN(15) == 0 {
+		switch r.IntN(15) {
+		case 0:
 			t.RunAt = time.Now().Add(time.Duration(r.IntN(5000)) * time.Millisecond).UTC().Format(time.RFC3339Nano)
+		case 1: // soon, in pools whose tasks have to wait; a call that arrives after it is refused
+			if p.pool == "narrow" || p.pool == "rated" || p.pool == "mixed" || p.pool == poolOfWorkers {
+				t.ExpiresAt = time.Now().Add(time.Duration(100+r.IntN(1500)) * time.Millisecond).UTC().Format(time.RFC3339Nano)
+			}
 		}
 		p.tasks = append(p.tasks, t)
 	}

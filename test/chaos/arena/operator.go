@@ -3,6 +3,7 @@
 package arena
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,17 +16,18 @@ import (
 )
 
 // operator does what operators do by hand: runs jobs, cancels and retries tasks, pauses pools and suspends jobs
-// for a moment.
+// for a moment, changes limits of pools, and resumes what has been paused since it fails.
 type operator struct {
 	*Clients
 	rand *rand.Rand
-	// held is what may be paused or suspended, with the call that ends it and when that is due.
+	// held is what may be paused, suspended or limited, with the call that ends it and when that is due.
 	held map[string]undo
 }
 
 type undo struct {
-	what, target, path string
-	due                time.Time
+	history.Ask
+	path string
+	due  time.Time
 }
 
 // operate runs until ctx ends.
@@ -38,7 +40,7 @@ func (m *operator) operate(ctx context.Context) {
 		case <-time.After(300*time.Millisecond + rand.N(400*time.Millisecond)):
 		}
 		m.end(ctx)
-		switch m.rand.IntN(10) {
+		switch m.rand.IntN(13) {
 		case 0, 1:
 			m.run(ctx)
 		case 2, 3, 4:
@@ -49,6 +51,14 @@ func (m *operator) operate(ctx context.Context) {
 			m.hold(ctx, "pause", "/api/v1/pools/", "narrow")
 		case 8:
 			m.hold(ctx, "suspend", "/api/v1/jobs/", "tick-b")
+		case 9:
+			m.limit(ctx)
+		case 10:
+			m.many(ctx, "cancel")
+		case 11:
+			m.many(ctx, "retry")
+		case 12:
+			m.resume(ctx, m.rand)
 		}
 	}
 }
@@ -105,7 +115,54 @@ func (m *operator) hold(ctx context.Context, what, path, name string) {
 	a := m.caller.ask(ctx, m.any(m.rand), history.Ask{What: what, Target: name}, path+name+"/"+what, nil, nil, nil)
 	m.caller.write(a)
 	if a.Answer != refused {
-		m.held[name] = undo{"resume", name, path, time.Now().Add(time.Second + rand.N(2*time.Second))}
+		m.held[name] = undo{history.Ask{What: "resume", Target: name}, path + name + "/resume", time.Now().Add(time.Second + rand.N(2*time.Second))}
+	}
+}
+
+// many cancels or retries some tasks of a pool in one call.
+func (m *operator) many(ctx context.Context, what string) {
+	pools := []string{"web", "ordered", "mixed", "unique", poolOfWorkers, poolThatFails}
+	pool := pools[m.rand.IntN(len(pools))]
+	var answer struct {
+		Tasks []struct {
+			ID string
+			As string `json:"retried_as"`
+		}
+	}
+	body := map[string]any{"pool": pool, "limit": 1 + m.rand.IntN(4)}
+	a := m.caller.ask(ctx, m.any(m.rand), history.Ask{What: what + " many", Target: pool}, "/api/v1/tasks/"+what, nil, body, &answer)
+	if a.Answer == ok {
+		for _, t := range answer.Tasks {
+			a.TaskIDs = append(a.TaskIDs, cmp.Or(t.As, t.ID))
+		}
+	}
+	m.caller.write(a)
+}
+
+// resume ends the pause of the pool that fails, if there is one.
+func (c *Clients) resume(ctx context.Context, r *rand.Rand) {
+	c.caller.write(c.caller.ask(ctx, c.any(r), history.Ask{What: "resume", Target: poolThatFails}, "/api/v1/pools/"+poolThatFails+"/resume", nil, nil, nil))
+}
+
+// limit sets limits of a pool that has some, or gives it those of the file again.
+func (m *operator) limit(ctx context.Context) {
+	a := history.Ask{What: "limit", Target: []string{"narrow", "rated"}[m.rand.IntN(2)]}
+	var body any = map[string]bool{"reset": true}
+	switch set := m.rand.IntN(4) > 0; {
+	case !set:
+		a.Limits = &history.Limits{} // those of the file
+	case a.Target == "narrow":
+		a.Limits = &history.Limits{MaxRunning: 1 + m.rand.IntN(4)}
+		body = map[string]int{"max_running": a.Limits.MaxRunning}
+	default:
+		a.Limits = &history.Limits{Rate: 5 + m.rand.IntN(30), Burst: 1 + m.rand.IntN(4)}
+		body = map[string]any{"rate": fmt.Sprintf("%d/s", a.Limits.Rate), "burst": a.Limits.Burst}
+	}
+	path := "/api/v1/pools/" + a.Target + "/limits"
+	a = m.caller.ask(ctx, m.any(m.rand), a, path, nil, body, nil)
+	m.caller.write(a)
+	if a.Answer != refused { // when the clients stop, what has to wait has not to wait for long
+		m.held["limits of "+a.Target] = undo{history.Ask{What: "limit", Target: a.Target, Limits: &history.Limits{}}, path + "?reset=true", time.Now().Add(time.Hour)}
 	}
 }
 
@@ -115,7 +172,7 @@ func (m *operator) end(ctx context.Context) {
 		if time.Now().Before(u.due) {
 			continue
 		}
-		a := m.caller.ask(ctx, m.any(m.rand), history.Ask{What: u.what, Target: u.target}, u.path+u.target+"/"+u.what, nil, nil, nil)
+		a := m.caller.ask(ctx, m.any(m.rand), u.Ask, u.path, nil, nil, nil)
 		m.caller.write(a)
 		if a.Answer == ok {
 			delete(m.held, name)
@@ -132,7 +189,7 @@ func (m *operator) takeBack(ctx context.Context) error {
 	for m.end(ctx); len(m.held) > 0; m.end(ctx) {
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("still paused or suspended: %v", slices.Collect(maps.Keys(m.held))), ctx.Err())
+			return errors.Join(fmt.Errorf("still paused, suspended or limited: %v", slices.Collect(maps.Keys(m.held))), ctx.Err())
 		case <-time.After(300 * time.Millisecond):
 		}
 	}

@@ -7,18 +7,28 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// Rest waits until nothing is open, after faults are healed and clients have stopped: jobs are suspended first.
-// An error says what was still open when ctx ended.
+// Rest waits until nothing is open, after faults are healed and clients have stopped: jobs are suspended first, and the pool that fails
+// is resumed whenever it may be paused. An error says what was still open when ctx ended.
 func (a *Arena) Rest(ctx context.Context) error {
-	if err := a.suspendJobs(ctx); err != nil {
+	asks, err := history.OpenLog[history.Ask](a.Dir, history.AsksFile)
+	if err != nil {
 		return err
 	}
-	for {
+	defer asks.Close()
+	c := &Clients{arena: a, caller: &caller{http: a.http, asks: asks, asked: &a.asked, note: a.note}}
+	if err := c.suspendJobs(ctx); err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		if i%2 == 0 {
+			c.resume(ctx, rand.New(rand.NewPCG(uint64(i), 0)))
+		}
 		n, err := a.unfinished(ctx)
 		if err == nil && n == 0 {
 			return nil
@@ -32,18 +42,12 @@ func (a *Arena) Rest(ctx context.Context) error {
 }
 
 // suspendJobs suspends every job: due times are skipped from then on.
-func (a *Arena) suspendJobs(ctx context.Context) error {
-	asks, err := history.OpenLog[history.Ask](a.Dir, history.AsksFile)
-	if err != nil {
-		return err
-	}
-	defer asks.Close()
-	c := &caller{http: a.http, asks: asks, asked: &a.asked, note: a.note}
+func (c *Clients) suspendJobs(ctx context.Context) error {
 	for _, j := range jobsOfRun() {
 		for i := 0; ; i++ {
-			r := a.Replicas[i%len(a.Replicas)]
-			line := c.ask(ctx, r, history.Ask{What: "suspend", Target: j.Name}, "/api/v1/jobs/"+j.Name+"/suspend", nil, nil, nil)
-			c.write(line)
+			r := c.arena.Replicas[i%len(c.arena.Replicas)]
+			line := c.caller.ask(ctx, r, history.Ask{What: "suspend", Target: j.Name}, "/api/v1/jobs/"+j.Name+"/suspend", nil, nil, nil)
+			c.caller.write(line)
 			if line.Answer == ok {
 				break
 			}

@@ -64,6 +64,9 @@ func jobsOfRun() []job {
 // poolOfWorkers is the pool whose tasks workers take over HTTP.
 const poolOfWorkers = "hands"
 
+// poolThatFails is paused again and again, as most of its attempts fail.
+const poolThatFails = "fragile"
+
 // lockOfRun is what attempts of two jobs and a pool hold, and commands under "locks exec": no two run at once.
 const lockOfRun = "ledger"
 
@@ -73,10 +76,12 @@ func poolsOfRun() []pool {
 		{history.Pool{Name: "command", OnLost: "retry", Retries: 2, Lane: "exec"}, 3},
 		{history.Pool{Name: "narrow", OnLost: "retry", Retries: 2, MaxRunning: 2, Lane: "exec"}, 2},
 		{history.Pool{Name: "rated", OnLost: "retry", Retries: 2, Rate: 20, Burst: 3, Lane: "http"}, 8},
-		{history.Pool{Name: "keyed", OnLost: "retry", Retries: 2, PerKey: 2, KeyRate: 10, KeyBurst: 2, Lane: "http"}, 8},
+		{history.Pool{Name: "keyed", OnLost: "retry", Retries: 2, PerKey: 2, KeyRate: 10, KeyBurst: 2, Fair: true, Lane: "http"}, 8},
 		{history.Pool{Name: "kinds", OnLost: "retry", Retries: 2, PerKind: map[string]history.Limits{"a": {MaxRunning: 2}, "b": {Rate: 10, Burst: 2}}, Lane: "http"}, 8},
+		{history.Pool{Name: "mixed", OnLost: "retry", Retries: 2, PerKey: 2, KeyRate: 15, KeyBurst: 3, PerKind: map[string]history.Limits{"a": {MaxRunning: 2}, "b": {Rate: 10, Burst: 2}}, Lane: "http"}, 8},
 		{history.Pool{Name: "ordered", OnLost: "retry", Retries: 2, Ordered: true, Lane: "http"}, 8},
 		{history.Pool{Name: "unique", OnLost: "retry", Retries: 2, Unique: true, Lane: "http"}, 8},
+		{history.Pool{Name: poolThatFails, OnLost: "retry", Retries: 1, PauseOf: 20, PauseFailures: 30, Lane: "http"}, 4},
 		{history.Pool{Name: "once", OnLost: "fail", Lane: "http"}, 4},
 		{history.Pool{Name: poolOfWorkers, OnLost: "retry", Retries: 2, MaxRunning: 4, Lane: "worker"}, 1},
 		{history.Pool{Name: "turn", OnLost: "retry", Retries: 2, Lane: "exec", Lock: lockOfRun}, 2},
@@ -135,9 +140,15 @@ pools:
 			fmt.Fprintf(&b, "rate: %d/s, burst: %d, ", p.Rate, p.Burst)
 		}
 		if p.PerKey > 0 {
-			fmt.Fprintf(&b, "per_key: {max_running: %d, rate: %d/s, burst: %d}, fair: {weights: {a: 2}}, ", p.PerKey, p.KeyRate, p.KeyBurst)
+			fmt.Fprintf(&b, "per_key: {max_running: %d, rate: %d/s, burst: %d}, ", p.PerKey, p.KeyRate, p.KeyBurst)
+		}
+		if p.Fair {
+			b.WriteString("fair: {weights: {a: 2}}, ")
 		}
 		b.WriteString(a.kinds(p.PerKind))
+		if p.PauseOf > 0 {
+			fmt.Fprintf(&b, "pause_on: {failures: %d%%, of: %d}, ", p.PauseFailures, p.PauseOf)
+		}
 		if p.Ordered {
 			b.WriteString("order: key, ")
 		}

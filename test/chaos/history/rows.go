@@ -5,7 +5,7 @@ package history
 type Row struct {
 	ID         string // tasks, done, sessions
 	Job        string // jobs: its name
-	Pool       string
+	Pool       string // pools: its name
 	Key        string // tasks, done: task_key
 	Kind       string // tasks, done
 	At         int64  // triggers: at; tasks, done: trigger_at
@@ -27,6 +27,11 @@ type Row struct {
 	RetryOf    string // tasks, done: the first of the chain of tasks that were retried
 	RetriedAs  string // done: the task that a retry made of it
 	RunAt      int64
+	ExpiresAt  int64  // tasks, done
+	Code       string // done: reason_code
+	Paused     int64  // pools: 1 if a caller or pause_on has paused it
+	By         string // pools: who has
+	Window     string // pools: pause_window
 	CreatedAt  int64
 	DecidedAt  int64
 	StartedAt  int64
@@ -44,7 +49,7 @@ type Row struct {
 type Change struct {
 	Seq    int64
 	At     int64  // database time, µs
-	Table  string // jobs, triggers, tasks, done, attempts, outputs, idempotency, sessions
+	Table  string // jobs, pools, triggers, tasks, done, attempts, outputs, idempotency, sessions
 	Before *Row   // nil: inserted
 	After  *Row   // nil: deleted
 }

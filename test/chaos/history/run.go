@@ -71,7 +71,7 @@ type Every struct {
 	Offset time.Duration
 }
 
-// Limits are of the tasks of a kind, over all replicas; 0 = none.
+// Limits are of the tasks of a kind, or of a pool, over all replicas; 0 = none.
 type Limits struct {
 	MaxRunning  int
 	Rate, Burst int // starts a second, and at once
@@ -79,18 +79,20 @@ type Limits struct {
 
 // Pool is a pool of the run that clients feed.
 type Pool struct {
-	Name       string
-	OnLost     string // fail | retry
-	Retries    int
-	MaxRunning int // over all replicas; 0 = no limit
-	Rate       int // starts a second, over all replicas; 0 = no limit, as in old runs
-	Burst      int // of them at once
-	PerKey     int // as MaxRunning, of the tasks with one key
-	KeyRate    int // as Rate, of the tasks with one key
-	KeyBurst   int
-	PerKind    map[string]Limits // kinds that are not named have none
-	Ordered    bool              // the tasks with one key run one after the other, as they were enqueued
-	Unique     bool              // clients enqueue tasks that are unique by their key while they are open
-	Lane       string            // as a job's, or "worker": workers run its tasks
-	Lock       string            // as a job's
+	Name                   string
+	OnLost                 string // fail | retry
+	Retries                int
+	MaxRunning             int // over all replicas; 0 = no limit
+	Rate                   int // starts a second, over all replicas; 0 = no limit, as in old runs
+	Burst                  int // of them at once
+	PerKey                 int // as MaxRunning, of the tasks with one key
+	KeyRate                int // as Rate, of the tasks with one key
+	KeyBurst               int
+	PerKind                map[string]Limits // kinds that are not named have none
+	Fair                   bool              // replicas start the keys in turn
+	Ordered                bool              // the tasks with one key run one after the other, as they were enqueued
+	Unique                 bool              // clients enqueue tasks that are unique by their key while they are open
+	PauseOf, PauseFailures int               // pause_on: how many the last attempts are, and what share of them has to fail, in percent; 0: nothing pauses it
+	Lane                   string            // as a job's, or "worker": workers run its tasks
+	Lock                   string            // as a job's
 }

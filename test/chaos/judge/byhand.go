@@ -84,12 +84,22 @@ func (t *trial) effective(a history.Ask) time.Time {
 // settle removes the call about target (empty: any) that may have had an effect at a moment; false: there is
 // none. The moment counts only if it is timed.
 func (u *calls) settle(target string, at time.Time, timed bool) bool {
-	i := slices.IndexFunc(u.asks, func(a history.Ask) bool {
-		return (target == "" || a.Target == target) &&
-			(!timed || !at.Before(a.Called.Add(-clockError)) && !at.After(u.until(a)))
-	})
+	i := u.about(target, at, timed)
 	if i >= 0 {
 		u.asks = slices.Delete(u.asks, i, i+1)
 	}
 	return i >= 0
+}
+
+// may reports what settle does, of calls that may each have had several effects.
+func (u *calls) may(target string, at time.Time, timed bool) bool {
+	return u.about(target, at, timed) >= 0
+}
+
+// about is the first call about target that may have had an effect at a moment; -1: none.
+func (u *calls) about(target string, at time.Time, timed bool) int {
+	return slices.IndexFunc(u.asks, func(a history.Ask) bool {
+		return (target == "" || a.Target == target) &&
+			(!timed || !at.Before(a.Called.Add(-clockError)) && !at.After(u.until(a)))
+	})
 }

@@ -65,6 +65,9 @@ func (m *model) byHand() {
 	ask("run", "again", m.run("again"))
 	ask("retry", first.ID, m.retry(first))
 	ask("cancel", first.ID)
+	ask("cancel many", "once", first.ID)
+	ask("retry many", "once")
+	ask("limit", "mail") // to what it was
 	ask("pause", "mail")
 	ask("resume", "mail")
 	ask("suspend", "slow")

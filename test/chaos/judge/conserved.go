@@ -72,7 +72,7 @@ func (t *trial) conserved() {
 }
 
 // keyless are tasks that clients sent without a key, or made of others by retry. Of the latter the row
-// says which task was the first of its chain.
+// says which task was the first of its chain. A retry of many without an answer may have made several.
 func (t *trial) keyless(rows map[string]history.Row, acked map[string]bool) {
 	born := map[string]int64{}
 	for _, c := range t.h.Audit {
@@ -80,7 +80,7 @@ func (t *trial) keyless(rows map[string]history.Row, acked map[string]bool) {
 			born[c.After.ID] = c.Seq
 		}
 	}
-	retries, sent := t.calls("retry", "unknown"), t.calls("enqueue", "unknown")
+	retries, sent, many := t.calls("retry", "unknown"), t.calls("enqueue", "unknown"), t.calls("retry many", "unknown")
 	sent.asks = slices.DeleteFunc(sent.asks, func(a history.Ask) bool { return a.Key != "" })
 	for i, a := range retries.asks {
 		retries.asks[i].Target = cmp.Or(rows[a.Target].RetryOf, a.Target)
@@ -93,6 +93,9 @@ func (t *trial) keyless(rows map[string]history.Row, acked map[string]bool) {
 			continue
 		}
 		at, timed := dbTime(r.CreatedAt), len(t.h.Audit) > 0 && t.sameClock(born[r.ID])
+		if r.RetryOf != "" && many.may(r.Pool, at, timed) {
+			continue
+		}
 		if !retries.settle(r.RetryOf, at, timed) && (r.RetryOf != "" || !sent.settle(r.Pool, at, timed)) {
 			t.violate(Conserved, "task "+r.ID, at, "in pool %s (retry of %q), and no client asked for it", r.Pool, r.RetryOf)
 		}

@@ -9,7 +9,7 @@ import (
 
 // ends is I7: a task ends once, in the transaction that removes it from the open ones; the ends of tasks and
 // triggers never change, but that the own result of a lost attempt replaces "lost" once; rows move only along
-// the allowed ways; and what is recorded as done was done, by the output of its handler. See outputs, too.
+// the allowed ways; and what is recorded as done was done, by the output of its handler. See outputs and cancelled, too.
 //
 // No excuses.
 func (t *trial) ends() {
@@ -38,6 +38,7 @@ func (t *trial) ends() {
 		}
 	}
 	t.outputs()
+	t.cancelled()
 	t.trueSuccess()
 }
 

@@ -57,6 +57,7 @@ type punctual struct {
 // times that catch-up "all" delays for their slot; replicas that a busy machine starves; and all comparisons
 // after the database's clock was stepped.
 func (t *trial) onTime() {
+	t.expiries()
 	t.notEarly()
 	var healthy, faulty []time.Duration
 	for _, p := range t.punctuals() {

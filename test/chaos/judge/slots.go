@@ -7,7 +7,7 @@ import (
 )
 
 // slots is I3: a job with concurrency forbid has at most one task that has not ended; a pool has at most
-// max_running tasks that run, over all replicas, and starts no more than its rate lets (rates), and of the tasks with one key no more than the limits by key and in its order (keysOfTasks); and a target that compares tokens accepts the writes of
+// max_running tasks that run, over all replicas, when one starts (clients change it, see limits.go), and starts no more than its rate lets (rates), and of the tasks with one key no more than the limits by key and in its order (keysOfTasks), and none while it is paused (pauses); and a target that compares tokens accepts the writes of
 // owners, and none of earlier ones: see lanes.
 //
 // No excuses. The first two are counted in the order of the audit, in which all ends that a decision could see
@@ -37,14 +37,17 @@ func (t *trial) slots() {
 		if c.Before == nil && t.jobs[r.Job].Concurrency == "forbid" && add(open, r.Job, r.ID) > 1 {
 			t.violate(Slots, r.Job, dbTime(c.At), "forbid, and %d tasks at once: %s", len(open[r.Job]), keys(open[r.Job]))
 		}
-		if limit := t.pools[r.Pool].MaxRunning; r.State == running && limit > 0 && (c.Before == nil || c.Before.State != running) &&
-			add(held, r.Pool, r.ID) > limit {
-			t.violate(Slots, "pool "+r.Pool, dbTime(c.At), "%d tasks at once, and max_running is %d", len(held[r.Pool]), limit)
+		if t.pools[r.Pool].MaxRunning > 0 && starting(c) {
+			limit := t.limitsOf(r.Pool, dbTime(r.StartedAt), dbTime(c.At), t.sameClock(c.Seq)).MaxRunning
+			if add(held, r.Pool, r.ID) > limit {
+				t.violate(Slots, "pool "+r.Pool, dbTime(c.At), "%d tasks at once, and max_running is %d", len(held[r.Pool]), limit)
+			}
 		}
 	}
 	t.rates()
 	t.keysOfTasks()
 	t.kindsOfTasks()
+	t.pauses()
 	t.lanes()
 }
 

@@ -26,6 +26,7 @@ type trial struct {
 	ended   time.Time               // until when at least one replica was there to decide
 	beats   map[string][]time.Time  // of each replica
 	lost    []loss                  // see losses
+	limits  map[string][]limited    // of pools, see readLimits
 	execsBy map[string]history.Exec // by name
 	twins   []history.Process       // that were started beside one that lived; h.Processes are the others
 }
@@ -88,6 +89,7 @@ func newTrial(h *history.History) *trial {
 	t.readClaims()
 	t.readStarts()
 	t.ended = t.lastAlive()
+	t.readLimits()
 	return t
 }
 

@@ -52,7 +52,7 @@ func (t *trial) notVacuous() {
 	if t.run.Slack == 0 && t.run.Quiesced.Sub(t.run.Began) > long {
 		all = append(all, figure{"triggers while nothing was broken", t.report.Healthy.N, enough})
 	}
-	for _, m := range slices.Concat(all, t.kept(), t.ofWorkers(), t.replayed(), t.worked(), t.locked()) {
+	for _, m := range slices.Concat(all, t.kept(), t.ofWorkers(), t.ofPools(), t.replayed(), t.worked(), t.locked()) {
 		if m.have < m.min {
 			vacuous("run", "%d %s, and %d are the least", m.have, m.what, m.min)
 		}
@@ -109,6 +109,9 @@ func (t *trial) worked() (all []figure) {
 	if long {
 		for _, what := range []string{"enqueue", "run", "cancel", "retry", "pause", "resume", "suspend"} {
 			worked[what] = 0
+		}
+		if t.run.Format >= 4 {
+			worked["limit"], worked["cancel many"], worked["retry many"] = 0, 0, 0
 		}
 	}
 	for _, a := range t.h.Asks {
