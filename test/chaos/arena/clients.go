@@ -134,7 +134,7 @@ func newBatch(client, n int, r *rand.Rand) batch {
 			t.Key, t.IdempotencyKey = []string{"a", "b", "c"}[r.IntN(3)], ""
 			t.Unique = &unique{By: []string{"key"}, While: "open"}
 		}
-		if p.pool == poolOfWorkers && r.IntN(4) == 0 { // its worker may get it again
+		if p.pool == poolOfWorkers && r.IntN(5) < 2 { // its worker may get it again
 			t.Payload.Fails = 1
 		}
 		if p.pool == poolThatFails && r.IntN(3) > 0 {
@@ -154,13 +154,12 @@ func newBatch(client, n int, r *rand.Rand) batch {
 			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(3000))*time.Millisecond).String()
 			t.Payload.Fails = 1 + r.IntN(2)
 		}
-		switch r.IntN(15) {
-		case 0:
+		expires := p.pool == "narrow" || p.pool == "rated" || p.pool == "mixed" || p.pool == poolThatFails || p.pool == poolOfWorkers
+		switch n := r.IntN(15); {
+		case n == 0:
 			t.RunAt = time.Now().Add(time.Duration(r.IntN(5000)) * time.Millisecond).UTC().Format(time.RFC3339Nano)
-		case 1: // soon, in pools whose tasks have to wait; a call that arrives after it is refused
-			if p.pool == "narrow" || p.pool == "rated" || p.pool == "mixed" || p.pool == poolOfWorkers {
-				t.ExpiresAt = time.Now().Add(time.Duration(100+r.IntN(1500)) * time.Millisecond).UTC().Format(time.RFC3339Nano)
-			}
+		case n < 5 && expires: // soon, where tasks have to wait; a call that arrives after it is refused
+			t.ExpiresAt = time.Now().Add(time.Duration(100+r.IntN(1000)) * time.Millisecond).UTC().Format(time.RFC3339Nano)
 		}
 		p.tasks = append(p.tasks, t)
 	}

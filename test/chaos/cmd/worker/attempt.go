@@ -82,6 +82,9 @@ func (w *worker) work(ctx context.Context, t *item, earlier []*item) (why string
 		return false
 	}
 	takes, _ := time.ParseDuration(t.Payload.Takes) // none: it takes no time
+	if len(earlier) > 0 {
+		takes = max(takes, time.Second) // for the answer to what is said with the earlier token
+	}
 	if !write(history.Start) {
 		return why, false
 	}

@@ -29,7 +29,8 @@ func (a answer) known() bool {
 
 const (
 	betweenTries = 50 * time.Millisecond
-	answerTime   = 700 * time.Millisecond // of a call that does not wait; a frozen replica must not cost the session
+	answerTime   = 700 * time.Millisecond // of a heartbeat, and of a claim beyond its wait; a frozen replica must not cost the session
+	endTime      = 2 * time.Second        // of an end: it takes more of the store, and heartbeats go on meanwhile
 	patience     = 10 * time.Second       // for the answer to an end
 )
 
@@ -76,12 +77,16 @@ func (w *worker) send(ctx context.Context, method, url string, body any) (a answ
 
 // say tells the replicas something of an attempt until one says what became of it, or ctx ends, and logs each answer.
 func (w *worker) say(ctx context.Context, what string, t *item, stale bool, more map[string]any) answer {
+	limit := endTime
+	if what == "heartbeat" {
+		limit = answerTime
+	}
 	for {
 		body := map[string]any{"session": t.session, "token": t.Token}
 		for key, value := range more {
 			body[key] = value
 		}
-		a := w.post(ctx, http.MethodPost, "tasks/"+t.ID+"/"+what, body, answerTime)
+		a := w.post(ctx, http.MethodPost, "tasks/"+t.ID+"/"+what, body, limit)
 		if what != "heartbeat" || stale || a.status == http.StatusInternalServerError {
 			w.note(w.said.Add(history.Said{What: what, At: time.Now(), Worker: t.worker, TaskID: t.ID, Token: t.Token, Stale: stale, Status: a.status, Code: a.code}))
 		}
