@@ -48,7 +48,7 @@ func (m *operator) operate(ctx context.Context) {
 		case 5, 6:
 			m.retry(ctx)
 		case 7:
-			m.hold(ctx, "pause", "/api/v1/pools/", "narrow")
+			m.hold(ctx, "pause", "/api/v1/pools/", []string{"narrow", "web", "mixed", poolOfWorkers}[m.rand.IntN(4)])
 		case 8:
 			m.hold(ctx, "suspend", "/api/v1/jobs/", "tick-b")
 		case 9:

@@ -17,8 +17,10 @@ const (
 // transaction have one finished_at, and the audit has the transactions in their order. A pause stands before the ends that it is for. Who
 // resumes a pool, paused or not, has counting begin anew.
 //
-// A claim may begin while a pause is written: for 2 s, and for 8 s more where the store is far or slow.
+// What starts is judged by the answers of clients that have paused the pool, exactly: a claim reads the time before the pool's row. By the
+// audit alone, as after a pause by pause_on, a claim may begin while it is written: for 2 s, and for 8 s more where the store is far or slow.
 func (t *trial) pauses() {
+	t.startsInPauses()
 	pools := map[string]*pausing{}
 	of := map[string]string{} // pools of tasks
 	for name, p := range t.pools {
@@ -81,6 +83,38 @@ func (t *trial) pauses() {
 	}
 }
 
+// startsInPauses finds what starts in a pool between the answer to a client that has paused it and the next call that resumes it.
+func (t *trial) startsInPauses() {
+	paused := map[string][]stay{}
+	for _, a := range t.h.Asks {
+		if a.What != "pause" || a.Answer != "ok" || t.pools[a.Target].Name == "" {
+			continue
+		}
+		s := stay{a.Returned, t.run.Ended}
+		for _, r := range t.h.Asks {
+			switch {
+			case r.What != "resume" || r.Target != a.Target || r.Answer == "refused":
+			case !r.Called.Before(a.Called):
+				s.to = minTime(s.to, r.Called)
+			case r.Answer != "ok" && t.effective(r).After(a.Called): // it may come yet
+				s.to = s.from
+			}
+		}
+		paused[a.Target] = append(paused[a.Target], s)
+	}
+	for _, c := range t.h.Audit {
+		if !starting(c) || !t.sameClock(c.Seq) {
+			continue
+		}
+		began := dbTime(c.After.StartedAt)
+		for _, s := range paused[c.After.Pool] {
+			if began.After(s.from.Add(clockError)) && dbTime(c.At).Before(s.to.Add(-clockError)) {
+				t.violate(Slots, "pool "+c.After.Pool, began, "task %s started %v after a client was told that the pool is paused", c.After.ID, ms(began.Sub(s.from)))
+			}
+		}
+	}
+}
+
 // ofPools counts what there is to judge of pools that fail, and of tasks that expire.
 func (t *trial) ofPools() []figure {
 	paused, ended := 0, 0
@@ -99,10 +133,10 @@ func (t *trial) ofPools() []figure {
 		}
 	}
 	var all []figure
-	if pauses {
+	if pauses && t.unhurried() {
 		all = append(all, figure{"pauses of a pool that fails", paused, t.each(often)})
 	}
-	if may && t.run.Quiesced.Sub(t.run.Began) >= often {
+	if may && t.run.Quiesced.Sub(t.run.Began) >= often && t.unhurried() {
 		all = append(all, figure{"tasks that expired", ended, t.each(often)})
 	}
 	return all

@@ -106,6 +106,44 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// A start is found between the answer that a pool is paused and the call that resumes it, and nowhere else.
+func TestStartsInPauses(t *testing.T) {
+	at := func(s float64) time.Time { return began.Add(time.Duration(s * float64(time.Second))) }
+	call := func(what, answer string, from, to float64) history.Ask {
+		return history.Ask{What: what, Target: "p", Answer: answer, Called: at(from), Returned: at(to)}
+	}
+	pause := call("pause", "ok", 10, 11)
+	for name, c := range map[string]struct {
+		asks           []history.Ask
+		began, written float64
+		want           bool
+	}{
+		"in it":                      {[]history.Ask{pause, call("resume", "ok", 20, 21)}, 12, 12.1, true},
+		"in it, for ever":            {[]history.Ask{pause}, 60, 60, true},
+		"began before the answer":    {[]history.Ask{pause}, 10.5, 12, false},
+		"written as it is resumed":   {[]history.Ask{pause, call("resume", "ok", 20, 21)}, 19, 20.5, false},
+		"resumed, without an answer": {[]history.Ask{pause, call("resume", "unknown", 20, 21)}, 25, 25, false},
+		"not resumed":                {[]history.Ask{pause, call("resume", "refused", 20, 21)}, 25, 25, true},
+		"resumed before, and late":   {[]history.Ask{call("resume", "unknown", 8, 9), pause}, 15, 15, false},
+		"resumed long before":        {[]history.Ask{call("resume", "ok", 8, 9), pause}, 15, 15, true},
+		"paused, without an answer":  {[]history.Ask{call("pause", "unknown", 10, 11)}, 15, 15, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row := history.Row{ID: "t", Pool: "p", State: running, StartedAt: at(c.began).UnixMicro()}
+			h := &history.History{
+				Run:  history.Run{Ended: at(100), Pools: []history.Pool{{Name: "p"}}},
+				Asks: c.asks, Audit: []history.Change{{At: at(c.written).UnixMicro(), Table: "tasks", After: &row}},
+			}
+			judged := newTrial(h)
+			judged.report.Violations = nil
+			judged.startsInPauses()
+			if got := judged.report.Violations; (len(got) == 1) != c.want {
+				t.Errorf("%v, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 // Starts and ends of tasks that expire.
 func TestExpiries(t *testing.T) {
 	over := began.Add(10 * time.Second)

@@ -101,6 +101,12 @@ func (t *trial) replayed() []figure {
 // often is how long a run is in which chance leaves out nothing that clients do.
 const often = 2 * time.Minute
 
+// unhurried reports whether what is rare had the time to happen: on a machine that is known to be busy (Run.Slack), a short run may see
+// none of it.
+func (t *trial) unhurried() bool {
+	return t.run.Slack == 0 || t.run.Quiesced.Sub(t.run.Began) >= long
+}
+
 // worked counts what clients asked for and got: each kind that they tried, and all there are if they
 // had the time.
 func (t *trial) worked() (all []figure) {
