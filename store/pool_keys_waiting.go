@@ -9,16 +9,17 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// readFirst reads which task of each key is the first that has not ended. One that ended while its pool got the order may have a place still.
+// readFirst reads which task of each key is the first that has not ended. One that ended while its pool got the order may have a place still;
+// it is looked up by a subquery of its own, since MariaDB makes a join of EXISTS, and with some statistics reads all tasks for each key.
 //
-// Index: primary keys of sequences and key_waits.
+// Index: primary keys of sequences, key_waits and tasks.
 func (k *poolKeys) readFirst(t *tx, pool string) error {
 	keys := slices.Sorted(maps.Keys(k.rows))
 	if len(keys) == 0 {
 		return nil
 	}
-	return each(t.rows(`SELECT task_key, (SELECT w.task_id FROM {key_waits} w WHERE w.pool=s.pool AND w.task_key=s.task_key
-			AND EXISTS (SELECT 1 FROM {tasks} t WHERE t.id=w.task_id) ORDER BY w.place, w.rank_order, w.run_at, w.task_id LIMIT 1) AS id
+	return each(t.rows(`SELECT task_key, (SELECT w.task_id FROM {key_waits} w{by_key} WHERE w.pool=s.pool AND w.task_key=s.task_key
+			AND (SELECT COUNT(*) FROM {tasks} t{by_key} WHERE t.id=w.task_id)>0 ORDER BY w.place, w.rank_order, w.run_at, w.task_id LIMIT 1) AS id
 		FROM {sequences} s WHERE s.pool=? AND {in name task_key}`, sqlkit.Keys(keys), pool),
 		func(m *struct {
 			TaskKey string
