@@ -20,6 +20,7 @@ type admission struct {
 	ledger.Admission
 	now   time.Time
 	pools map[string]*poolRow
+	keys  bool // what keys limit is read, too, by poolKeys.read; decisions start tasks of jobs, which have none
 }
 
 // poolRow is a row of {pools}, and what of the pool this transaction may use.
@@ -39,6 +40,7 @@ type poolRow struct {
 	room        int       // tasks that may still become running
 	left        int       // the same by the limits alone
 	keys        *poolKeys // nil: it has no limits by key
+	keysDue     bool      // see keysDue
 	ahead       []int     // ranks of its pending tasks, in the order of claims, as many as there is room for; nil: not read
 }
 
@@ -73,12 +75,20 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 		return nil
 	}
 	var counted, rated []string
-	err := each(t.rows("SELECT "+poolColumns+" FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock, sqlkit.Keys(names)),
-		func(m *poolModel) {
+	due, args := "", []any{sqlkit.Keys(names)}
+	if a.keys {
+		due, args = keysDue, append(args, keysDueArgs(a.now)...)
+	}
+	err := each(t.rows("SELECT "+poolColumns+due+" FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock, args...),
+		func(r *struct {
+			Pool    poolModel `gorm:"embedded"`
+			KeysDue int
+		}) {
+			m := &r.Pool
 			share := a.Pools[m.Name]
 			p := &poolRow{
 				hash: m.Hash, paused: m.Paused != nil && *m.Paused, limits: m.limits(), bucket: m.BucketFullAt,
-				maxAttempts: m.MaxAttempts, lostLimit: m.LostLimit, onLost: jobs.OnLost(m.OnLost), keys: m.keys(),
+				maxAttempts: m.MaxAttempts, lostLimit: m.LostLimit, onLost: jobs.OnLost(m.OnLost), keys: m.keys(), keysDue: r.KeysDue > 0,
 			}
 			a.pools[m.Name] = p
 			switch {
@@ -90,6 +100,9 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 			}
 			if p.room = share.Room; p.limited() {
 				p.left = math.MaxInt
+			}
+			if a.keys && p.keys != nil {
+				return
 			}
 			if p.limits.MaxRunning > 0 {
 				counted = append(counted, m.Name)
@@ -135,17 +148,22 @@ func (a *admission) limit(t *tx, counted, rated []string) error {
 			return err
 		}
 	}
-	for _, name := range counted {
-		p := a.pools[name]
-		p.leave(p.limits.MaxRunning - running[name])
+	for _, name := range sqlkit.Distinct(slices.Concat(counted, rated)) {
+		a.pools[name].bound(running[name], now)
 	}
-	for _, name := range rated {
-		p := a.pools[name]
+	return nil
+}
+
+// bound bounds the room of a pool by its limits, as so many of its tasks run now.
+func (p *poolRow) bound(running int, now time.Time) {
+	if p.limits.MaxRunning > 0 {
+		p.leave(p.limits.MaxRunning - running)
+	}
+	if p.limits.Rate != (jobs.Rate{}) {
 		possible := p.limits.Possible(p.bucket, now)
 		p.now, p.bucket, p.corrected = now, possible, possible != p.bucket
 		p.leave(p.limits.Starts(p.bucket, now))
 	}
-	return nil
 }
 
 // leave bounds the room of a pool by what one of its limits leaves.

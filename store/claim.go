@@ -137,10 +137,12 @@ func (w *claim) room(t *tx) (int, error) {
 		lock = "{for_update}"
 	}
 	w.admission = newAdmission(w.Admission, w.now)
+	w.admission.keys = w.Pools[w.Pool].Limited
 	if err := w.admission.read(t, []string{w.Pool}, lock); err != nil {
 		return 0, err
 	}
-	if p := w.admission.pools[w.Pool]; p != nil && p.unlocked { // an override set limits that the replica does not know of
+	if p := w.admission.pools[w.Pool]; p != nil && (p.unlocked || p.keys != nil && !w.admission.keys) { // it has limits that the replica does not know of
+		w.admission.keys = true
 		if err := w.admission.read(t, []string{w.Pool}, "{for_update}"); err != nil {
 			return 0, err
 		}
@@ -149,6 +151,11 @@ func (w *claim) room(t *tx) (int, error) {
 		return 0, ledger.ErrOutdated
 	}
 	p := w.admission.pools[w.Pool]
+	if p.keys != nil && p.room > 0 {
+		if err := p.keys.read(t, w.Pool, p, w.now, len(w.Waiting) == 0); err != nil {
+			return 0, err
+		}
+	}
 	w.out.Paused, w.out.Full, w.out.Limited, w.out.ByKey = p.paused, p.full, p.limited(), p.keys != nil
 	return p.room, nil
 }
@@ -160,7 +167,8 @@ func (w *claim) choose(t *tx, room int) error {
 	if len(w.Waiting) > 0 {
 		return w.chooseWaiting(t)
 	}
-	where := "{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND (run_at<=? OR run_at=created_at) AND (expires_at=0 OR expires_at>? OR attempt>0)"
+	const index = "{index}{tasks}_claim{end}"
+	where := " WHERE state=0 AND pool=? AND (run_at<=? OR run_at=created_at) AND (expires_at=0 OR expires_at>? OR attempt>0)"
 	scope, names := inScope(w.Scope)
 	keys := w.admission.pools[w.Pool].keys
 	free := room
@@ -171,8 +179,15 @@ func (w *claim) choose(t *tx, room int) error {
 	default: // and those that are not full
 		room = max(room, keyLook)
 	}
-	candidates, err := t.openTasks(taskColumns, where+scope+" ORDER BY rank_order, run_at, id LIMIT ? OFFSET ?",
-		slices.Concat([]any{w.Pool, micros(w.now), micros(w.now)}, names, []any{room, w.skip})...)
+	rest := scope + " ORDER BY rank_order, run_at, id LIMIT ? OFFSET ?"
+	args := slices.Concat([]any{w.Pool, micros(w.now), micros(w.now)}, names, []any{room, w.skip})
+	var candidates []openTask
+	var err error
+	if keys == nil {
+		candidates, err = t.openTasks(taskColumns, index+where+rest, args...)
+	} else {
+		candidates, err = keys.candidates(t, index, strings.Replace(where, "pool=?", "t.pool=?", 1)+rest, args...)
+	}
 	if err != nil {
 		return err
 	}
@@ -197,7 +212,7 @@ func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 			wanted = append(wanted, r.Job)
 		}
 	}
-	if k := w.admission.pools[w.Pool].keys; len(wanted) < len(candidates) || k != nil && len(k.looked) > 0 { // their rows come after those of jobs
+	if k := w.admission.pools[w.Pool].keys; len(wanted) < len(candidates) || k != nil && k.locked { // their rows come after those of jobs
 		w.jobs, busy, err = t.tryLockFreeJobs(wanted)
 	} else {
 		w.jobs, busy, err = t.lockFreeJobs(wanted, time.Time{})
@@ -217,8 +232,12 @@ func (w *claim) askFor(candidates []openTask, busy []string) {
 
 func (w *claim) ask(r *openTask) {
 	job, _ := findJob(w.jobs, r.Job)
+	keys := w.admission.pools[w.Pool].keys
+	if keys.shut(r) {
+		return
+	}
 	if w.waits(r) {
-		if already := w.admission.pools[w.Pool].keys.wait(r); !already {
+		if already := keys.wait(r); !already {
 			w.behind = append(w.behind, r)
 		}
 		return
@@ -229,6 +248,7 @@ func (w *claim) ask(r *openTask) {
 	case is.locking.State != ledger.LocksHeld:
 		w.locked = append(w.locked, locked{*r, is.locking})
 	case ok:
+		keys.leave(r)
 		is.Reason, is.ReasonCode, is.Error, is.ExitCode = "", "", "", nil
 		w.taken = append(w.taken, taken{r, is})
 	case foreign:

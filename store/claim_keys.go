@@ -6,18 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// withKeyed reads the keys of candidates, and adds to them the tasks that wait for keys which may be free. All are in the order of claims.
+// withKeyed adds to candidates the tasks that wait for keys which may be free. All are in the order of claims.
 func (w *claim) withKeyed(t *tx, keys *poolKeys, candidates []openTask, room int) ([]openTask, error) {
 	if keys == nil {
 		return candidates, nil
-	}
-	if err := keys.read(t, w.Pool, w.now, candidates); err != nil {
-		return nil, err
 	}
 	waiting, err := keys.waiting(t, w.Pool, w.Scope, room)
 	if err != nil {
@@ -26,16 +22,14 @@ func (w *claim) withKeyed(t *tx, keys *poolKeys, candidates []openTask, room int
 	if keys.fair != nil {
 		keys.fair.counts = w.beyond || len(keys.looked) > 0 || len(candidates) > room
 	}
-	if keys.is.kinds != nil {
-		if err := keys.readToo(t, w.Pool, waiting); err != nil {
-			return nil, err
-		}
-	}
 	if len(waiting) > 0 {
 		candidates = append(candidates, waiting...)
 		slices.SortFunc(candidates, func(a, b openTask) int {
 			return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), lockOrder(a, b))
 		})
+	}
+	if err := keys.lockWritten(t, w.Pool, candidates); err != nil {
+		return nil, err
 	}
 	if keys.fair != nil && keys.fair.counts {
 		return keys.inTurn(candidates), nil
@@ -58,11 +52,17 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 	if keys == nil {
 		return nil
 	}
-	if started := those(w.rows, func(m *taken) bool { return m.was.row == rowKeyed }); len(started) > 0 {
-		if err := t.leaveKeys(mapped(started, (*taken).id)); err != nil {
-			return err
+	got := map[string]bool{}
+	for i := range w.out.Tasks {
+		got[w.out.Tasks[i].ID] = true
+	}
+	var left []*keyWaitModel
+	for _, m := range w.rows {
+		if got[m.id()] && m.was.row == rowKeyed {
+			left = append(left, m.was.place)
 		}
 	}
+	changed := len(got) < len(w.rows)
 	if len(w.behind) > 0 {
 		slices.SortFunc(w.behind, func(a, b *openTask) int { return lockOrder(*a, *b) })
 		for _, r := range w.behind {
@@ -73,30 +73,42 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 			return err
 		}
 		if n < int64(len(w.behind)) {
-			is, err := column[string](t.rows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=4 ORDER BY id", sqlkit.Keys(mapped(w.behind, func(r *openTask) string { return r.ID }))))
+			is, err := w.keyed(t)
 			if err != nil {
 				return err
 			}
-			w.behind = those(w.behind, func(r *openTask) bool { _, waits := slices.BinarySearch(is, r.ID); return waits })
+			w.behind, changed = those(w.behind, func(r *openTask) bool { return is[r.ID] == r.Token }), true
 		}
 		w.out.Behind = len(w.behind)
-		if moved := those(w.behind, func(r *openTask) bool { return r.row == rowKeyed }); len(moved) > 0 { // from its kind to its key, or back
-			if err := t.leaveKeys(mapped(moved, func(r *openTask) string { return r.ID })); err != nil {
-				return err
+		for _, r := range w.behind {
+			if r.row == rowKeyed { // from its kind to its key, or back
+				left = append(left, r.place)
 			}
 		}
 	}
+	if err := t.leavePlaces(left); err != nil {
+		return err
+	}
 	joining := mapped(w.behind, func(r *openTask) openTask { return *r })
 	for _, m := range w.rows {
-		if slices.Contains(keys.new, m.id()) && slices.ContainsFunc(w.out.Tasks, func(s ledger.Started) bool { return s.ID == m.id() }) { // else it was cancelled meanwhile
+		if slices.Contains(keys.new, m.id()) && got[m.id()] { // else it was cancelled meanwhile
 			joining = append(joining, *m.was)
 			joining[len(joining)-1].on = m.was.Key
 		}
 	}
-	if err := t.joinKeys(keys.ordered, joining); err != nil {
+	if err := t.joinKeys(keys.ordered, joining); err != nil || !changed || len(keys.drained) == 0 {
 		return err
 	}
-	return keys.forgetLooked(t, w.Pool)
+	return keys.lookOn(t, w.Pool)
+}
+
+// keyed is which of the tasks that were to wait do so, with their tokens.
+//
+// Index: primary key of tasks.
+func (w *claim) keyed(t *tx) (map[string]int64, error) {
+	is := map[string]int64{}
+	return is, each(t.rows("SELECT id, token FROM {tasks} WHERE {in name id} AND state+0=4", sqlkit.Keys(mapped(w.behind, func(r *openTask) string { return r.ID }))),
+		func(m *taskModel) { is[m.Task.ID] = m.Task.Token })
 }
 
 // reason is why a task waits for a key, for people, and its code.
@@ -129,22 +141,24 @@ func (k *poolKeys) more() bool {
 	return k != nil && slices.ContainsFunc(k.looked, func(key string) bool { r := k.rows[key]; return r.rest && k.room(r) > 0 }) || k != nil && k.beyond
 }
 
-// chooseFree are the candidates among tasks that wait for their locks whose keys let them start; the others wait for their locks no more.
-func (w *claim) chooseFree(t *tx, candidates []openTask) ([]openTask, error) {
-	keys := w.admission.pools[w.Pool].keys
-	if keys == nil {
-		return candidates, nil
+// chooseFree reads the tasks of Claim.Waiting whose keys let them start; the others wait for their locks no more.
+//
+// Index: primary key of tasks.
+func (w *claim) chooseFree(t *tx, keys *poolKeys) ([]openTask, error) {
+	candidates, err := keys.candidates(t, "", " WHERE {in name id} AND t.state+0=3 AND t.pool=? ORDER BY t.rank_order, t.run_at, t.id", sqlkit.Keys(w.Waiting), w.Pool)
+	if err == nil {
+		err = keys.lockWritten(t, w.Pool, candidates)
 	}
-	if err := keys.read(t, w.Pool, w.now, candidates); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	keys.looked, keys.beyond = nil, false // what waits for keys is not read here
-	held := those(candidates, func(r openTask) bool { return !keys.lets(&r) })
+	free := func(r openTask) bool { return keys.lets(&r) && !keys.shut(&r) }
+	held := those(candidates, func(r openTask) bool { return !free(r) })
 	if len(held) == 0 {
 		return candidates, nil
 	}
 	if err := t.waitNoMore(mapped(held, openTask.id)); err != nil {
 		return nil, err
 	}
-	return those(candidates, func(r openTask) bool { return keys.lets(&r) }), nil
+	return those(candidates, free), nil
 }

@@ -105,9 +105,12 @@ func (w *claim) lockTasks(t *tx, waits []locked) error {
 //
 // Index: primary key of tasks.
 func (w *claim) chooseWaiting(t *tx) error {
-	candidates, err := t.openTasks(taskColumns, " WHERE {in name id} AND state+0=3 AND pool=? ORDER BY rank_order, run_at, id", sqlkit.Keys(w.Waiting), w.Pool)
-	if err == nil {
-		candidates, err = w.chooseFree(t, candidates)
+	var candidates []openTask
+	var err error
+	if keys := w.admission.pools[w.Pool].keys; keys != nil {
+		candidates, err = w.chooseFree(t, keys)
+	} else {
+		candidates, err = t.openTasks(taskColumns, " WHERE {in name id} AND state+0=3 AND pool=? ORDER BY rank_order, run_at, id", sqlkit.Keys(w.Waiting), w.Pool)
 	}
 	if err != nil || len(candidates) == 0 {
 		return err

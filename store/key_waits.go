@@ -74,12 +74,28 @@ func (t *tx) forgetKeys(tasks []string) error {
 // Index: key_waits_task; primary key of key_waits.
 func (t *tx) deletePlaces(where string, args ...any) error {
 	rows, err := list(t.rows("SELECT pool, task_key, place, rank_order, run_at, task_id FROM {key_waits} WHERE "+where+
-		" ORDER BY pool, task_key, place, rank_order, run_at, task_id", args...),
-		func(m *keyWaitModel) []any {
-			return []any{m.Pool, m.TaskKey, m.Place, int64(m.RankOrder), m.RunAt, m.TaskID}
-		})
-	if err != nil || len(rows) == 0 {
+		" ORDER BY pool, task_key, place, rank_order, run_at, task_id", args...), (*keyWaitModel).key)
+	if err != nil {
 		return err
+	}
+	return t.deleteRows(rows)
+}
+
+// leavePlaces has tasks wait for their keys no more whose rows in {key_waits} were read; with an order they keep their places.
+func (t *tx) leavePlaces(places []*keyWaitModel) error {
+	rows := mapped(those(places, func(m *keyWaitModel) bool { return m.Place == 0 }), (*keyWaitModel).key)
+	slices.SortFunc(rows, func(a, b []any) int { return cmp.Compare(a[1].(string), b[1].(string)) })
+	return t.deleteRows(rows)
+}
+
+// key is the primary key of the row.
+func (m *keyWaitModel) key() []any {
+	return []any{m.Pool, m.TaskKey, m.Place, int64(m.RankOrder), m.RunAt, m.TaskID}
+}
+
+func (t *tx) deleteRows(rows [][]any) error {
+	if len(rows) == 0 {
+		return nil
 	}
 	statement := "{delete} {key_waits} AS t{by_key} WHERE {in name pool, name task_key, int place, int rank_order, int run_at, name task_id}"
 	if t.DB.Dialect.LocksRows() {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // The first task of each key is found by the places of that key, also where there are few tasks and one key has most of them: no statement
@@ -15,21 +17,29 @@ func TestTheFirstOfKeysIsFoundByItsPlace(t *testing.T) {
 		fillPlaces(t, s, 4000)
 		lite := s.db.Dialect.Name() == SQLite
 		p := &planner{t: t, lite: lite}
-		k := &poolKeys{ordered: true, rows: map[string]*keyRow{}}
-		k.row("k0")
-		k.row("k1")
+		keys := func() *poolKeys { return &poolKeys{ordered: true, rows: map[string]*keyRow{}} }
+		candidates, looked := keys(), keys()
+		looked.looked = []string{"k0", "k1"}
+		var waiting []openTask
 		err := s.read(t.Context(), "test", func(tx *tx) error {
 			p.Conn, p.plans = tx.Conn, nil
-			return k.readFirst(s.within(tx.Ctx, p), "p")
+			_, err := candidates.candidates(s.within(tx.Ctx, p), "{index}{tasks}_claim{end}", " WHERE state=4 AND t.pool=? ORDER BY rank_order, run_at, id LIMIT 2", "p")
+			if err == nil {
+				for _, key := range looked.looked {
+					looked.row(key)
+				}
+				waiting, err = looked.waiting(s.within(tx.Ctx, p), "p", ledger.Scope{}, 10)
+			}
+			return err
 		})
-		if err != nil || k.rows["k0"].first != "id-000002" || len(p.plans) == 0 {
-			t.Fatalf("the first is %q, %v", k.rows["k0"].first, err)
+		if err != nil || candidates.row("k0").first != "id-000002" || len(waiting) != 1 || waiting[0].ID != "id-000002" || len(p.plans) == 0 {
+			t.Fatalf("the first is %q, of those that wait %v, %v", candidates.row("k0").first, waiting, err)
 		}
 		for _, plan := range p.plans {
 			columns := strings.Split(plan, " | ")
-			scans := slices.Contains(columns, "ALL") || slices.Contains(columns, "index")
+			scans := (slices.Contains(columns, "ALL") || slices.Contains(columns, "index")) && !strings.HasPrefix(columns[2], "<")
 			if lite {
-				scans = strings.Contains(plan, "SCAN ")
+				scans = strings.Contains(plan, "SCAN ") && !strings.HasSuffix(plan, "SCAN w") // the list of firsts
 			}
 			if scans {
 				t.Errorf("a whole table is read:\n%s", strings.Join(p.plans, "\n"))

@@ -78,9 +78,10 @@ func (doneModel) TableName() string { return "{done}" }
 // openTask is a row of {tasks}, or of {done}, with the columns that only the store uses.
 type openTask struct {
 	jobs.Task
-	row         int    // of {tasks}: rowReady, rowWaits, rowRunning, rowLocked or rowKeyed
-	on          string // with rowKeyed, and where it is known: the key that it waits for
-	late        bool   // of {done}: its own result came after it was lost
+	row         int           // of {tasks}: rowReady, rowWaits, rowRunning, rowLocked or rowKeyed
+	on          string        // with rowKeyed, and where it is known: the key that it waits for
+	place       *keyWaitModel // the same: its row in {key_waits}
+	late        bool          // of {done}: its own result came after it was lost
 	session     string
 	cancel      string
 	mayRunUntil time.Time
@@ -104,9 +105,11 @@ const openColumns = ", session_id, cancel, may_run_until"
 // openTasks reads rows of {tasks} in the order of the statement; where is what follows the table's
 // name.
 func (t *tx) openTasks(columns, where string, args ...any) ([]openTask, error) {
-	return list(t.rows("SELECT "+columns+openColumns+" FROM {tasks}"+where, args...), func(m *taskModel) openTask {
-		return openTask{Task: m.Task.task(), row: rowState(m.Task.State), session: string(m.SessionID), cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)}
-	})
+	return list(t.rows("SELECT "+columns+openColumns+" FROM {tasks}"+where, args...), (*taskModel).open)
+}
+
+func (m *taskModel) open() openTask {
+	return openTask{Task: m.Task.task(), row: rowState(m.Task.State), session: string(m.SessionID), cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)}
 }
 
 // hasLeft reports whether a pending row has something of an earlier attempt, or of a wait.

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -9,124 +8,89 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// readFirst reads which task of each key is the first that has not ended. One that ended while its pool got the order may have a place still;
-// it is looked up by a subquery of its own, since MariaDB makes a join of EXISTS, and with some statistics reads all tasks for each key.
-//
-// Index: primary keys of sequences, key_waits and tasks.
-func (k *poolKeys) readFirst(t *tx, pool string) error {
-	keys := slices.Sorted(maps.Keys(k.rows))
-	if len(keys) == 0 {
-		return nil
-	}
-	return each(t.rows(`SELECT task_key, (SELECT w.task_id FROM {key_waits} w{by_key} WHERE w.pool=s.pool AND w.task_key=s.task_key
-			AND (SELECT COUNT(*) FROM {tasks} t{by_key} WHERE t.id=w.task_id)>0 ORDER BY w.place, w.rank_order, w.run_at, w.task_id LIMIT 1) AS id
-		FROM {sequences} s WHERE s.pool=? AND {in name task_key}`, sqlkit.Keys(keys), pool),
-		func(m *struct {
-			TaskKey string
-			ID      *string
-		}) {
-			if m.ID != nil {
-				k.rows[m.TaskKey].first = *m.ID
-			}
-		})
-}
-
 // waiting reads the first tasks that wait for the keys that are looked at, as many as may start of each, and as many of all as there is
-// room for; a scope leaves some out. With an order it is the first task of each key alone.
-//
-// Index: primary keys of key_waits and tasks.
+// room for; a scope leaves some out. With an order it is the first task of each key alone, whatever it waits for.
 func (k *poolKeys) waiting(t *tx, pool string, scope ledger.Scope, room int) ([]openTask, error) {
 	open := those(k.looked, func(key string) bool { return k.room(k.rows[key]) > 0 })
+	if scope.Kinds != nil && len(scope.Kinds) == 0 {
+		if !k.ordered {
+			return nil, nil
+		}
+		open = those(open, func(key string) bool { return key != "" })
+	}
 	if len(open) == 0 {
 		return nil, nil
 	}
-	if k.ordered {
-		first, err := k.waitingFirst(t, pool, scope, those(open, func(key string) bool { return key != "" }))
-		if open = those(open, func(key string) bool { return key == "" }); err != nil || len(open) == 0 {
-			return first, err
-		}
-		keyless, err := k.waitingShares(t, pool, scope, room, open)
-		return append(first, keyless...), err
-	}
-	return k.waitingShares(t, pool, scope, room, open)
-}
-
-// waitingShares reads as many of the tasks that wait for each of the keys as its share of the room is.
-func (k *poolKeys) waitingShares(t *tx, pool string, scope ledger.Scope, room int, open []string) ([]openTask, error) {
+	shared := those(open, func(key string) bool { return !k.inOrder(key) })
 	most := func(key string) int {
-		n := min(k.share(key, room, open), k.room(k.rows[key]))
+		if k.inOrder(key) {
+			return 1
+		}
+		n := min(k.share(key, room, shared), k.room(k.rows[key]))
 		if strings.HasPrefix(key, ofKind) && !k.is.None() { // some may have to wait for their key now
 			n = max(n, keyLook)
 		}
 		return n
 	}
-	on, err := t.firstOf(pool, open, scope, most)
-	if err != nil || len(on) == 0 {
+	for _, key := range open {
+		k.rows[key].held = k.inOrder(key)
+	}
+	tasks, err := k.firstWaiting(t, pool, open, scope, most)
+	if err != nil {
 		return nil, err
 	}
-	tasks, err := t.keyedTasks(pool, slices.Collect(maps.Keys(on)))
 	read := map[string]int{}
 	for i := range tasks {
-		key := on[tasks[i].ID]
-		tasks[i].on = key
+		key := tasks[i].on
 		read[key]++
-		row := k.rows[key]
-		row.read, row.rest = true, read[key] == most(key)
-	}
-	return tasks, err
-}
-
-func (k *poolKeys) waitingFirst(t *tx, pool string, scope ledger.Scope, open []string) ([]openTask, error) {
-	var ids []string
-	for _, key := range open {
 		r := k.rows[key]
-		if r.held = true; r.first != "" {
-			ids = append(ids, r.first)
+		r.held, r.read, r.rest = false, true, read[key] == most(key) && !k.inOrder(key)
+		if k.inOrder(key) {
+			r.first = tasks[i].ID
 		}
 	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	first, err := t.keyedTasks(pool, ids)
-	for i, r := range first {
-		first[i].on = r.Key
-		k.rows[r.Key].held, k.rows[r.Key].read = false, true
-	}
-	return those(first, func(r openTask) bool { return scope.Kinds == nil || slices.Contains(scope.Kinds, r.Kind) }), err
+	return those(tasks, func(r openTask) bool { return scope.Kinds == nil || slices.Contains(scope.Kinds, r.Kind) }), nil
 }
 
-// keyedTasks reads tasks that wait for their keys, in the order of claims.
-func (t *tx) keyedTasks(pool string, ids []string) ([]openTask, error) {
-	return t.openTasks(taskColumns, " WHERE {in name id} AND state+0=4 AND pool=? ORDER BY rank_order, run_at, id", sqlkit.Keys(sqlkit.Distinct(ids)), pool)
-}
+// inOrder reports whether only the first of the tasks with a key may start.
+func (k *poolKeys) inOrder(key string) bool { return k.ordered && key != "" }
 
-// firstOf reads the first tasks that wait for each of the keys, in one statement: the list of each ends where its limit says. It returns the key
-// that each waits for.
-func (t *tx) firstOf(pool string, keys []string, scope ledger.Scope, most func(key string) int) (map[string]string, error) {
+// firstWaiting reads the first tasks that wait for each of the keys, in one statement: the list of each ends where its limit says. How many
+// wait is counted up to one more than that, in whatever scope. The rows of the lists are looked up in their order: an outer join is not read
+// from its other end.
+//
+// Index: primary keys of key_waits, tasks and keys.
+func (k *poolKeys) firstWaiting(t *tx, pool string, keys []string, scope ledger.Scope, most func(key string) int) ([]openTask, error) {
 	kinds, of := "", []any(nil)
-	if scope.Kinds != nil {
-		if len(scope.Kinds) == 0 {
-			return nil, nil
-		}
+	if len(scope.Kinds) > 0 {
 		list, args := sqlkit.List(scope.Kinds)
 		kinds, of = " AND kind IN "+list, args
 	}
-	one := "SELECT task_id, task_key FROM (SELECT task_id, task_key FROM {key_waits} WHERE pool=? AND task_key=?" + kinds + " ORDER BY place, rank_order, run_at, task_id LIMIT ?) AS w"
+	const (
+		counted = "(SELECT COUNT(*) FROM (SELECT task_id FROM {key_waits}{by_key} WHERE pool=? AND task_key=? LIMIT ?) AS c)"
+		columns = "task_id, task_key, place, rank_order, run_at"
+		order   = " ORDER BY place, rank_order, run_at, task_id LIMIT ?) AS w"
+	)
 	text, args := "", []any(nil)
 	for i := range padded(len(keys)) {
 		if i > 0 {
 			text += " UNION ALL "
 		}
-		text += one
 		key, limit := keys[min(i, len(keys)-1)], 0
 		if i < len(keys) {
 			limit = most(key)
 		}
-		args = slices.Concat(args, []any{pool, key}, of, []any{limit})
+		if k.inOrder(key) {
+			text += "SELECT " + columns + ", 0 AS waiting FROM (SELECT " + columns + " FROM {key_waits} w{by_key} WHERE pool=? AND task_key=? AND " + notEnded + order
+			args = append(args, pool, key, limit)
+			continue
+		}
+		text += "SELECT " + columns + ", " + counted + " AS waiting FROM (SELECT " + columns + " FROM {key_waits}{by_key} WHERE pool=? AND task_key=?" + kinds + order
+		args = slices.Concat(args, []any{pool, key, limit + 1, pool, key}, of, []any{limit})
 	}
-	on := map[string]string{}
-	err := each(t.rows(text, args...), func(m *keyWaitModel) { on[m.TaskID] = m.TaskKey })
-	return on, err
+	return k.tasks(t, "SELECT "+keyedColumns+", NULL AS first_id, w.task_key AS on_key, w.place AS on_place, w.rank_order AS on_rank, w.run_at AS on_run_at, w.waiting"+
+		" FROM ("+text+") AS w LEFT JOIN {tasks} t{by_key} ON t.id=w.task_id AND t.state+0=4 AND t.pool=?"+keyJoin+" WHERE COALESCE(t.id, '')<>''",
+		append(args, pool)...)
 }
 
 // padded is how many parts a statement for n keys has: few texts are worth preparing.
