@@ -20,7 +20,7 @@ type admission struct {
 	ledger.Admission
 	now   time.Time
 	pools map[string]*poolRow
-	keys  bool // what keys limit is read, too, by poolKeys.read; decisions start tasks of jobs, which have none
+	keys  bool // one pool is read, and what its keys limit, by poolKeys.read; decisions start tasks of jobs, which have none
 }
 
 // poolRow is a row of {pools}, and what of the pool this transaction may use.
@@ -77,7 +77,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 	var counted, rated []string
 	due, args := "", []any{sqlkit.Keys(names)}
 	if a.keys {
-		due, args = keysDue, append(args, keysDueArgs(a.now)...)
+		due, args = keysDue, append(args, keysDueArgs(names[0], a.now)...)
 	}
 	err := each(t.rows("SELECT "+poolColumns+due+" FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock, args...),
 		func(r *struct {

@@ -62,7 +62,6 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 			left = append(left, m.was.place)
 		}
 	}
-	changed := len(got) < len(w.rows)
 	if len(w.behind) > 0 {
 		slices.SortFunc(w.behind, func(a, b *openTask) int { return lockOrder(*a, *b) })
 		for _, r := range w.behind {
@@ -77,7 +76,7 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 			if err != nil {
 				return err
 			}
-			w.behind, changed = those(w.behind, func(r *openTask) bool { return is[r.ID] == r.Token }), true
+			w.behind = those(w.behind, func(r *openTask) bool { return is[r.ID] == r.Token })
 		}
 		w.out.Behind = len(w.behind)
 		for _, r := range w.behind {
@@ -96,10 +95,7 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 			joining[len(joining)-1].on = m.was.Key
 		}
 	}
-	if err := t.joinKeys(keys.ordered, joining); err != nil || !changed || len(keys.drained) == 0 {
-		return err
-	}
-	return keys.lookOn(t, w.Pool)
+	return t.joinKeys(keys.ordered, joining)
 }
 
 // keyed is which of the tasks that were to wait do so, with their tokens.

@@ -60,19 +60,15 @@ func (w *finish) write(t *tx) (err error) {
 	if t.Again {
 		w.lock = "{for_update}"
 	}
-	if w.now, err = t.Now(); err != nil {
-		return err
-	}
 	if w.pools, err = t.watch(w.results); err != nil {
 		return err
 	}
 	if w.unread && !t.Again {
 		w.unread = false // for the next try, if a row was not as its owner knows it
-		moves := w.end()
-		if err := t.pauseOn(w.now, w.pools, w.results, moves); err != nil {
-			return err
-		}
-		return t.move(w.now, asGiven(w.session), moves)
+		return w.writeUnread(t)
+	}
+	if w.now, err = t.Now(); err != nil {
+		return err
 	}
 	foreign, err := w.own(t)
 	if err != nil {
@@ -93,6 +89,36 @@ func (w *finish) write(t *tx) (err error) {
 		return err
 	}
 	return t.replaceLost(w.now, w.late)
+}
+
+// writeUnread writes ends as their owner knows them. What is read of their pools, if they have keys, comes with the time.
+func (w *finish) writeUnread(t *tx) error {
+	var pools []string
+	for _, r := range w.results {
+		if r.Task.Key != "" || r.Task.Kind != "" && r.Task.Job == "" && !r.AnyKind() {
+			pools = append(pools, r.Task.Pool)
+		}
+	}
+	var k keyed
+	var err error
+	if len(pools) > 0 {
+		k, err = t.keyed(sqlkit.Distinct(pools))
+	}
+	if w.now = k.now; err == nil && w.now.IsZero() {
+		w.now, err = t.Now()
+	}
+	if err != nil {
+		return err
+	}
+	moves := w.end()
+	if err := t.pauseOn(w.now, w.pools, w.results, moves); err != nil {
+		return err
+	}
+	places, err := t.wakeKnown(w.now, k, moves)
+	if err != nil {
+		return err
+	}
+	return t.moveAwake(w.now, asGiven(w.session), moves, places)
 }
 
 // own reads the rows and plans the moves of those that the session still owns. The other results are

@@ -59,26 +59,34 @@ func (t *tx) insertPlaces(rows [][]any) error {
 }
 
 // leaveKeys has tasks wait for their keys no more; with an order they keep their places.
+//
+// Index: key_waits_task.
 func (t *tx) leaveKeys(tasks []string) error {
-	return t.deletePlaces("{in name task_id} AND place=0", sqlkit.Keys(sqlkit.Distinct(tasks)))
+	if t.DB.Dialect.LocksRows() {
+		return t.deletePlaces("{delete} {each}{key_waits} AS t{index}{key_waits}_task{end} WHERE {in name task_id} AND place=0", tasks)
+	}
+	return t.deletePlaces("{delete} {key_waits} AS t WHERE {in name task_id} AND place=0", tasks)
 }
 
 // forgetKeys deletes the places of tasks that have ended.
+//
+// Index: key_waits_task.
 func (t *tx) forgetKeys(tasks []string) error {
-	return t.deletePlaces("{in name task_id}", sqlkit.Keys(sqlkit.Distinct(tasks)))
+	if t.DB.Dialect.LocksRows() {
+		return t.deletePlaces("{delete} {each}{key_waits} AS t{index}{key_waits}_task{end} WHERE {in name task_id}", tasks)
+	}
+	return t.deletePlaces("{delete} {key_waits} AS t WHERE {in name task_id}", tasks)
 }
 
-// deletePlaces deletes rows of {key_waits} by their whole key, which is read first, without a lock. MySQL would read a small table as a whole
-// for a list of tasks, and with it rows that transactions of users have locked: there the list is a table that is read first.
-//
-// Index: key_waits_task; primary key of key_waits.
-func (t *tx) deletePlaces(where string, args ...any) error {
-	rows, err := list(t.rows("SELECT pool, task_key, place, rank_order, run_at, task_id FROM {key_waits} WHERE "+where+
-		" ORDER BY pool, task_key, place, rank_order, run_at, task_id", args...), (*keyWaitModel).key)
-	if err != nil {
-		return err
+// deletePlaces deletes rows of {key_waits} by their tasks. For a list of tasks MySQL would read a small table as a whole, and with it rows that
+// transactions of users have locked: there the list is a table that is read first.
+func (t *tx) deletePlaces(statement string, tasks []string) error {
+	for part := range slices.Chunk(sqlkit.Distinct(tasks), sqlkit.MaxRows) {
+		if _, err := t.Exec(statement, sqlkit.Keys(part)); err != nil {
+			return err
+		}
 	}
-	return t.deleteRows(rows)
+	return nil
 }
 
 // leavePlaces has tasks wait for their keys no more whose rows in {key_waits} were read; with an order they keep their places.
@@ -93,6 +101,7 @@ func (m *keyWaitModel) key() []any {
 	return []any{m.Pool, m.TaskKey, m.Place, int64(m.RankOrder), m.RunAt, m.TaskID}
 }
 
+// deleteRows deletes rows of {key_waits} by their whole key, as deletePlaces does by their tasks.
 func (t *tx) deleteRows(rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -127,19 +136,29 @@ func keysOfMoves(moves []move) (all []poolKey) {
 	return slices.Compact(all)
 }
 
-// keyed says of pools whether tasks wait for keys there, and whether tasks have places: without, there is nothing to write when one ends.
-// A task that begins to wait right after this is looked at soon, see lookAgain; and no place of a task that is there already comes later.
+// keyed is whether tasks wait for keys in pools, and whether tasks have places there: without, there is nothing to write when one ends.
+type keyed struct {
+	now          time.Time // zero: the database did not tell it
+	wait, places bool
+}
+
+// keyed reads it. A task that begins to wait right after this is looked at soon, see lookAgain; and no place of a task that is there already
+// comes later.
 //
 // Index: primary keys of pools and key_waits; keys_pool.
-func (t *tx) keyed(pools []string) (wait, places bool, err error) {
-	err = each(t.rows(`SELECT (SELECT MAX(k.look_at) FROM {keys} k WHERE k.pool=p.name) AS look_at,
+func (t *tx) keyed(pools []string) (k keyed, err error) {
+	err = each(t.rows(`SELECT COALESCE({now}, 0) AS n, (SELECT k.look_at FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name ORDER BY k.look_at DESC LIMIT 1) AS look_at,
 			(SELECT w.place FROM {key_waits} w WHERE w.pool=p.name LIMIT 1) AS place
 		FROM {pools} p WHERE {in name name}`, sqlkit.Keys(pools)),
-		func(m *struct{ LookAt, Place *int64 }) {
-			wait = wait || m.LookAt != nil && *m.LookAt > 0
-			places = places || m.Place != nil
+		func(m *struct {
+			N             int64
+			LookAt, Place *int64
+		}) {
+			k.now = fromMicros(m.N)
+			k.wait = k.wait || m.LookAt != nil && *m.LookAt > 0
+			k.places = k.places || m.Place != nil
 		})
-	return wait, places, err
+	return k, err
 }
 
 // wakeKeys has claims look at keys whose tasks end, or that others need not wait for any more. It comes before the tasks' own rows are
@@ -148,16 +167,22 @@ func (t *tx) keyed(pools []string) (wait, places bool, err error) {
 //
 // Index: primary key of keys.
 func (t *tx) wakeKeys(now time.Time, moves []move) (places bool, err error) {
-	all := keysOfMoves(moves)
-	waited := slices.ContainsFunc(moves, func(m move) bool { return m.row == rowKeyed })
-	if len(all) == 0 {
-		return waited, nil
+	var k keyed
+	if all := keysOfMoves(moves); len(all) > 0 {
+		if k, err = t.keyed(sqlkit.Distinct(mapped(all, func(k poolKey) string { return k.pool }))); err != nil {
+			return false, err
+		}
 	}
-	wait, places, err := t.keyed(sqlkit.Distinct(mapped(all, func(k poolKey) string { return k.pool })))
-	if places = places || waited; err != nil || !wait {
-		return places, err
+	return t.wakeKnown(now, k, moves)
+}
+
+// wakeKnown is wakeKeys where the pools were read.
+func (t *tx) wakeKnown(now time.Time, k keyed, moves []move) (places bool, err error) {
+	places = k.places || slices.ContainsFunc(moves, func(m move) bool { return m.row == rowKeyed })
+	if !k.wait {
+		return places, nil
 	}
-	for part := range slices.Chunk(all, sqlkit.MaxRows) {
+	for part := range slices.Chunk(keysOfMoves(moves), sqlkit.MaxRows) {
 		if _, err := t.Exec("UPDATE {keys}{by_key} SET look_at=CASE WHEN look_at<? THEN look_at ELSE ? END WHERE look_at>0 AND {in name pool, name task_key}",
 			sqlkit.Rows(part, func(k poolKey) []any { return []any{k.pool, k.key} }), micros(now), micros(now)); err != nil {
 			return places, err
@@ -202,14 +227,19 @@ func (t *tx) changeKeys(pool string, is, to perKey, now time.Time) error {
 	if is.order == to.order && is.order != "" {
 		return nil // the places stay
 	}
-	if err := t.deletePlaces("pool=?", pool); err != nil || to.order == "" {
+	rows, err := list(t.rows("SELECT pool, task_key, place, rank_order, run_at, task_id FROM {key_waits}{by_key} WHERE pool=? ORDER BY pool, task_key, place, rank_order, run_at, task_id", pool),
+		(*keyWaitModel).key)
+	if err == nil {
+		err = t.deleteRows(rows)
+	}
+	if err != nil || to.order == "" {
 		return err
 	}
 	// Index: tasks_pool.
 	if _, err := t.Exec("{insert_ignore} {sequences} (pool, task_key, last_place) SELECT DISTINCT pool, task_key, 0 FROM {tasks} WHERE pool=? AND task_key<>'' ORDER BY task_key", pool); err != nil {
 		return err
 	}
-	_, err := t.Exec(`{insert_ignore} {key_waits} (pool, task_key, place, rank_order, run_at, task_id, kind)
+	_, err = t.Exec(`{insert_ignore} {key_waits} (pool, task_key, place, rank_order, run_at, task_id, kind)
 		SELECT pool, task_key, created_at, 0, 0, id, kind FROM {tasks} WHERE pool=? AND task_key<>'' ORDER BY task_key, created_at, id`, pool)
 	return err
 }

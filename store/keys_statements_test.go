@@ -88,24 +88,25 @@ func statementsOfKeys(t *testing.T, d store.Dialect) {
 	enqueue("plain", "", "", "")
 	claims, ends := claim("plain", 3)
 	finishes := finish(ends)
+	read := map[store.Dialect]int{store.SQLite: 1, store.MySQL: 0}[d] // the pools of tasks with keys
 	for _, c := range []struct {
 		pool              string
 		claimed, finished int // more statements
-	}{{"plain", 0, 1}, {"keyed", 1, 1}, {"keyrated", 2, 1}, {"rated", 1, 1}, {"bounded", 3, 1}, {"ordered", 1, 3}, {"fair", 0, 1}} {
+	}{{"plain", 0, 0}, {"keyed", 1, 0}, {"keyrated", 2, 0}, {"rated", 1, 0}, {"bounded", 3, 0}, {"ordered", 1, 1}, {"fair", 0, 0}} {
 		enqueue(c.pool, "a", "b", "c")
 		n, ends := claim(c.pool, 3)
 		if n != claims+c.claimed {
 			t.Errorf("%s: a claim sends %d statements, want %d and %d more", c.pool, n, claims, c.claimed)
 		}
-		if n := finish(ends); n != finishes+c.finished {
-			t.Errorf("%s: a finish sends %d statements, want %d and %d more", c.pool, n, finishes, c.finished)
+		if n := finish(ends); n != finishes+read+c.finished {
+			t.Errorf("%s: a finish sends %d statements, want %d and %d more", c.pool, n, finishes, read+c.finished)
 		}
 	}
 	for _, c := range []struct {
 		pool              string
 		told              bool
 		claimed, finished int
-	}{{"plain", false, 0, 0}, {"kinds", true, 1, 1}, {"kinds", false, 1, 0}} {
+	}{{"plain", false, 0, 0}, {"kinds", true, 1, read}, {"kinds", false, 1, 0}} {
 		_, err := s.Enqueue(ctx, jobs.NewTask{Pool: c.pool, Kind: "k"}, jobs.NewTask{Pool: c.pool, Kind: "k"})
 		check(err)
 		n, ends := claim(c.pool, 2)
@@ -139,7 +140,7 @@ func statementsOfKeys(t *testing.T, d store.Dialect) {
 		claim("full", 0) // looks at keys for which no task waits any more
 		seen = append(seen, c)
 	}
-	if seen[0] != seen[1] || seen[0] != (counts{claims + 4, finishes + 3, claims + 5}) {
+	if seen[0] != seen[1] || seen[0] != (counts{claims + 4, finishes + read + 2, claims + 5}) {
 		t.Errorf("while tasks wait %+v statements, of many keys %+v; a claim without limits sends %d, a finish %d", seen[0], seen[1], claims, finishes)
 	}
 	t.Logf("%d and %d without limits; %+v", claims, finishes, seen[0])

@@ -42,7 +42,6 @@ type poolKeys struct {
 	rows    map[string]*keyRow
 	looked  []string // keys whose time has come, sorted
 	beyond  bool     // there may be more of them
-	drained []string // those of them that are not looked at again, as this claim takes the last tasks that wait for them
 	locked  bool     // rows are locked, which come after those of jobs
 	new     []string // with an order: tasks that start and have no place yet, as they were enqueued before the pool had one
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// keysDue is, in a list of columns of {pools}, whether a claim has to lock rows of keys: some are to be looked at, see poolKeys.lockDue, or
+// keysDue is, in the columns of a pool's row, whether a claim has to lock rows of keys: some are to be looked at, see poolKeys.lockDue, or
 // tasks wait for kinds. It is as true as what was committed when the statement began; what has come since is for the next claim.
 //
 // Index: one probe of keys_pool for what is due, and one for looks that are too far ahead; primary key of keys for kinds.
-const keysDue = `, (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=name AND k.look_at>0 AND k.look_at<=COALESCE({now}, ?) LIMIT 1) IS NOT NULL
-	OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=name AND k.look_at>COALESCE({now}, ?)+? LIMIT 1) IS NOT NULL
-	OR (SELECT k.task_key FROM {keys} k{by_key} WHERE k.pool=name AND k.task_key>? AND k.task_key<? AND k.look_at>0 LIMIT 1) IS NOT NULL AS keys_due`
+const keysDue = `, (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=? AND k.look_at>0 AND k.look_at<=COALESCE({now}, ?) LIMIT 1) IS NOT NULL
+	OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=? AND k.look_at>COALESCE({now}, ?)+? LIMIT 1) IS NOT NULL
+	OR (SELECT k.task_key FROM {keys} k{by_key} WHERE k.pool=? AND k.task_key>? AND k.task_key<? AND k.look_at>0 LIMIT 1) IS NOT NULL AS keys_due`
 
 // afterKinds is the first key after those of kinds, see ofKind.
 const afterKinds = "\x02"
 
-func keysDueArgs(now time.Time) []any {
-	return []any{micros(now), micros(now), lookMost.Microseconds(), ofKind, afterKinds}
+func keysDueArgs(pool string, now time.Time) []any {
+	return []any{pool, micros(now), pool, micros(now), lookMost.Microseconds(), pool, ofKind, afterKinds}
 }
 
 // read locks the rows of keys that are to be looked at, if there are some, and then reads what limits the pool, as a whole, by key and by kind.

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // write writes the rows of keys that changed, and when those for which tasks wait are looked at again.
@@ -34,9 +32,7 @@ func (k *poolKeys) lookAtKey(key string, r *keyRow, looked bool) int64 {
 	opens, free := r.limits.OpensIn(r.bucket, k.now), r.places() > 0 && !r.held
 	switch {
 	case looked && r.ends():
-		if r.looks = 0; r.waits {
-			k.drained = append(k.drained, key)
-		}
+		r.looks = 0
 		return 0
 	case !looked && (!r.behind || r.lookAt > 0):
 		return r.lookAt
@@ -57,15 +53,8 @@ func (k *poolKeys) lookAtKey(key string, r *keyRow, looked bool) int64 {
 	return micros(k.now.Add(lookAgain[min(r.looks, len(lookAgain)-1)]))
 }
 
-// ends reports whether a key is not looked at again: nothing waits for it, or what does is taken by this claim, all of it.
+// ends reports whether a key is not looked at again: nothing waits for it, or this claim takes all that does. No such task changes meanwhile:
+// who changes one locks the row of its key, see wakeKeys.
 func (r *keyRow) ends() bool {
 	return !r.behind && (!r.waits || r.read && r.waiting > 0 && r.leaving >= r.waiting)
-}
-
-// lookOn has keys looked at again, if some of the tasks that were to be taken were changed meanwhile, and may wait on. Their rows are locked.
-//
-// Index: primary key of keys.
-func (k *poolKeys) lookOn(t *tx, pool string) error {
-	_, err := t.Exec("UPDATE {keys}{by_key} SET look_at=? WHERE pool=? AND {in name task_key}", sqlkit.Keys(k.drained), micros(k.now), pool)
-	return err
 }
