@@ -102,6 +102,20 @@ func isJSON(contentType string) bool {
 
 // readObject decodes text, exactly one JSON object, into the targets by key. within is the prefix of fields in errors.
 func readObject(text []byte, within string, targets map[string]any) error {
+	return readEach(text, within, func(key, field string, value json.RawMessage) error {
+		target, known := targets[key]
+		if !known {
+			return malformed(field, "unknown key %s", quote(key))
+		}
+		if err := json.Unmarshal(value, target); err != nil {
+			return malformed(field, "%s", wrongType(err))
+		}
+		return nil
+	})
+}
+
+// readEach reads a JSON object whose keys may be any, each once. field is where a key stands.
+func readEach(text []byte, within string, read func(key, field string, value json.RawMessage) error) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
 		return malformed(within, "must be a JSON object")
@@ -113,12 +127,8 @@ func readObject(text []byte, within string, targets map[string]any) error {
 			return notJSON(within, err)
 		}
 		key := token.(string) // where a key may stand, the decoder lets nothing else pass
-		target, known := targets[key]
 		field := join(within, key)
-		switch {
-		case !known:
-			return malformed(field, "unknown key %s", quote(key))
-		case seen[key]:
+		if seen[key] {
 			return malformed(field, "the key %s is given twice", quote(key))
 		}
 		seen[key] = true
@@ -126,8 +136,8 @@ func readObject(text []byte, within string, targets map[string]any) error {
 		if err := dec.Decode(&value); err != nil {
 			return notJSON(field, err)
 		}
-		if err := json.Unmarshal(value, target); err != nil {
-			return malformed(field, "%s", wrongType(err))
+		if err := read(key, field, value); err != nil {
+			return err
 		}
 	}
 	if _, err := dec.Token(); err != nil {

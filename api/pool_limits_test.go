@@ -10,7 +10,7 @@ import (
 // TestRefusedLimits: a refusal says what to send instead.
 func TestRefusedLimits(t *testing.T) {
 	for body, want := range map[string]string{
-		`{}`:                          `there is nothing to set; send max_running, rate or burst, or "reset": true`,
+		`{}`:                          `there is nothing to set; send max_running, rate, burst, per_key, per_kind or fair, or "reset": true`,
 		`{"reset":true,"burst":1}`:    "clears all limits that were set; send it alone, or leave it out to set some",
 		`{"max_running":-1}`:          "-1 is out of range 0–1000000",
 		`{"burst":1000001}`:           "1000001 is out of range 0–1000000",

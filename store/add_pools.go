@@ -33,7 +33,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 	for _, name := range names {
 		p := all[name].WithDefaults()
 		all[name] = p
-		k := keysOf(p.PerKey, p.PerKind, p.Order, p.Fair)
+		k := keysOf(rulesOf(p))
 		rows = append(rows, []any{
 			name, p.Hash(), 0, p.MaxRunning, rateText(p.Rate), p.Burst, k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair), kindsText(p.PerKind),
 			p.Retries.Attempts(), string(p.OnLost), p.LostLimit,
@@ -68,15 +68,16 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			if row.Hash == "" {
 				before := row.limits()
 				row.MaxRunning, row.Rate, row.Burst = p.MaxRunning, storedRate(p.Rate), p.Burst
-				k := keysOf(p.PerKey, p.PerKind, p.Order, p.Fair)
-				if err := t.changeKeys(name, row.perKey(), k, now); err != nil {
+				k, keys := keysOf(rulesOf(p)), row.perKey()
+				row.setKeys(rulesOf(p))
+				if err := t.changeKeys(&row, keys, now); err != nil {
 					return err
 				}
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, bucket_full_at = ?,
-						key_max_running = ?, key_rate = ?, key_burst = ?, key_order = ?, key_fair = ?, kind_limits = ?, max_attempts = ?, on_lost = ?, lost_limit = ?, kinds = ? WHERE name = ? AND hash = ''`,
+						key_max_running = ?, key_rate = ?, key_burst = ?, key_order = ?, key_fair = ?, kind_limits = ?, keys_left = ?, max_attempts = ?, on_lost = ?, lost_limit = ?, kinds = ? WHERE name = ? AND hash = ''`,
 					p.Hash(), p.MaxRunning, rateText(p.Rate), p.Burst, int64(before.Converted(row.BucketFullAt, now, row.limits())),
-					k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair), kindsText(p.PerKind),
+					k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair), kindsText(p.PerKind), row.KeysLeft,
 					p.Retries.Attempts(), string(p.OnLost), p.LostLimit, has.declared(), name)
 			} else {
 				// Index: primary key.
@@ -88,6 +89,10 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		}
 		return nil
 	})
+}
+
+func rulesOf(p jobs.Pool) ledger.KeyRules {
+	return ledger.KeyRules{PerKey: p.PerKey, PerKind: p.PerKind, Order: p.Order, Fair: p.Fair}
 }
 
 // sameButForCapitals refuses names that are not known yet where a pool has them in other capitals. The rows of the new ones

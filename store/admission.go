@@ -9,6 +9,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -41,7 +42,8 @@ type poolRow struct {
 	left        int       // the same by the limits alone
 	keys        *poolKeys // nil: it has no limits by key
 	keysDue     bool      // see keysDue
-	ahead       []int     // ranks of its pending tasks, in the order of claims, as many as there is room for; nil: not read
+	setKeys     *encoded[wire.PoolLimits]
+	ahead       []int // ranks of its pending tasks, in the order of claims, as many as there is room for; nil: not read
 }
 
 func newAdmission(a ledger.Admission, now time.Time) *admission {
@@ -88,7 +90,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 			share := a.Pools[m.Name]
 			p := &poolRow{
 				hash: m.Hash, paused: m.Paused != nil && *m.Paused, limits: m.limits(), bucket: m.BucketFullAt,
-				maxAttempts: m.MaxAttempts, lostLimit: m.LostLimit, onLost: jobs.OnLost(m.OnLost), keys: m.keys(), keysDue: r.KeysDue > 0,
+				maxAttempts: m.MaxAttempts, lostLimit: m.LostLimit, onLost: jobs.OnLost(m.OnLost), keys: m.keys(), keysDue: r.KeysDue > 0, setKeys: m.SetKeyLimits,
 			}
 			a.pools[m.Name] = p
 			switch {
@@ -118,7 +120,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 }
 
 const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, " +
-	"key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits"
+	"key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left"
 
 // limited reports whether the pool has limits, as a whole or by key.
 func (p *poolRow) limited() bool { return !p.limits.None() || p.keys != nil }

@@ -151,6 +151,7 @@ func (w *claim) room(t *tx) (int, error) {
 		return 0, ledger.ErrOutdated
 	}
 	p := w.admission.pools[w.Pool]
+	t.s.kinds.learn(w.Pool, p.setKeys)
 	if p.keys != nil && p.room > 0 {
 		if err := p.keys.read(t, w.Pool, p, w.now, len(w.Waiting) == 0); err != nil {
 			return 0, err

@@ -95,7 +95,10 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 			joining[len(joining)-1].on = m.was.Key
 		}
 	}
-	return t.joinKeys(keys.ordered, joining)
+	if err := t.joinKeys(keys.ordered, joining); err != nil {
+		return err
+	}
+	return keys.forgetLeft(t, w.Pool)
 }
 
 // keyed is which of the tasks that were to wait do so, with their tokens.

@@ -90,7 +90,7 @@ func (m poolModel) differs(d *ledger.PoolDef) bool {
 	if d == nil {
 		return m.Hash != ""
 	}
-	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || jobs.Rate(m.Rate) != d.Rate || m.Burst != d.Burst || !m.perKey().equal(keysOf(d.PerKey, d.PerKind, d.Order, d.Fair)) || !maps.Equal(m.KeyFair.is, weightsOf(d.Fair)) || m.MaxAttempts != d.MaxAttempts || m.LostLimit != cmp.Or(d.LostLimit, limits.Losses) || m.OnLost != string(onLost(d.Retry)) ||
+	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || jobs.Rate(m.Rate) != d.Rate || m.Burst != d.Burst || !keysOf(m.rules()).equal(keysOf(d.KeyRules())) || !maps.Equal(m.KeyFair.is, weightsOf(d.Fair)) || m.MaxAttempts != d.MaxAttempts || m.LostLimit != cmp.Or(d.LostLimit, limits.Losses) || m.OnLost != string(onLost(d.Retry)) ||
 		!reflect.DeepEqual(m.Kinds.is, handled{d.Hash, d.Kinds})
 }
 
@@ -134,12 +134,13 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 		if d == nil {
 			row.Hash = ""
 		} else {
-			k := keysOf(d.PerKey, d.PerKind, d.Order, d.Fair)
-			if err := t.changeKeys(name, row.perKey(), k, now); err != nil {
+			keys := row.perKey()
+			row.Name = name
+			row.setKeys(d.KeyRules())
+			if err := t.changeKeys(&row, keys, now); err != nil {
 				return err
 			}
-			row.setKeys(k, d)
-			row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
+			row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
 			row.LostLimit = cmp.Or(d.LostLimit, limits.Losses)
 			row.Rate, row.Burst, row.Kinds.is = storedRate(d.Rate), d.Burst, handled{d.Hash, d.Kinds}
 			row.BucketFullAt = before.Converted(row.BucketFullAt, now, row.limits())

@@ -32,6 +32,7 @@ func (s replica) Finish(ctx context.Context, session string, results []ledger.Re
 	w := &finish{session: session, results: make([]ledger.Result, len(results))}
 	for i, r := range results {
 		w.results[i] = r.Kept()
+		w.results[i].KindLimited = r.KindLimited || r.Task != nil && r.Task.Kind != "" && s.kinds.have(r.Task.Pool, r.Task.Kind)
 	}
 	w.unread = w.known()
 	if err := s.settle(ctx, "finish", w.write, nil); err != nil {

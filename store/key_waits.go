@@ -191,21 +191,24 @@ func (t *tx) wakeKnown(now time.Time, k keyed, moves []move) (places bool, err e
 	return places, nil
 }
 
-// changeKeys has claims look at all keys of a pool for which tasks wait, if its limits by key change. If its order or its sharing does, or it
-// has no limits any more, no task waits on: claims have them wait again. The pool's row is locked. What a rate has started counts on.
+// changeKeys has claims look at all keys of a pool for which tasks wait, if its limits by key change, and says in the row that tasks wait
+// where it has none any more: that they are many makes no large transaction. If its order or its sharing changes, no task waits on: claims have
+// them wait again. The pool's row is locked, and written by the caller. What a rate has started counts on.
 //
 // Index: tasks_claim; primary keys of keys and key_waits.
-func (t *tx) changeKeys(pool string, is, to perKey, now time.Time) error {
+func (t *tx) changeKeys(row *poolModel, is perKey, now time.Time) error {
+	pool, to := row.Name, row.perKey()
 	if is.equal(to) {
 		return nil
 	}
 	look := int64(0)
-	if is.order == to.order && is.fair == to.fair && is.some() && to.some() { // they wait on, and claims look at them
+	if is.order == to.order && is.fair == to.fair { // they wait on, and claims look at them
 		look = micros(now)
 	}
 	if _, err := t.Exec("UPDATE {keys}{index}{keys}_pool{end} SET look_at=? WHERE pool=? AND look_at>0", look, pool); err != nil {
 		return err
 	}
+	row.KeysLeft = look > 0 && !to.some()
 	if is.Rate != to.Rate || !maps.Equal(is.kinds, to.kinds) {
 		rows, err := list(t.rows("SELECT task_key, bucket_full_at FROM {keys}{by_key} WHERE pool=? AND bucket_full_at>? ORDER BY task_key{for_update}", pool, now.UnixNano()),
 			func(m *keyModel) []any {

@@ -66,6 +66,8 @@ type poolModel struct {
 	KeyFair                 encoded[map[string]int] // weights; nil: the keys do not share
 	KeyPass                 int64
 	KindLimits              encoded[map[string]jobs.KindLimits]
+	SetKeyLimits            *encoded[wire.PoolLimits] // by key and kind, an override as SetRate; nil: none
+	KeysLeft                bool                      // there are no limits by key any more, and tasks may wait for their keys still
 	OnLost                  string
 	LostLimit               int
 	Paused                  *bool
@@ -133,20 +135,36 @@ func (k perKey) of(key string) ledger.Limits {
 	return k.Limits
 }
 
-func (m *poolModel) perKey() perKey {
-	return keysOf(jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, m.KindLimits.is, jobs.Order(m.KeyOrder), m.fair())
+// rules are those of the pool's definition.
+func (m *poolModel) rules() ledger.KeyRules {
+	r := ledger.KeyRules{PerKey: jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, PerKind: m.KindLimits.is, Order: jobs.Order(m.KeyOrder)}
+	if m.KeyFair.is != nil {
+		r.Fair = &jobs.Fair{Weights: m.KeyFair.is}
+	}
+	return r
 }
 
-func keysOf(l jobs.KeyLimits, kinds map[string]jobs.KindLimits, order jobs.Order, fair *jobs.Fair) perKey {
-	k := perKey{Limits: ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}, fair: fair != nil}
-	if order == jobs.OrderKey {
-		k.order = string(order)
+// holds are the rules that hold: those of the definition under the override.
+func (m *poolModel) holds() ledger.KeyRules {
+	if m.SetKeyLimits == nil {
+		return m.rules()
+	}
+	return m.rules().Under(&m.SetKeyLimits.is)
+}
+
+// perKey is what holds by key and kind.
+func (m *poolModel) perKey() perKey { return keysOf(m.holds()) }
+
+func keysOf(r ledger.KeyRules) perKey {
+	k := perKey{Limits: ledger.Limits(r.PerKey), fair: r.Fair != nil}
+	if r.Order == jobs.OrderKey {
+		k.order = string(r.Order)
 	}
 	if k.order != "" || k.fair { // refused beside limits by kind
 		return k
 	}
-	for kind, l := range kinds {
-		if l := (ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}); !l.None() {
+	for kind, l := range r.PerKind {
+		if l := ledger.Limits(l); !l.None() {
 			if k.kinds == nil {
 				k.kinds = map[string]ledger.Limits{}
 			}
@@ -182,26 +200,20 @@ func weightsText(f *jobs.Fair) any {
 	return text
 }
 
-func (m *poolModel) fair() *jobs.Fair {
-	if m.KeyFair.is == nil {
-		return nil
-	}
-	return &jobs.Fair{Weights: m.KeyFair.is}
-}
-
 // setKeys writes what a definition says of keys into the row.
-func (m *poolModel) setKeys(k perKey, d *ledger.PoolDef) {
+func (m *poolModel) setKeys(r ledger.KeyRules) {
+	k := keysOf(r)
 	m.KeyMaxRunning, m.KeyRate, m.KeyBurst, m.KeyOrder = k.MaxRunning, storedRate(k.Rate), k.Burst, k.order
-	m.KeyFair.is, m.KindLimits.is = weightsOf(d.Fair), d.PerKind
+	m.KeyFair.is, m.KindLimits.is = weightsOf(r.Fair), r.PerKind
 }
 
 func (m poolModel) id() string { return m.Name }
 
 func (m *poolModel) status() ledger.PoolStatus {
+	o, keys := m.override(), m.holds()
 	return ledger.PoolStatus{
-		Name: m.Name, Hash: m.Hash, Limits: m.limits(), Override: m.override(), LimitsBy: m.LimitsBy,
-		PerKey: jobs.KeyLimits{MaxRunning: m.KeyMaxRunning, Rate: jobs.Rate(m.KeyRate), Burst: m.KeyBurst}, PerKind: m.KindLimits.is,
-		Order: jobs.Order(m.KeyOrder), Fair: m.fair(),
+		Name: m.Name, Hash: m.Hash, Limits: m.limits(), Override: o, Aside: m.rules().Aside(o), LimitsBy: m.LimitsBy,
+		PerKey: keys.PerKey, PerKind: keys.PerKind, Order: keys.Order, Fair: keys.Fair,
 		Paused: m.Paused, PausedBy: m.PausedBy, PauseReason: m.PauseReason, Kinds: m.Kinds.is.governs(m.Hash),
 	}
 }
@@ -209,16 +221,17 @@ func (m *poolModel) status() ledger.PoolStatus {
 // limits are those that hold.
 func (m *poolModel) limits() ledger.Limits {
 	own := ledger.Limits{MaxRunning: m.MaxRunning, Rate: jobs.Rate(m.Rate), Burst: m.Burst}
-	if o := m.override(); o != nil {
-		return own.Under(*o)
-	}
-	return own
+	return own.Under(wire.PoolLimits{MaxRunning: m.SetMaxRunning, Rate: (*jobs.Rate)(m.SetRate), Burst: m.SetBurst})
 }
 
 // override is what the API has set of the limits; nil if nothing.
 func (m *poolModel) override() *wire.PoolLimits {
-	o := wire.PoolLimits{MaxRunning: m.SetMaxRunning, Rate: (*jobs.Rate)(m.SetRate), Burst: m.SetBurst}
-	if o == (wire.PoolLimits{}) {
+	o := wire.PoolLimits{}
+	if m.SetKeyLimits != nil {
+		o = m.SetKeyLimits.is
+	}
+	o.MaxRunning, o.Rate, o.Burst = m.SetMaxRunning, (*jobs.Rate)(m.SetRate), m.SetBurst
+	if o.None() {
 		return nil
 	}
 	return &o
@@ -226,13 +239,30 @@ func (m *poolModel) override() *wire.PoolLimits {
 
 // set is LimitPool in the row.
 func (m *poolModel) set(o *wire.PoolLimits, by string) {
-	if o == nil {
-		m.SetMaxRunning, m.SetRate, m.SetBurst, m.LimitsBy = nil, nil, nil, ""
+	is := wire.PoolLimits{}
+	if o != nil {
+		if before := m.override(); before != nil {
+			is = *before
+		}
+		is = is.With(*o)
+	}
+	m.SetMaxRunning, m.SetRate, m.SetBurst, m.SetKeyLimits, m.LimitsBy = is.MaxRunning, (*storedRate)(is.Rate), is.Burst, nil, ""
+	if is.None() {
 		return
 	}
-	m.SetMaxRunning, m.SetBurst = cmp.Or(o.MaxRunning, m.SetMaxRunning), cmp.Or(o.Burst, m.SetBurst)
-	m.SetRate = cmp.Or((*storedRate)(o.Rate), m.SetRate)
 	m.LimitsBy = clip.Text(by, limits.By)
+	if is.MaxRunning, is.Rate, is.Burst = nil, nil, nil; !is.None() {
+		m.SetKeyLimits = &encoded[wire.PoolLimits]{is}
+	}
+}
+
+// setKeyText is the parameter for set_key_limits.
+func (m *poolModel) setKeyText() any {
+	if m.SetKeyLimits == nil {
+		return nil
+	}
+	text, _ := json.Marshal(m.SetKeyLimits.is) // it always encodes
+	return text
 }
 
 // kindsModel is a row of {kinds}.

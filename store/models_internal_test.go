@@ -79,7 +79,7 @@ type tableColumn struct {
 
 // fits reports whether a field of that type holds whatever the column may.
 func (c tableColumn) fits(field reflect.Type) bool {
-	if c.null && c.kind != "BLOB" { // nil bytes are NULL
+	if c.null && (c.kind != "BLOB" || field.Kind() == reflect.Pointer) { // nil bytes are NULL
 		if field.Kind() != reflect.Pointer {
 			return false
 		}

@@ -33,9 +33,10 @@ const lookMost = time.Minute
 // locked. So the end of a task is either counted, or comes after this claim and has the key looked at again; and no claim waits for an end. The
 // look_at of a row that is not locked is written only if it was 0, which no end changes.
 //
-// nil is for a pool without.
+// nil is for a pool without, and without what has waited since it had some.
 type poolKeys struct {
 	is      perKey
+	left    bool // there is none any more, and tasks may wait for their keys still: all start
 	ordered bool
 	fair    *fairness
 	now     time.Time // the database's, under the lock of the pool's row
@@ -69,16 +70,17 @@ type keyRow struct {
 
 // keys are what a claim goes by that has read the row.
 func (m *poolModel) keys() *poolKeys {
-	is := m.perKey()
-	if !is.some() {
+	holds := m.holds()
+	is := keysOf(holds)
+	if !is.some() && !m.KeysLeft {
 		return nil
 	}
-	k := &poolKeys{is: is, ordered: is.order == string(jobs.OrderKey), rows: map[string]*keyRow{}}
+	k := &poolKeys{is: is, left: !is.some(), ordered: is.order == string(jobs.OrderKey), rows: map[string]*keyRow{}}
 	if k.ordered { // also of those that were claimed before the pool had an order
 		k.is.MaxRunning = 1
 	}
 	if is.fair {
-		k.fair = &fairness{weights: m.KeyFair.is, pass: m.KeyPass}
+		k.fair = &fairness{weights: holds.Fair.Weights, pass: m.KeyPass}
 	}
 	return k
 }
@@ -207,4 +209,15 @@ func (k *poolKeys) leave(r *openTask) {
 	if r.row == rowKeyed && r.place != nil && r.place.Place == 0 {
 		k.rows[r.place.TaskKey].leaving++
 	}
+}
+
+// forgetLeft ends that a pool has keys, if it has no limits by key any more and no task waits for one.
+//
+// Index: primary key of pools; keys_pool.
+func (k *poolKeys) forgetLeft(t *tx, pool string) error {
+	if k == nil || !k.left || k.beyond {
+		return nil
+	}
+	_, err := t.Exec("UPDATE {pools} SET keys_left=0 WHERE name=? AND NOT EXISTS (SELECT 1 FROM {keys} k WHERE k.pool=? AND k.look_at>0)", pool, pool)
+	return err
 }

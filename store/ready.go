@@ -44,7 +44,8 @@ func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string,
 // is one statement, since the poll waits for it: one of its rows is of no pool.
 //
 // Index: one probe of tasks_claim for each pool, however many tasks are ready, and the count of those that run in one with work and a
-// max_running; the first entry of tasks_due; one probe of keys_pool for each pool, and one of keys_look.
+// max_running; the first entry of tasks_due; one probe of keys_pool for each pool, and one of keys_look. Its last rows say what overrides
+// limit by kind, see setKinds.
 func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err error) {
 	var at, waiting, look sql.NullInt64
 	var all []poolModel
@@ -55,28 +56,34 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 		}
 		local = micros(now)
 	}
+	var limited []string
 	err = t.Query(`
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			{now} AS now_at, (SELECT wait_at FROM {tasks}{index}{tasks}_due{end} WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
-			(SELECT look_at FROM {keys}{index}{keys}_look{end} WHERE look_at>COALESCE({now}, ?) ORDER BY look_at LIMIT 1) AS look_at
+			(SELECT look_at FROM {keys}{index}{keys}_look{end} WHERE look_at>COALESCE({now}, ?) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
-			ELSE (SELECT COUNT(*) FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL
+			ELSE (SELECT COUNT(*) FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL
 		FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE({now}, ?) LIMIT 1) IS NOT NULL
-			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>COALESCE({now}, ?)+? LIMIT 1) IS NOT NULL)`,
+			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>COALESCE({now}, ?)+? LIMIT 1) IS NOT NULL)
+		UNION ALL
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM {pools} WHERE set_key_limits IS NOT NULL`,
 		[]any{local, local, local, lookMost.Microseconds()}, func(scan func(...any) error) error {
 			var m poolModel
 			var running int
 			var read, waits, looks sql.NullInt64
-			err := scan(&m.Name, &m.MaxRunning, &m.Rate, &m.Burst, &m.SetMaxRunning, &m.SetRate, &m.SetBurst, &m.BucketFullAt, &running, &read, &waits, &looks)
+			err := scan(&m.Name, &m.MaxRunning, &m.Rate, &m.Burst, &m.SetMaxRunning, &m.SetRate, &m.SetBurst, &m.BucketFullAt, &running, &read, &waits, &looks, &m.SetKeyLimits)
 			switch l := m.limits(); {
 			case err != nil:
 				return err
 			case m.Name == "":
 				at, waiting, look = read, waits, looks
+			case m.SetKeyLimits != nil:
+				t.s.kinds.learn(m.Name, m.SetKeyLimits)
+				limited = append(limited, m.Name)
 			case l.MaxRunning == 0 || running < l.MaxRunning:
 				all = append(all, m)
 			}
@@ -85,6 +92,7 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 	if err != nil {
 		return nil, next, now, err
 	}
+	t.s.kinds.keep(limited)
 	read := fromMicros(at.Int64)
 	if !at.Valid {
 		if read, err = t.Now(); err != nil {

@@ -70,9 +70,12 @@ func (s views) PausePool(ctx context.Context, name string, by string, override *
 		`UPDATE {pools} SET paused = ?, paused_by = ?, pause_reason = '', pause_window = '' WHERE name = ?`)
 }
 
-// LimitPool sets the limits that o has, in place of those of the pool's definition and of an earlier override; nil clears all
-// overrides of limits. by names the origin of the request. The limits are checked by the caller. jobs.ErrNotFound for a pool that no
-// configuration has.
+// LimitPool sets the limits that o has, in place of those of the pool's definition and of an earlier override, and removes what o resets; nil
+// clears all overrides of limits. by names the origin of the request. The numbers are checked by the caller. They hold from the next claim
+// on, for the tasks that wait, too; those that run go on.
+//
+// Errors: jobs.ErrNotFound for a pool that no configuration has; a *jobs.FieldError, with the JSON key as its path, for what the definition
+// does not go with: then nothing was set.
 func (s views) LimitPool(ctx context.Context, name string, by string, o *wire.PoolLimits) error {
 	return s.sure(ctx, "override pool", func(t *tx) error {
 		rows, err := defined[poolModel](t, []string{name}, "{for_update}")
@@ -87,11 +90,20 @@ func (s views) LimitPool(ctx context.Context, name string, by string, o *wire.Po
 		if err != nil {
 			return err
 		}
-		before := row.limits()
+		if o != nil {
+			if err := row.rules().Check(*o, row.Kinds.is.governs(row.Hash)); err != nil {
+				return err
+			}
+		}
+		before, keys := row.limits(), row.perKey()
 		row.set(o, by)
 		row.BucketFullAt = before.Converted(row.BucketFullAt, now, row.limits())
-		_, err = t.Exec(`UPDATE {pools} SET set_max_running=?, set_rate=?, set_burst=?, limits_by=?, bucket_full_at=? WHERE name=?`,
-			row.SetMaxRunning, row.SetRate.text(), row.SetBurst, row.LimitsBy, int64(row.BucketFullAt), name)
+		if err := t.changeKeys(&row, keys, now); err != nil {
+			return err
+		}
+		// Index: primary key.
+		_, err = t.Exec(`UPDATE {pools} SET set_max_running=?, set_rate=?, set_burst=?, set_key_limits=?, limits_by=?, bucket_full_at=?, keys_left=? WHERE name=?`,
+			row.SetMaxRunning, row.SetRate.text(), row.SetBurst, row.setKeyText(), row.LimitsBy, int64(row.BucketFullAt), row.KeysLeft, name)
 		return err
 	})
 }

@@ -42,8 +42,9 @@ type Pool struct {
 	Rate          jobs.Rate            `json:"rate,omitzero"`
 	Burst         int                  `json:"burst,omitempty"`
 	Limits        *PoolLimits          `json:"limits_override,omitempty"` // set by the API, until it is reset
+	LimitsAside   []LimitAside         `json:"limits_aside,omitempty"`    // of these, what does not hold, as it does not go with the definition
 	LimitsBy      string               `json:"limits_by,omitempty"`
-	PerKey        KeyLimits            `json:"per_key,omitzero"`
+	PerKey        KeyLimits            `json:"per_key,omitzero"` // this, per_kind and fair are those that hold, too
 	PerKind       map[string]KeyLimits `json:"per_kind,omitempty"`
 	Order         jobs.Order           `json:"order,omitempty"` // "key", or absent: none
 	Fair          *Fair                `json:"fair,omitempty"`  // absent: keys do not share the pool
@@ -88,13 +89,6 @@ func PerKind(of map[string]jobs.KindLimits) map[string]KeyLimits {
 // Fair is a jobs.Fair in JSON.
 type Fair struct {
 	Weights map[string]int `json:"weights,omitempty"`
-}
-
-// PoolLimits are limits of a pool that the API sets in place of those of its definition. Nil fields leave those as they are.
-type PoolLimits struct {
-	MaxRunning *int       `json:"max_running,omitempty"` // attempts at once in all replicas, 0 to 1,000,000; 0: no limit
-	Rate       *jobs.Rate `json:"rate,omitempty"`        // starts in all replicas, as in "50/s"; "0": no limit
-	Burst      *int       `json:"burst,omitempty"`       // starts at once after a pause, 0 to 1,000,000; 0: those of one second
 }
 
 // Replica is a replica.

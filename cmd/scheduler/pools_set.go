@@ -44,7 +44,7 @@ func newPoolsSetCommand(a *app) *cobra.Command {
 			}
 			o.Rate = &r
 		}
-		switch none := *o == (wire.PoolLimits{}); {
+		switch none := o.None(); {
 		case reset && none:
 			o = nil
 		case reset:

@@ -62,6 +62,9 @@ type PoolDef struct {
 	Kinds map[string]string
 }
 
+// KeyRules is what the pool has by key and kind.
+func (d PoolDef) KeyRules() KeyRules { return KeyRules{d.PerKey, d.PerKind, d.Order, d.Fair} }
+
 // Upcoming is one job's next due time as its row has it.
 type Upcoming struct {
 	Job    string

@@ -22,16 +22,7 @@ func (l Limits) None() bool { return l.MaxRunning == 0 && l.Rate == jobs.Rate{} 
 
 // Under returns the limits with what an override sets in their place.
 func (l Limits) Under(o wire.PoolLimits) Limits {
-	if o.MaxRunning != nil {
-		l.MaxRunning = *o.MaxRunning
-	}
-	if o.Rate != nil {
-		l.Rate = *o.Rate
-	}
-	if o.Burst != nil {
-		l.Burst = *o.Burst
-	}
-	return l
+	return Limits(wire.LimitFields{MaxRunning: o.MaxRunning, Rate: o.Rate, Burst: o.Burst}.Over(jobs.KeyLimits(l)))
 }
 
 // Bucket is the token bucket of a pool with a rate, as one number: the nanosecond since 1970 at which it is full again. This is the

@@ -49,7 +49,7 @@ type Result struct {
 	// more. One with another id or token is not used.
 	Task *jobs.Task
 	// KindLimited, with Task: its pool limits its kind. Those that wait for the kind are told of the end then, for a statement more for all
-	// results; else they find out within 30 s.
+	// results; else they find out within 30 s. A store adds the kinds that an override limits.
 	KindLimited bool
 }
 

@@ -20,10 +20,11 @@ type JobStatus struct {
 type PoolStatus struct {
 	Name          string
 	Hash          string
-	Limits                         // those that hold
-	Override      *wire.PoolLimits // of limits; nil = none
+	Limits                          // those that hold
+	Override      *wire.PoolLimits  // of limits; nil = none
+	Aside         []wire.LimitAside // of these, what does not hold
 	LimitsBy      string
-	PerKey        jobs.KeyLimits
+	PerKey        jobs.KeyLimits // that hold, as PerKind and Fair
 	PerKind       map[string]jobs.KindLimits
 	Order         jobs.Order // empty: none
 	Fair          *jobs.Fair
@@ -49,6 +50,7 @@ func (p PoolStatus) View() wire.Pool {
 		Rate:          p.Rate,
 		Burst:         p.Burst,
 		Limits:        p.Override,
+		LimitsAside:   p.Aside,
 		LimitsBy:      p.LimitsBy,
 		PerKey:        wire.KeyLimits(p.PerKey),
 		PerKind:       wire.PerKind(p.PerKind),

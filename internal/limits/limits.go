@@ -20,6 +20,7 @@ const (
 	MaxRunning     = 1_000_000
 	Rate           = 1_000_000 // starts in RatePerLeast to RatePerMost
 	Burst          = 1_000_000
+	SetLimits      = 1000 // kinds, and weights, that an override of limits has
 	Retries        = 1000
 	CatchUp        = 10_000
 	Labels         = 64

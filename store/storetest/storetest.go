@@ -114,6 +114,7 @@ var Contract = slices.Concat(
 	progressCases,
 	resultCases,
 	overrideCases,
+	overrideKeyCases,
 	waitCases,
 	endCases,
 	neighbourCases,

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// drawRates gives pools a rate, and limits that are changed for a while, in a third of all seeds. At every rate what is due comes to
+// drawRates gives pools a rate, and limits, of the pool, its keys and its kinds, that are changed for a while, in a third of all seeds. At every rate what is due comes to
 // rest in time.
 func (p *plan) drawRates(d draw) {
 	if !d.chance(0.33) {
@@ -25,11 +25,17 @@ func (p *plan) drawRates(d draw) {
 		}
 		if d.chance(0.5) {
 			s := step{At: d.between(0, p.Length).Truncate(time.Millisecond), Kind: limitsPool, Name: name, For: d.between(time.Second, 10*time.Second)}
-			switch d.IntN(3) {
+			switch d.IntN(6) {
 			case 0:
 				s.Limits = &wire.PoolLimits{MaxRunning: new(1 + d.IntN(3))}
 			case 1:
 				s.Limits = &wire.PoolLimits{Rate: new(rate()), Burst: new(1)}
+			case 2:
+				s.Limits = &wire.PoolLimits{PerKey: &wire.LimitFields{MaxRunning: new(d.IntN(2)), Rate: new(rate()), Burst: new(1)}}
+			case 3:
+				s.Limits = &wire.PoolLimits{PerKind: map[string]wire.LimitFields{limitedKind: {MaxRunning: new(1)}}}
+			case 4:
+				s.Limits = &wire.PoolLimits{PerKind: map[string]wire.LimitFields{limitedKind: {MaxRunning: new(0), Rate: new(rate())}}, PerKey: &wire.LimitFields{MaxRunning: new(1)}}
 			default:
 				s.Limits = &wire.PoolLimits{Rate: new(jobs.Rate{}), MaxRunning: new(0)}
 			}

@@ -215,6 +215,9 @@ func (w *world) ask(s step, r *replica) {
 	case limitsPool:
 		if w.admin.LimitPool(ctx, s.Name, "a user", s.Limits) == nil {
 			w.count("limits")
+			if s.Limits.PerKey != nil || s.Limits.PerKind != nil {
+				w.count("limits by key or kind")
+			}
 			time.Sleep(s.For)
 			_ = w.admin.LimitPool(ctx, s.Name, "", nil)
 		}

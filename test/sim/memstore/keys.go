@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -35,14 +36,33 @@ type KeyWait struct {
 	Kind   string `col:"kind"`
 }
 
-// KeyLimits are those of the tasks with one key.
-func (r Pool) KeyLimits() ledger.Limits {
-	return ledger.Limits{MaxRunning: r.KeyMaxRunning, Rate: rateOf(r.KeyRate), Burst: r.KeyBurst}
+// rules are those of the definition.
+func (r Pool) rules() ledger.KeyRules {
+	return ledger.KeyRules{
+		PerKey:  jobs.KeyLimits{MaxRunning: r.KeyMaxRunning, Rate: rateOf(r.KeyRate), Burst: r.KeyBurst},
+		PerKind: r.definedKinds(), Order: jobs.Order(r.KeyOrder), Fair: r.definedFair(),
+	}
 }
+
+// holds are the rules under the override.
+func (r Pool) holds() ledger.KeyRules { return r.rules().Under(r.setKeys()) }
+
+// setKeys is the override; nil: none.
+func (r Pool) setKeys() *wire.PoolLimits {
+	if len(r.SetKeyLimits) == 0 {
+		return nil
+	}
+	var o wire.PoolLimits
+	_ = json.Unmarshal(r.SetKeyLimits, &o) // as LimitPool encoded it
+	return &o
+}
+
+// KeyLimits are those of the tasks with one key.
+func (r Pool) KeyLimits() ledger.Limits { return ledger.Limits(r.holds().PerKey) }
 
 // ByKey reports whether the pool has limits by key or kind, or an order by key.
 func (r Pool) ByKey() bool {
-	return !r.KeyLimits().None() || r.KeyOrder != "" || r.fair() != nil || len(r.KindLimits) > 0
+	return !r.KeyLimits().None() || r.KeyOrder != "" || len(r.KeyFair) > 0 || len(r.kindLimits()) > 0
 }
 
 // ofKind begins the key of a kind in keys.
@@ -51,8 +71,7 @@ const ofKind = "\x01"
 // limitsOf are those of a key.
 func (r Pool) limitsOf(key string) ledger.Limits {
 	if kind, is := strings.CutPrefix(key, ofKind); is {
-		l := r.kindLimits()[kind]
-		return ledger.Limits{MaxRunning: l.MaxRunning, Rate: l.Rate, Burst: l.Burst}
+		return ledger.Limits(r.kindLimits()[kind])
 	}
 	return r.KeyLimits()
 }
@@ -62,7 +81,7 @@ func (r Pool) LimitsOfKind(kind string) ledger.Limits { return r.limitsOf(ofKind
 
 func (r Pool) kindLimits() (all map[string]jobs.KindLimits) {
 	if r.KeyOrder == "" {
-		return r.shownKinds()
+		return r.holds().PerKind
 	}
 	return nil
 }
@@ -70,7 +89,7 @@ func (r Pool) kindLimits() (all map[string]jobs.KindLimits) {
 // ofItsKind is the key of the kind of a task, as a task that has it; false if the kind has no limits.
 func (t *tx) ofItsKind(r Task) (kind Task, limited bool) {
 	pool := t.pools.rows[r.Pool]
-	if len(pool.KindLimits) == 0 || r.Job != "" {
+	if len(pool.KindLimits)+len(pool.SetKeyLimits) == 0 || r.Job != "" {
 		return Task{}, false
 	}
 	_, limited = pool.kindLimits()[r.Kind]
@@ -96,14 +115,14 @@ func (t *tx) letsKind(r Task) (lets bool, opens time.Duration) {
 	return opens == 0, opens
 }
 
-func (r Pool) shownKinds() (all map[string]jobs.KindLimits) {
+func (r Pool) definedKinds() (all map[string]jobs.KindLimits) {
 	if len(r.KindLimits) > 0 {
 		_ = json.Unmarshal(r.KindLimits, &all) // as it was encoded here
 	}
 	return all
 }
 
-// encodeKinds is the inverse of kindLimits.
+// encodeKinds is the inverse.
 func encodeKinds(kinds map[string]jobs.KindLimits) []byte {
 	if len(kinds) == 0 {
 		return nil
@@ -113,18 +132,20 @@ func encodeKinds(kinds map[string]jobs.KindLimits) []byte {
 }
 
 // fair are the weights of keys that share the pool; nil: they do not.
-func (r Pool) fair() (weights map[string]int) {
-	if len(r.KeyFair) > 0 {
-		_ = json.Unmarshal(r.KeyFair, &weights) // as it was encoded here
-	}
-	return weights
-}
-
-func (r Pool) shown() *jobs.Fair {
-	if weights := r.fair(); weights != nil {
-		return &jobs.Fair{Weights: weights}
+func (r Pool) fair() map[string]int {
+	if f := r.holds().Fair; f != nil {
+		return f.Weights
 	}
 	return nil
+}
+
+func (r Pool) definedFair() *jobs.Fair {
+	if len(r.KeyFair) == 0 {
+		return nil
+	}
+	f := &jobs.Fair{}
+	_ = json.Unmarshal(r.KeyFair, &f.Weights) // as it was encoded here
+	return f
 }
 
 // encodeFair is the inverse.
@@ -150,20 +171,15 @@ func (t *tx) defineKeys(row *Pool, limits jobs.KeyLimits, kinds map[string]jobs.
 	before := *row
 	row.KeyFair, row.KindLimits = encodeFair(fair), encodeKinds(kinds)
 	row.KeyMaxRunning, row.KeyRate, row.KeyBurst = limits.MaxRunning, rateText(limits.Rate), limits.Burst
-	for _, k := range t.taskKeys.rows {
-		if k.Pool == row.Name {
-			k.Bucket = before.limitsOf(k.Key).Converted(k.Bucket, t.now(), row.limitsOf(k.Key))
-			put(t, &t.taskKeys, k)
-		}
-	}
 	is := ""
 	if order == jobs.OrderKey {
 		is = string(order)
 	}
-	if is == row.KeyOrder {
+	row.KeyOrder = is
+	t.convertKeys(before, *row)
+	if is == before.KeyOrder {
 		return
 	}
-	row.KeyOrder = is
 	for id, w := range t.keyWaits.rows {
 		if w.Pool == row.Name {
 			remove(t, &t.keyWaits, id)
@@ -174,6 +190,16 @@ func (t *tx) defineKeys(row *Pool, limits jobs.KeyLimits, kinds map[string]jobs.
 			if r.Pool == row.Name && r.TaskKey != "" {
 				put(t, &t.keyWaits, KeyWait{Pool: r.Pool, Key: r.TaskKey, Place: r.CreatedAt, TaskID: r.ID, Kind: r.Kind})
 			}
+		}
+	}
+}
+
+// convertKeys has buckets of keys lack under other limits as many starts as before.
+func (t *tx) convertKeys(before, after Pool) {
+	for _, k := range t.taskKeys.rows {
+		if k.Pool == after.Name {
+			k.Bucket = before.limitsOf(k.Key).Converted(k.Bucket, t.now(), after.limitsOf(k.Key))
+			put(t, &t.taskKeys, k)
 		}
 	}
 }
@@ -214,7 +240,7 @@ func (t *tx) places(r Task) int {
 	if pool.KeyOrder != "" && r.ID != t.first(r.Pool, r.TaskKey) {
 		return 0
 	}
-	most := pool.KeyMaxRunning
+	most := pool.KeyLimits().MaxRunning
 	if pool.KeyOrder != "" {
 		most = 1
 	}
@@ -359,9 +385,9 @@ func (t *tx) waitForKey(r Task) {
 	case pool.KeyOrder != "" && first != r.ID:
 		r.Reason = fmt.Sprintf("behind task %s of the same key", first)
 	case t.places(r) < 1:
-		r.Reason = fmt.Sprintf("as many tasks with this key run as may at once: %d", pool.KeyMaxRunning)
+		r.Reason = fmt.Sprintf("as many tasks with this key run as may at once: %d", pool.KeyLimits().MaxRunning)
 	default:
-		r.Reason = fmt.Sprintf("the rate for tasks with this key, %s, lets no more start now", rateOf(pool.KeyRate))
+		r.Reason = fmt.Sprintf("the rate for tasks with this key, %s, lets no more start now", pool.KeyLimits().Rate)
 	}
 	put(t, &t.tasks, r)
 }

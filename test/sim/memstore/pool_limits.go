@@ -3,6 +3,7 @@ package memstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -17,19 +18,44 @@ func (s *Store) LimitPool(ctx context.Context, name string, by string, o *wire.P
 		if row.Hash == "" {
 			return fmt.Errorf("pool %q: %w", name, jobs.ErrNotFound)
 		}
-		before := row.Limits()
-		if o == nil {
-			row.SetMaxRunning, row.SetRate, row.SetBurst, row.LimitsBy = nil, nil, nil, ""
-		} else {
-			row.SetMaxRunning, row.SetBurst, row.LimitsBy = cmp.Or(o.MaxRunning, row.SetMaxRunning), cmp.Or(o.Burst, row.SetBurst), by
-			if o.Rate != nil {
-				row.SetRate = new(rateText(*o.Rate))
+		before := row
+		if o != nil {
+			kinds, any := t.governing(name)
+			if any {
+				kinds = nil
+			}
+			if err := row.rules().Check(*o, kinds); err != nil {
+				return err
 			}
 		}
-		row.Bucket = before.Converted(row.Bucket, t.now(), row.Limits())
+		row.set(o, by)
+		t.convertKeys(before, row)
+		row.Bucket = before.Limits().Converted(row.Bucket, t.now(), row.Limits())
 		put(t, &t.pools, row)
 		return nil
 	})
+}
+
+// set is LimitPool in the row.
+func (r *Pool) set(o *wire.PoolLimits, by string) {
+	is := wire.PoolLimits{}
+	if o != nil {
+		if before := r.override(); before != nil {
+			is = *before
+		}
+		is = is.With(*o)
+	}
+	r.SetMaxRunning, r.SetBurst, r.SetRate, r.SetKeyLimits, r.LimitsBy = is.MaxRunning, is.Burst, nil, nil, ""
+	if is.Rate != nil {
+		r.SetRate = new(rateText(*is.Rate))
+	}
+	if is.None() {
+		return
+	}
+	r.LimitsBy = by
+	if is.MaxRunning, is.Rate, is.Burst = nil, nil, nil; !is.None() {
+		r.SetKeyLimits, _ = json.Marshal(is) // it always encodes
+	}
 }
 
 // Limits are those of a pool that hold.
@@ -42,11 +68,15 @@ func (r Pool) Limits() ledger.Limits {
 }
 
 func (r Pool) override() *wire.PoolLimits {
-	o := wire.PoolLimits{MaxRunning: r.SetMaxRunning, Burst: r.SetBurst}
+	o := wire.PoolLimits{}
+	if keys := r.setKeys(); keys != nil {
+		o = *keys
+	}
+	o.MaxRunning, o.Burst = r.SetMaxRunning, r.SetBurst
 	if r.SetRate != nil {
 		o.Rate = new(rateOf(*r.SetRate))
 	}
-	if o == (wire.PoolLimits{}) {
+	if o.None() {
 		return nil
 	}
 	return &o

@@ -58,6 +58,8 @@ type Pool struct {
 	KeyFair       []byte        `col:"key_fair"`
 	KeyPass       int64         `col:"key_pass"`
 	KindLimits    []byte        `col:"kind_limits"`
+	SetKeyLimits  []byte        `col:"set_key_limits"`
+	KeysLeft      bool          `col:"keys_left"` // never: what waits for its key is found by its reason
 	MaxAttempts   int           `col:"max_attempts"`
 	OnLost        string        `col:"on_lost"`
 	LostLimit     int           `col:"lost_limit"`

@@ -14,7 +14,11 @@ import (
 func (s *Store) Pools(ctx context.Context) (all []ledger.PoolStatus, err error) {
 	err = s.tx(ctx, "pools", func(t *tx) error {
 		for _, r := range t.pools.rows {
-			p := ledger.PoolStatus{Name: r.Name, Hash: r.Hash, Limits: r.Limits(), Override: r.override(), LimitsBy: r.LimitsBy, PerKey: jobs.KeyLimits{MaxRunning: r.KeyMaxRunning, Rate: rateOf(r.KeyRate), Burst: r.KeyBurst}, PerKind: r.shownKinds(), Order: jobs.Order(r.KeyOrder), Fair: r.shown(), Paused: r.Paused, PausedBy: r.PausedBy, PauseReason: r.PauseReason}
+			o, keys := r.override(), r.holds()
+			p := ledger.PoolStatus{
+				Name: r.Name, Hash: r.Hash, Limits: r.Limits(), Override: o, Aside: r.rules().Aside(o), LimitsBy: r.LimitsBy,
+				PerKey: keys.PerKey, PerKind: keys.PerKind, Order: keys.Order, Fair: keys.Fair, Paused: r.Paused, PausedBy: r.PausedBy, PauseReason: r.PauseReason,
+			}
 			for _, task := range t.tasks.rows {
 				switch {
 				case task.Pool != r.Name:
