@@ -93,6 +93,10 @@ func TestRequests(t *testing.T) {
 			_, err := c.LimitPool(ctx, "mail", &wire.PoolLimits{Rate: new(jobs.Rate)})
 			return err
 		}, `POST /below/api/v1/pools/mail/limits application/json Bearer secret {"rate":"0"}`},
+		{func() error {
+			_, err := c.LimitPool(ctx, "mail", &wire.PoolLimits{PerKey: &wire.LimitFields{MaxRunning: new(2)}, PerKind: map[string]wire.LimitFields{"a": {Rate: new(jobs.Rate)}}, Fair: &wire.Fair{Weights: map[string]int{"k": 3}}, Reset: []string{"rate"}})
+			return err
+		}, `POST /below/api/v1/pools/mail/limits application/json Bearer secret {"per_key":{"max_running":2},"per_kind":{"a":{"rate":"0"}},"fair":{"weights":{"k":3}},"reset":["rate"]}`},
 		{func() error { _, err := c.LimitPool(ctx, "mail", nil); return err }, `POST /below/api/v1/pools/mail/limits application/json Bearer secret {"reset":true}`},
 		{func() error { _, err := c.Replicas(ctx, wire.Page{}); return err }, "GET /below/api/v1/replicas  Bearer secret"},
 		{func() error { _, err := c.Locks(ctx, "sys/", wire.Page{}); return err }, "GET /below/api/v1/locks?prefix=sys%2F  Bearer secret"},

@@ -28,7 +28,7 @@ func (c *Client) ResetPool(ctx context.Context, name string) (wire.Pool, error) 
 }
 
 // LimitPool sets the limits that o has, in place of those of the configuration and of earlier calls, on all replicas from their next
-// claim on. Nil removes all that were set: the configuration applies again.
+// claim on, and removes what o.Reset names. Nil removes all that were set: the configuration applies again.
 func (c *Client) LimitPool(ctx context.Context, name string, o *wire.PoolLimits) (wire.Pool, error) {
 	if o == nil {
 		return post[wire.Pool](ctx, c, override{Reset: true}, "pools", name, "limits")

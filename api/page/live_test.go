@@ -126,6 +126,11 @@ func TestPools(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.says("#pools", "limits overridden by bob")
+	byKey := &wire.PoolLimits{PerKey: &wire.LimitFields{Rate: new(jobs.Rate{Count: 7, Per: time.Second})}, Fair: &wire.Fair{Weights: map[string]int{"acme": 3}}}
+	if err := s.store.Sides().API.LimitPool(t.Context(), "tenants", "bob", byKey); err != nil {
+		t.Fatal(err)
+	}
+	b.says("#pools", "per key at most 1, 7/s burst 10, in order, fair acme 3")
 	b.says("#pools", "1 of 5")
 	b.says("#pools", "100/s burst 20")
 	b.says("#headline", "One warning")

@@ -25,7 +25,7 @@ function grouped(list, wrong) {
 const rate = (l) => [l.rate, l.burst ? "burst " + l.burst : ""].filter(Boolean).join(" ");
 
 function perKey(p) {
-  const l = p.per_key ?? {}, all = [l.max_running ? "at most " + l.max_running : "", rate(l), p.order ? "in order" : "", p.fair ? "fair" : ""].filter(Boolean);
+  const l = p.per_key ?? {}, all = [l.max_running ? "at most " + l.max_running : "", rate(l), p.order ? "in order" : "", p.fair ? ["fair", ...Object.entries(p.fair.weights ?? {}).map(([key, n]) => key + " " + n)].join(" ") : ""].filter(Boolean);
   return all.length ? "per key " + all.join(", ") : "";
 }
 
@@ -91,7 +91,8 @@ export function overview(o) {
   count("pools", o.pools_total > o.pools.length ? `${o.pools.length} of ${o.pools_total}` : "");
   table("pools", o.pools, (p) => p.name, (p) => [
     ["Pool", [p.name, " ", p.paused ? badge("paused") : "", p.paused_by ? soft(" by " + p.paused_by + (p.paused_reason ? ": " + p.paused_reason : "")) : "",
-      p.limits_override ? [" ", badge("limits overridden", "amber", "▲"), p.limits_by ? soft(" by " + p.limits_by) : ""] : ""], "head"],
+      p.limits_override ? [" ", badge("limits overridden", "amber", "▲"), p.limits_by ? soft(" by " + p.limits_by) : "",
+        ...(p.limits_aside ?? []).map((a) => soft(`, set aside: ${a.field}, which ${a.why}`))] : ""], "head"],
     ["Due now", String(p.pending), "n"],
     ["Running", p.running + (p.max_running ? " of " + p.max_running : ""), "n"],
     ["Limits", [rate(p), perKind(p), perKey(p)].filter(Boolean).join("; ")],

@@ -42,7 +42,7 @@ func newPoolsListCommand(a *app) *cobra.Command {
 		heading: "POOL STATE WORKERS MAX RATE PER-KIND PER-KEY ORDER RUNNING PENDING SCHEDULED OLDEST",
 		fetch:   (*client.Client).Pools,
 		row: func(p wire.Pool) []string {
-			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKindText(p.PerKind), perKeyText(jobs.KeyLimits(p.PerKey)), orderText(p.Order, p.Fair != nil), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
+			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKindOf(p), perKeyOf(p), orderOf(p), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
 		},
 		note: notesOfPools,
 	})
@@ -55,6 +55,9 @@ func notesOfPools(pools []wire.Pool) string {
 		notes.WriteString("* set by 'scheduler pools set' in place of the configuration, until --reset\n")
 	}
 	for _, p := range pools {
+		for _, aside := range p.LimitsAside {
+			fmt.Fprintf(&notes, "%s: what was set of %s is set aside: it %s\n", p.Name, aside.Field, aside.Why)
+		}
 		if p.PausedReason != "" {
 			fmt.Fprintf(&notes, "%s was paused by %s: %s; 'scheduler pools resume %s' resumes it\n", p.Name, p.PausedBy, p.PausedReason, p.Name)
 		}
@@ -72,8 +75,25 @@ func maxOf(p wire.Pool) string {
 
 // rateOf is the limit of starts and its burst, marked if either is an override; "" without one.
 func rateOf(p wire.Pool) string {
-	text := rateText(p.Rate, p.Burst)
-	if o := p.Limits; o != nil && (o.Rate != nil || o.Burst != nil) {
+	o := p.Limits
+	return marked(rateText(p.Rate, p.Burst), o != nil && (o.Rate != nil || o.Burst != nil))
+}
+
+// perKeyOf, perKindOf and orderOf are marked if an override has set some of them.
+func perKeyOf(p wire.Pool) string {
+	return marked(perKeyText(jobs.KeyLimits(p.PerKey)), p.Limits != nil && p.Limits.PerKey != nil)
+}
+
+func perKindOf(p wire.Pool) string {
+	return marked(perKindText(p.PerKind), p.Limits != nil && len(p.Limits.PerKind) > 0)
+}
+
+func orderOf(p wire.Pool) string {
+	return marked(orderText(p.Order, p.Fair != nil), p.Limits != nil && p.Limits.Fair != nil)
+}
+
+func marked(text string, set bool) string {
+	if set {
 		return cmp.Or(text, "0") + "*"
 	}
 	return text

@@ -376,15 +376,15 @@ func TestPoolsSet(t *testing.T) {
 		}
 	}
 	for _, step := range []struct{ args, says, list string }{
-		{"--max-running 5 --rate 100/s --burst 20", "max running 5, rate 100/s burst 20, by api:127.0.0.1", "5* 100/s burst 20*"},
-		{"--rate 10/s", "max running 5, rate 10/s burst 20, by api:127.0.0.1", "5* 10/s burst 20*"},
-		{"--reset", "max running 20, as configured", "20 -"},
-		{"--max-running 5", "max running 5, by api:127.0.0.1", "5* -"},
-		{"--max-running 0 --rate 1/h", "rate 1/h, by api:127.0.0.1", "0* 1/h*"},
-		{"--rate 0 --burst 0", "none, by api:127.0.0.1", "0* 0*"},
-		{"--rate 20/10s --reset=false", "rate 20/10s, by api:127.0.0.1", "0* 20/10s*"},
-		{"--reset", "max running 20, as configured", "20 -"},
-		{"--burst 7", "max running 20, burst 7, by api:127.0.0.1", "20 burst 7*"},
+		{"--max-running 5 --rate 100/s --burst 20", "max running 5, rate 100/s burst 20, per kind bye: max 3, by api:127.0.0.1", "5* 100/s burst 20*"},
+		{"--rate 10/s", "max running 5, rate 10/s burst 20, per kind bye: max 3, by api:127.0.0.1", "5* 10/s burst 20*"},
+		{"--reset", "max running 20, per kind bye: max 3, as configured", "20 -"},
+		{"--max-running 5", "max running 5, per kind bye: max 3, by api:127.0.0.1", "5* -"},
+		{"--max-running 0 --rate 1/h", "rate 1/h, per kind bye: max 3, by api:127.0.0.1", "0* 1/h*"},
+		{"--rate 0 --burst 0", "per kind bye: max 3, by api:127.0.0.1", "0* 0*"},
+		{"--rate 20/10s --reset=false", "rate 20/10s, per kind bye: max 3, by api:127.0.0.1", "0* 20/10s*"},
+		{"--reset", "max running 20, per kind bye: max 3, as configured", "20 -"},
+		{"--burst 7", "max running 20, burst 7, per kind bye: max 3, by api:127.0.0.1", "20 burst 7*"},
 	} {
 		want := note
 		if step.args == "--reset" {
@@ -409,22 +409,65 @@ func TestPoolsSet(t *testing.T) {
 	}
 	away := &running{url: "http://127.0.0.1:1"}
 	for args, says := range map[string]string{
-		"mail":                          "nothing to set: give --max-running, --rate or --burst, or --reset",
-		"mail --reset=false":            "nothing to set",
-		"mail --reset --burst 0":        "--reset removes all limits that were set: give it alone",
-		"mail --reset --rate 1/s":       "--reset removes all limits that were set: give it alone",
-		"mail --rate fast":              `--rate: "fast" is not a rate; write it as in 50/s`,
-		"mail --rate 0/s":               "the number is out of range; allowed: 1 to 1000000",
-		"mail --max-running many":       `--max-running "many": must be a whole number`,
-		"mail --max-running -1":         "--max-running: -1 is out of range 0–1000000",
-		"mail --burst 1000001":          "--burst: 1000001 is out of range 0–1000000",
-		"mail --burst 367 --rate 1/d":   "--burst: 367 takes longer than a year to fill at 1/d; use at most 366",
-		"--burst 1":                     "POOL is missing",
-		"mail --rate 1/s --burst":       "--burst has no value",
-		"mail --max-runing 5 --rate= 1": "did you mean --max-running?",
+		"mail":                                        "nothing to set: give --max-running, --rate, --burst, --per-key-max-running,",
+		"mail --reset=false":                          "nothing to set",
+		"mail --reset --burst 0":                      "--reset removes all limits that were set: give it alone",
+		"mail --reset --rate 1/s":                     "--reset removes all limits that were set: give it alone",
+		"mail --rate fast":                            `--rate: "fast" is not a rate; write it as in 50/s`,
+		"mail --rate 0/s":                             "the number is out of range; allowed: 1 to 1000000",
+		"mail --max-running many":                     `--max-running "many": must be a whole number`,
+		"mail --max-running -1":                       "--max-running: -1 is out of range 0–1000000",
+		"mail --burst 1000001":                        "--burst: 1000001 is out of range 0–1000000",
+		"mail --burst 367 --rate 1/d":                 "--burst: 367 takes longer than a year to fill at 1/d; use at most 366",
+		"--burst 1":                                   "POOL is missing",
+		"mail --per-key-rate fast":                    `--per-key-rate: "fast" is not a rate`,
+		"mail --per-key-rate 1/d --per-key-burst 367": "--per-key-burst: 367 takes longer than a year to fill at 1/d; use at most 366",
+		"mail --per-kind bye":                         "must be KIND:LIMIT=N, as in mail:max_running=2,rate=10/s,burst=1",
+		"mail --per-kind bye:max=1":                   `has no limit "max"; name max_running, rate or burst`,
+		"mail --per-kind bye:rate":                    "rate has no value; write it as in rate=2",
+		"mail --per-kind bye:burst=x":                 "burst: must be a whole number, or none",
+		"mail --per-kind bye:max_running=-1":          "--per-kind bye.max_running: -1 is out of range 0–1000000",
+		"mail --weight acme":                          "must be KEY=N, as in acme=3",
+		"mail --weight a=b=x":                         "the weight of a=b must be a whole number, 1 to 1000",
+		"mail --weight acme=0":                        "--weight acme: 0 is out of range 1–1000",
+		"mail --order none":                           "--order: the order of a pool, and whether its keys share it, are not set while it runs; change the configuration",
+		"mail --reset=order":                          `--reset: has no field "order"; name max_running, rate, burst,`,
+		"mail --reset --reset=rate":                   "--reset removes all limits that were set: give it alone",
+		"mail --rate 1/s --burst":                     "--burst has no value",
+		"mail --max-runing 5 --rate= 1":               "did you mean --max-running?",
 	} {
 		code, stdout, stderr := away.scheduler(t, "", append([]string{"pools", "set"}, strings.Fields(args)...)...)
 		if code != exitUsage || stdout != "" || !strings.Contains(stderr, says) {
+			t.Errorf("%s: %d %q %q, want %q", args, code, stdout, stderr, says)
+		}
+	}
+}
+
+// TestPoolsSetByKey: limits by key and by kind, and weights, are set, shown, and reset one by one; what the definition does not go with is refused.
+func TestPoolsSetByKey(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t)
+	for _, step := range []struct{ args, says, list string }{
+		{"mail --per-key-max-running 2 --per-key-rate 5/s --per-key-burst 3", "mail is active; limits: max running 20, per key max 2, 5/s burst 3, per kind bye: max 3, by api:127.0.0.1", "20 - bye: max 3 max 2, 5/s burst 3* -"},
+		{"mail --per-kind bye:max_running=none,rate=1/m,burst=2", "mail is active; limits: max running 20, per key max 2, 5/s burst 3, per kind bye: 1/m burst 2, by api:127.0.0.1", "20 - bye: 1/m burst 2* max 2, 5/s burst 3* -"},
+		{"mail --per-key-max-running none --per-key-rate none --reset=per_kind.bye.rate,per_key.burst", "mail is active; limits: max running 20, per kind bye: burst 2, by api:127.0.0.1", "20 - bye: burst 2* 0* -"},
+		{"mail --reset=per_key --reset=per_kind.bye.max_running", "mail is active; limits: max running 20, per kind bye: max 3, burst 2, by api:127.0.0.1", "20 - bye: max 3, burst 2* - -"},
+		{"mail --reset", "mail is active; limits: max running 20, per kind bye: max 3, as configured", "20 - bye: max 3 - -"},
+	} {
+		like(t, step.says+"\n", r.fine(t, append([]string{"pools", "set"}, strings.Fields(step.args)...)...))
+		stdout := r.fine(t, "pools", "list")
+		if got := strings.Join(strings.Fields(stdout[strings.Index(stdout, "\nmail")+1:]), " "); !strings.HasPrefix(got, "mail active 4 "+step.list+" - - -") {
+			t.Errorf("%s: %q, want %q", step.args, got, step.list)
+		}
+	}
+	for args, says := range map[string]string{
+		"mail --weight acme=3":                  "fair.weights: the keys of the pool do not share it; write fair into its definition first",
+		"mail --per-kind nope:max_running=1":    `per_kind.nope: the pool has no kind "nope"; name one of its kinds`,
+		"keyed --per-key-max-running 2":         "per_key.max_running: with order: key the tasks of one key run one after the other; remove it, or write order: none",
+		"keyed --per-kind nope:max_running=1/s": "must be a whole number",
+	} {
+		code, stdout, stderr := r.scheduler(t, "", append([]string{"pools", "set"}, strings.Fields(args)...)...)
+		if code == exitFine || stdout != "" || !strings.Contains(stderr, says) {
 			t.Errorf("%s: %d %q %q, want %q", args, code, stdout, stderr, says)
 		}
 	}
