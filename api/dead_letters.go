@@ -10,7 +10,7 @@ import (
 // listDeadLetters lists what failed, or was lost, for good and was not retried since, in groups of what ended in the same way. An unknown
 // pool is an error, not an empty list.
 func (s *server) listDeadLetters(w http.ResponseWriter, r *http.Request, q *query) error {
-	filter := wire.DeadLetterFilter{Pool: q.name("pool"), Page: q.page()}
+	filter := wire.DeadLetterFilter{Pool: q.name("pool"), Fingerprint: q.fingerprint(), Page: q.page()}
 	if q.err != nil {
 		return q.err
 	}

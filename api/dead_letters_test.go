@@ -64,6 +64,11 @@ func TestDeadLettersOverSQLite(t *testing.T) {
 	}{
 		{"/api/v1/dead-letters", 200, `{"items":[{"pool":"mail","kind":"welcome","fingerprint":"` + group + `","state":"failed","reason_code":"error","error":"user 4711 not found","count":2,"first":"20`},
 		{"/api/v1/dead-letters?pool=default", 200, `{"items":[]}`},
+		{"/api/v1/dead-letters?pool=mail&fingerprint=" + group, 200, `"count":2`},
+		{"/api/v1/dead-letters?pool=mail&fingerprint=0123456789abcdef", 200, `{"items":[]}`},
+		{"/api/v1/dead-letters?pool=nothing&fingerprint=" + group, 404, `nothing`},
+		{"/api/v1/dead-letters?fingerprint=" + group, 400, `"field":"fingerprint"`},
+		{"/api/v1/dead-letters?pool=mail&fingerprint=x", 400, `"field":"fingerprint"`},
 		{"/api/v1/dead-letters?limit=1", 200, `"next":"`},
 		{"/api/v1/dead-letters?pool=nothing", 404, `nothing`},
 		{"/api/v1/dead-letters?pool=!", 400, `"field":"pool"`},

@@ -66,7 +66,7 @@ var routes = []route{
 	{"POST", "/api/v1/tasks/{id}/fail", Worker, "", (*server).failAttempt},
 	{"POST", "/api/v1/tasks/{id}/snooze", Worker, "", (*server).snooze},
 
-	{"GET", "/api/v1/dead-letters", Viewer, "pool limit cursor", (*server).listDeadLetters},
+	{"GET", "/api/v1/dead-letters", Viewer, "pool fingerprint limit cursor", (*server).listDeadLetters},
 
 	{"GET", "/api/v1/replicas", Viewer, "limit cursor", (*server).listReplicas},
 	{"GET", "/api/v1/workers", Viewer, "limit cursor", (*server).listWorkers},

@@ -26,7 +26,7 @@ func (c *Client) Task(ctx context.Context, id string) (wire.Task, error) {
 
 // DeadLetters returns a page of groups of tasks that failed, or were lost, for good in the same way, and were not retried since.
 func (c *Client) DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (wire.List[wire.DeadLetters], error) {
-	return get[wire.List[wire.DeadLetters]](ctx, c, pageQuery(f.Page, "pool", f.Pool), "dead-letters")
+	return get[wire.List[wire.DeadLetters]](ctx, c, pageQuery(f.Page, "pool", f.Pool, "fingerprint", f.Fingerprint), "dead-letters")
 }
 
 // Why says why a task is in its state: what a pending one waits for, where a running one runs, how an ended one ended.

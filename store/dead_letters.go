@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -24,7 +25,7 @@ const (
 // DeadLetters lists what failed, or was lost, for good and was not retried since, in groups of those that ended in the same way. A
 // group is counted up to 1,000.
 //
-// Errors: jobs.ErrInvalid for a limit or a cursor that is none; jobs.ErrUnavailable.
+// Errors: jobs.ErrInvalid for a limit or a cursor that is none, and for a fingerprint without a pool; jobs.ErrUnavailable.
 func (s *Store) DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (groups []wire.DeadLetters, next string, err error) {
 	limit, err := paging.Limit(f.Limit)
 	if err != nil {
@@ -34,9 +35,14 @@ func (s *Store) DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (group
 	if err != nil {
 		return nil, "", err
 	}
+	if f.Fingerprint != "" && f.Pool == "" {
+		return nil, "", fmt.Errorf("%w: a fingerprint is of tasks of one pool: name the pool, too", jobs.ErrInvalid)
+	}
 	err = s.view(ctx, "dead letters", func(t *tx) error {
-		var found []deadGroup
-		found, next, err = t.deadGroups(f.Pool, after, min(limit, deadGroups))
+		found := []deadGroup{{Pool: f.Pool, Fingerprint: f.Fingerprint}}
+		if f.Fingerprint == "" {
+			found, next, err = t.deadGroups(f.Pool, after, min(limit, deadGroups))
+		}
 		if err == nil {
 			err = t.countDead(found)
 		}

@@ -28,6 +28,7 @@ type DeadLetters struct {
 // DeadLetterFilter selects groups of dead letters, in the order of pool and fingerprint. A page has 100 at most, and may have fewer than its
 // limit, or none, before the last.
 type DeadLetterFilter struct {
-	Pool string
+	Pool        string
+	Fingerprint string // with Pool: the one group with it, or none
 	Page
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func newTasksDeadCommand(a *app) *cobra.Command {
-	pool := ""
+	f := wire.DeadLetterFilter{}
 	cmd := &cobra.Command{
 		Use:   "dead",
 		Short: "Show what failed or was lost for good, in groups of the same error",
@@ -23,7 +23,8 @@ func newTasksDeadCommand(a *app) *cobra.Command {
 			"end comes first. 'tasks list --pool POOL --fingerprint FINGERPRINT' lists the tasks of a group.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
 			groups, _, err := collect(everything, func(p wire.Page) (wire.List[wire.DeadLetters], error) {
-				return c.DeadLetters(ctx, wire.DeadLetterFilter{Pool: pool, Page: p})
+				f.Page = p
+				return c.DeadLetters(ctx, f)
 			})
 			if err != nil {
 				return err
@@ -36,7 +37,8 @@ func newTasksDeadCommand(a *app) *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&pool, "pool", "", "only those of this `POOL`")
+	cmd.Flags().StringVar(&f.Pool, "pool", "", "only those of this `POOL`")
+	cmd.Flags().StringVar(&f.Fingerprint, "fingerprint", "", "only the group of the pool with this `FINGERPRINT`")
 	return cmd
 }
 

@@ -32,6 +32,12 @@ func TestDeadLettersCommands(t *testing.T) {
 	if len(mail) != 1 || mail[0].Kind != "fails" || mail[0].Count != 2 || mail[0].TaskID != ids[1] || mail[0].Error != "not retried: user 12 not found" {
 		t.Fatalf("%+v", mail)
 	}
+	if got := dead("--pool", "mail", "--fingerprint", mail[0].Fingerprint); len(got) != 1 || got[0] != mail[0] {
+		t.Errorf("the group with the fingerprint: %+v", got)
+	}
+	if got := dead("--pool", "mail", "--fingerprint", "0123456789abcdef"); len(got) != 0 {
+		t.Errorf("with another one: %+v", got)
+	}
 	if got := strings.Join(strings.Fields(r.fine(t, "tasks", "dead")), " "); !strings.HasPrefix(got, "POOL KIND JOB FINGERPRINT COUNT FIRST LAST TASK ERROR default - fails ") ||
 		!strings.Contains(got, " mail fails - "+mail[0].Fingerprint+" 2 ") || !strings.HasSuffix(got, ids[1]+" not retried: user 12 not found") {
 		t.Error(got)
@@ -54,6 +60,7 @@ func TestDeadLettersCommands(t *testing.T) {
 	for args, want := range map[string]int{
 		"tasks dead --pool nothing": exitFailed,
 		"tasks dead x":              exitUsage,
+		"tasks dead --fingerprint " + mail[0].Fingerprint:          exitFailed,
 		"tasks list --fingerprint " + mail[0].Fingerprint:          exitFailed,
 		"tasks list --pool mail --fingerprint x":                   exitFailed,
 		"tasks list --pool mail --fingerprint 0123456789abcdef":    exitFine,

@@ -124,6 +124,21 @@ func deadGroups(t *testing.T, b *Bench) {
 			t.Errorf("the group is %+v", g)
 		}
 	}
+	for _, g := range s.dead("work", 50) {
+		one, next, err := s.SQL().DeadLetters(s.ctx(), wire.DeadLetterFilter{Pool: g.Pool, Fingerprint: g.Fingerprint, Page: wire.Page{Limit: 1}})
+		must(t, err)
+		if d := cmp.Diff([]wire.DeadLetters{g}, one); d != "" || next != "" {
+			t.Errorf("the group with that fingerprint: %s, next %q", d, next)
+		}
+	}
+	for pool, print := range map[string]string{"work": "0123456789abcdef", "nothing": s.dead("work", 50)[0].Fingerprint} {
+		if none, next, err := s.SQL().DeadLetters(s.ctx(), wire.DeadLetterFilter{Pool: pool, Fingerprint: print}); err != nil || len(none) != 0 || next != "" {
+			t.Errorf("in pool %s with fingerprint %s: %+v, %q, %v", pool, print, none, next, err)
+		}
+	}
+	if _, _, err := s.SQL().DeadLetters(s.ctx(), wire.DeadLetterFilter{Fingerprint: "0123456789abcdef"}); !errors.Is(err, jobs.ErrInvalid) {
+		t.Errorf("a fingerprint without a pool: %v", err)
+	}
 	for _, page := range []wire.Page{{Limit: 501}, {Cursor: "x"}, {Limit: -1}} {
 		if _, _, err := s.SQL().DeadLetters(s.ctx(), wire.DeadLetterFilter{Page: page}); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("page %+v: %v", page, err)
