@@ -19,7 +19,8 @@ const (
 	streamWait     = 10 * time.Second // before a client that finds no room asks again
 )
 
-// events sends a stream of server-sent events: "overview" with a ledger.Overview.
+// events sends a stream of server-sent events: "overview" with a ledger.Overview. The header Lockstep-Role has the role of the caller, so
+// that the page knows what to offer.
 //
 //  1. get the overview, which one read brings for all streams (watch)
 //  2. send it at once, and after each change; without one, send a comment each streamBeat
@@ -35,6 +36,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request, _ *query) error 
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no") // for proxies that would wait for the end
+	w.Header().Set("Lockstep-Role", string(callerOf(r).Role))
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return nil

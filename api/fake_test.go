@@ -46,7 +46,7 @@ type backend struct {
 	panics  bool     // Jobs does
 	changes []string // what was written, and who asked
 	audit   []wire.AuditEntry
-	workers []ledger.Peer
+	workers []ledger.WorkerStatus
 	filters []any // what Triggers and Tasks were asked for
 	looks   int   // at the overview
 }

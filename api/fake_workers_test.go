@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-func (b *backend) Workers(context.Context) ([]ledger.Peer, error) { return b.workers, b.err }
+func (b *backend) Workers(context.Context) ([]ledger.WorkerStatus, error) { return b.workers, b.err }
 
 func (b *backend) ClaimFor(_ context.Context, c wire.WorkerClaim) (wire.Claim, error) {
 	if b.err == nil {

@@ -12,7 +12,7 @@ import (
 
 const (
 	overviewRows    = 30  // of each list
-	overviewParts   = 100 // replicas and pools
+	overviewParts   = 100 // replicas, workers and pools
 	overviewTimeout = 5 * time.Second
 )
 
@@ -30,6 +30,10 @@ func (s *server) overview(ctx context.Context) (ledger.Overview, error) {
 	if err != nil {
 		return view, err
 	}
+	workers, err := s.store.Workers(ctx)
+	if err != nil {
+		return view, err
+	}
 	pools, err := s.store.Pools(ctx)
 	if err != nil {
 		return view, err
@@ -41,6 +45,7 @@ func (s *server) overview(ctx context.Context) (ledger.Overview, error) {
 	view.Trouble = slices.Concat(unrunnable(pools), waiting, view.Trouble)
 	s.addDefinitions(view.Next)
 	view.Replicas, view.ReplicasTotal = overviewReplicas(peers, view.At), len(peers)
+	view.Workers, view.WorkersTotal = overviewWorkers(workers, view.At), len(workers)
 	view.Pools, view.PoolsTotal = s.overviewPools(pools)
 	listAll(&view)
 	return view, nil
@@ -50,7 +55,7 @@ func listAll(view *ledger.Overview) {
 	view.Broken, view.Trouble, view.Next = orEmpty(view.Broken), orEmpty(view.Trouble), orEmpty(view.Next)
 	view.Wrong = orEmpty(view.Wrong)
 	view.Running, view.Recent = orEmpty(view.Running), orEmpty(view.Recent)
-	view.Replicas, view.Pools = orEmpty(view.Replicas), orEmpty(view.Pools)
+	view.Replicas, view.Workers, view.Pools = orEmpty(view.Replicas), orEmpty(view.Workers), orEmpty(view.Pools)
 }
 
 // orEmpty makes nil rows an empty JSON list.
@@ -83,6 +88,33 @@ func overviewReplicas(peers []ledger.Peer, now time.Time) []wire.Replica {
 	}
 	slices.SortStableFunc(views, func(a, b wire.Replica) int { return cmp.Compare(a.ID, b.ID) })
 	return views[:min(overviewParts, len(views))]
+}
+
+// overviewWorkers is sorted by id; of too many, those are kept that are late or dead, then those with tasks.
+func overviewWorkers(all []ledger.WorkerStatus, now time.Time) []wire.Worker {
+	var views []wire.Worker
+	for _, p := range all {
+		w := p.Worker()
+		if w.State == "live" && now.Sub(p.SeenAt) < p.TTL {
+			w.SeenAt = time.Time{} // as it should be: no news
+		}
+		views = append(views, w)
+	}
+	if len(views) > overviewParts {
+		order := func(w wire.Worker) int {
+			switch {
+			case w.State != "live" || !w.SeenAt.IsZero():
+				return 0
+			case w.Running > 0:
+				return 1
+			}
+			return 2
+		}
+		slices.SortStableFunc(views, func(a, b wire.Worker) int { return cmp.Compare(order(a), order(b)) })
+		views = views[:overviewParts]
+	}
+	slices.SortFunc(views, func(a, b wire.Worker) int { return cmp.Compare(a.ID, b.ID) })
+	return views
 }
 
 // overviewPools is sorted by name; of too many, those with tasks are kept.

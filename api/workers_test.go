@@ -570,6 +570,16 @@ func TestWhatIsForWorkers(t *testing.T) {
 	if len(items) != 2 || items[1].(map[string]any)["pool"] != "mixed" && items[0].(map[string]any)["pool"] != "mixed" {
 		t.Errorf("workers %v", list)
 	}
+	for _, item := range items {
+		w := item.(map[string]any)
+		running, task := 0.0, any(nil)
+		if w["pool"] == "mixed" {
+			running, task = 1, fax
+		}
+		if w["running"] != running || w["task_id"] != task {
+			t.Errorf("a worker with its tasks: %v", w)
+		}
+	}
 	if _, list := o.call(0, "GET", "replicas", nil); len(list["items"].([]any)) != 1 {
 		t.Errorf("replicas %v", list)
 	}

@@ -26,17 +26,38 @@ func (s views) Replicas(ctx context.Context) ([]ledger.Peer, error) {
 	return replicas, err
 }
 
-// Workers is Replicas for the workers.
-func (s views) Workers(ctx context.Context) ([]ledger.Peer, error) {
-	all, err := peers(ctx, "workers", s.view)
-	return those(all, ledger.Peer.IsWorker), err
+// Workers is Replicas for the workers, each with its running tasks.
+//
+// Index: tasks_claim, as few tasks run.
+func (s views) Workers(ctx context.Context) ([]ledger.WorkerStatus, error) {
+	return get(ctx, s.view, "workers", func(t *tx) ([]ledger.WorkerStatus, error) {
+		all, err := t.peers("pool<>'' AND (" + seen + ")")
+		if len(all) == 0 || err != nil {
+			return nil, err
+		}
+		workers, at := make([]ledger.WorkerStatus, len(all)), map[string]int{}
+		for i, p := range all {
+			workers[i].Peer, at[p.Session] = p, i
+		}
+		err = each(t.rows(`SELECT session_id, COUNT(*) AS n, MIN(id) AS id FROM {tasks}{index}{tasks}_claim{end}
+			WHERE state=2 AND session_id IN (SELECT id FROM {sessions} WHERE pool<>'') GROUP BY session_id`), func(m *struct {
+			SessionID, ID string
+			N             int
+		}) {
+			if i, is := at[m.SessionID]; is { // else it has come since
+				workers[i].Running, workers[i].Task = m.N, m.ID
+			}
+		})
+		return workers, err
+	})
 }
+
+// seen is the condition for a session among the peers.
+const seen = "dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)"
 
 // peers: index tasks_claim, as few tasks run.
 func peers(ctx context.Context, op string, by reading) ([]ledger.Peer, error) {
-	return get(ctx, by, op, func(t *tx) ([]ledger.Peer, error) {
-		return t.peers(`dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)`)
-	})
+	return get(ctx, by, op, func(t *tx) ([]ledger.Peer, error) { return t.peers(seen) })
 }
 
 // Expire declares a session dead if its beat is still the one given; false if it was not.

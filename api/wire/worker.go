@@ -49,8 +49,10 @@ type Worker struct {
 	ID       string    `json:"id"`
 	State    string    `json:"state"` // "live", or "dead": its tasks are about to run elsewhere
 	Pool     string    `json:"pool"`
-	Kinds    []string  `json:"kinds"`           // "" is for tasks without a kind
-	Token    string    `json:"token,omitempty"` // the name of the token that opened its session
+	Kinds    []string  `json:"kinds"`             // "" is for tasks without a kind
+	Token    string    `json:"token,omitempty"`   // the name of the token that opened its session
+	Running  int       `json:"running"`           // its running tasks
+	TaskID   string    `json:"task_id,omitempty"` // of them, the one that was enqueued first
 	TTL      string    `json:"ttl"`
 	JoinedAt time.Time `json:"joined_at,omitzero"`
 	SeenAt   time.Time `json:"seen_at,omitzero"`

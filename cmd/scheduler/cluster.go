@@ -170,15 +170,15 @@ func newReplicasCommand(a *app) *cobra.Command {
 func newWorkersCommand(a *app) *cobra.Command {
 	return group("workers", "Show the workers that take tasks over HTTP", newListCommand(a, listing[wire.Worker]{
 		short:   "List the workers, and expired ones whose tasks are not reaped yet",
-		more:    ".\n\nA worker takes the tasks of KINDS; (none) is for tasks without a kind. TOKEN is the name of the token that\nopened its session.",
-		heading: "WORKER STATE POOL KINDS TOKEN JOINED SEEN",
+		more:    ".\n\nA worker takes the tasks of KINDS; (none) is for tasks without a kind, and runs RUNNING of them. TOKEN is the name of the token\nthat opened its session.",
+		heading: "WORKER STATE POOL KINDS RUNNING TOKEN JOINED SEEN",
 		fetch:   (*client.Client).Workers,
 		row: func(w wire.Worker) []string {
 			kinds := make([]string, len(w.Kinds))
 			for i, kind := range w.Kinds {
 				kinds[i] = cmp.Or(kind, "(none)")
 			}
-			return []string{w.ID, w.State, w.Pool, strings.Join(kinds, ","), w.Token, a.ago(w.JoinedAt), a.ago(w.SeenAt)}
+			return []string{w.ID, w.State, w.Pool, strings.Join(kinds, ","), fmt.Sprint(w.Running), w.Token, a.ago(w.JoinedAt), a.ago(w.SeenAt)}
 		},
 	}))
 }

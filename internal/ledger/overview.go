@@ -28,6 +28,8 @@ type Overview struct {
 
 	Replicas      []wire.Replica `json:"replicas"` // at most 100
 	ReplicasTotal int            `json:"replicas_total"`
+	Workers       []wire.Worker  `json:"workers"` // at most 100
+	WorkersTotal  int            `json:"workers_total"`
 	Pools         []wire.Pool    `json:"pools"` // at most 100
 	PoolsTotal    int            `json:"pools_total"`
 }

@@ -76,9 +76,18 @@ func (p Peer) Gone(host string) bool {
 	return p.Host == host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone()
 }
 
+// WorkerStatus is the session of a worker, with its running tasks.
+type WorkerStatus struct {
+	Peer
+	Running int
+	Task    string // the id of the one that was enqueued first; empty: none runs
+}
+
 // Worker is the session of a worker as the API shows it.
-func (p Peer) Worker() wire.Worker {
-	v := wire.Worker{ID: p.Replica, State: "live", Pool: p.Pool, Kinds: p.Kinds, Token: p.Owner, TTL: p.TTL.String(), JoinedAt: p.JoinedAt, SeenAt: p.SeenAt}
+func (p WorkerStatus) Worker() wire.Worker {
+	v := wire.Worker{
+		ID: p.Replica, State: "live", Pool: p.Pool, Kinds: p.Kinds, Token: p.Owner, Running: p.Running, TaskID: p.Task, TTL: p.TTL.String(), JoinedAt: p.JoinedAt, SeenAt: p.SeenAt,
+	}
 	if p.Dead {
 		v.State = "dead"
 	}

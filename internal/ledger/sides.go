@@ -47,7 +47,7 @@ type API interface {
 	Result(ctx context.Context, id string) ([]byte, error)
 	Pools(ctx context.Context) ([]PoolStatus, error)
 	Replicas(ctx context.Context) ([]Peer, error)
-	Workers(ctx context.Context) ([]Peer, error)
+	Workers(ctx context.Context) ([]WorkerStatus, error)
 
 	// Enqueue adds all tasks or none.
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)

@@ -145,6 +145,7 @@ var Cases = slices.Concat(
 	[]Case{
 		{"Enqueue/Listened", listened},
 		{"Bulk/Looks", bulkLooks},
+		{"Workers/WithTasks", workersWithTasks},
 		{"Sessions/Fails", sessionsFail},
 		{"Definitions/HundredThousand", hundredThousand},
 		{"Triggers/ForcedTexts", forcedTexts},

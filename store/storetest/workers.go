@@ -111,6 +111,34 @@ func workerIsNoReplica(t *testing.T, b *Bench) {
 	}
 }
 
+// A worker is listed with the tasks that it runs, also a dead one until they are reaped.
+func workersWithTasks(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	busy, idle := s.worker("mailer-1", "", "work", ""), s.worker("mailer-2", "", "work", "")
+	s.enqueue("work", 6)
+	running := s.claimFor(busy, "mailer-1", "work", 2, time.Hour)
+	s.claim("work", 3)
+	want := func(when string, want ...string) {
+		t.Helper()
+		workers, err := s.SQL().Sides().API.Workers(s.ctx())
+		must(t, err)
+		var got []string
+		for _, w := range workers {
+			got = append(got, fmt.Sprint(w.Worker().ID, " ", w.Worker().State, " ", w.Worker().Running, " ", w.Worker().TaskID))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	want("two run", "mailer-1 live 2 "+running[0].ID, "mailer-2 live 0 ")
+	for _, session := range []string{busy, idle} {
+		must(t, s.Store.Leave(s.ctx(), session))
+	}
+	want("both are gone", "mailer-1 dead 2 "+running[0].ID)
+	s.reap()
+	want("their tasks are reaped")
+}
+
 // A worker's tasks are known with all that its attempt needs, and those of others are not.
 func heldByWorker(t *testing.T, b *Bench) {
 	s := newScene(t, b)
