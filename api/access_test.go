@@ -56,6 +56,7 @@ var expected = map[string]Role{
 	"GET /readyz":                       anyone,
 	"GET /metrics":                      Viewer,
 	"GET /":                             anyone,
+	"GET /dead-letters":                 anyone,
 	"GET /jobs/{name}":                  anyone,
 	"GET /static/{file}":                anyone,
 	"GET /api/v1/jobs":                  Viewer,

@@ -33,7 +33,7 @@ type Options struct {
 	// Metrics serves GET /metrics, for the role Viewer. Default: no such path.
 	Metrics http.Handler
 
-	// Page serves GET /, /jobs/{name} and /static/{file} without authentication: it must hold no data. It sets its own
+	// Page serves GET /, /dead-letters, /jobs/{name} and /static/{file} without authentication: it must hold no data. It sets its own
 	// Content-Security-Policy, since the API's forbids everything. Default: no such paths.
 	Page http.Handler
 }

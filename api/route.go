@@ -31,6 +31,7 @@ var routes = []route{
 	{"GET", "/metrics", Viewer, "*", (*server).scrape},
 
 	{"GET", "/", anyone, "*", (*server).servePage},
+	{"GET", "/dead-letters", anyone, "*", (*server).servePage},
 	{"GET", "/jobs/{name}", anyone, "*", (*server).servePage},
 	{"GET", "/static/{file}", anyone, "*", (*server).servePage},
 

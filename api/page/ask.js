@@ -4,16 +4,21 @@ import { $, el, root } from "./elements.js";
 
 let token = sessionStorage.getItem("lockstep-token") ?? "";
 
-export async function ask(path, signal) {
+// ask reads, or writes if there is a body.
+export async function ask(path, signal, body) {
   const headers = token ? { Authorization: "Bearer " + token } : {};
-  const res = await fetch(new URL("api/v1/" + path, root), { headers, signal, cache: "no-store", credentials: "omit", redirect: "error" });
+  if (body) headers["Content-Type"] = "application/json";
+  const res = await fetch(new URL("api/v1/" + path, root), { method: body ? "POST" : "GET", body: body && JSON.stringify(body), headers, signal, cache: "no-store", credentials: "omit", redirect: "error" });
   if (res.ok) return res;
-  let message = res.status + " " + res.statusText;
-  try { message = (await res.json()).error.message; } catch { /* not of our making: a proxy's page */ }
-  throw Object.assign(new Error(message), { status: res.status });
+  let message = res.status + " " + res.statusText, code = "";
+  try { ({ message, code } = (await res.json()).error); } catch { /* not of our making: a proxy's page */ }
+  throw Object.assign(new Error(message), { status: res.status, code });
 }
 
 export const get = async (path) => (await ask(path)).json();
+
+export let role = ""; // of the caller; empty: not known yet
+export function setRole(r) { role = r ?? ""; }
 
 // login shows the form until a token is given. Concurrent calls wait for the same one.
 let waiting;

@@ -14,6 +14,7 @@ export function el(tag, attrs, ...children) {
 }
 
 export const link = (job, task) => el("a", { href: new URL("jobs/" + encodeURIComponent(job) + (task ? "#" + task : ""), root) }, job);
+export const groupPath = (pool, fingerprint) => new URL(`dead-letters#${pool}/${fingerprint}`, root);
 export const progress = (t) => (t.progress === undefined ? "" : `${Math.floor(t.progress * 1000 + 1e-6) / 10}%${t.progress_text ? ", " + t.progress_text : ""}`);
 export const soft = (...text) => el("span", { class: "soft" }, ...text);
 

@@ -25,6 +25,8 @@ export function findings(o) {
     else if (r.state === "draining") amber("replica", `${r.id} is draining`);
     else if (r.seen_at) amber("replica", `${r.id} was last seen `, when(r.seen_at, "age"));
   }
+  const late = (o.workers ?? []).filter((w) => w.seen_at);
+  if (late.length) amber("workers", late.length === 1 ? `${late[0].id} was last heard of ` : `${late.length} were last heard of longer than their ttl ago, the first is ${late[0].id}: `, when(late[0].seen_at, "age"));
   const versions = [...new Set(live.map((r) => r.version).filter(Boolean))];
   if (versions.length > 1) amber("versions", `the replicas run ${versions.join(" and ")}`);
   if (o.failing) {

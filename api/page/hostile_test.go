@@ -67,6 +67,16 @@ func TestHostileText(t *testing.T) {
 	b.click(`#trouble button[data-task="` + mail[0].Task.ID + `"]`)
 	shown(b, evil("error"), evil("output"), `alert('payload')`, "<b class=evil>tag</b>", "<b class=evil>key</b>", "<b class=evil>id</b>", "1<b class=evil>version</b>", "<b class=evil>pauser</b>", "<b class=evil>limiter</b>", evil("asker")[:150])
 
+	groups, _, err := s.store.DeadLetters(t.Context(), wire.DeadLetterFilter{Pool: "mail"})
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("%+v, %v", groups, err)
+	}
+	for _, hash := range []string{"", "#mail/" + groups[0].Fingerprint} {
+		b.navigate("about:blank")
+		b.navigate(s.url + "dead-letters" + hash)
+		shown(b, evil("error"))
+	}
+
 	b.navigate(s.url + "jobs/backup#" + task.ID)
 	shown(b, evil("description"), evil("label"), evil("error"), evil("output"), `alert('job-payload')`, "<b class=evil>suspender</b>")
 	for _, hash := range []string{"#<img src=x onerror=alert(1)>", "#%22%5D,*", "#" + strings.Repeat("x", 5000)} {

@@ -1,9 +1,10 @@
 // The page of one job.
 
-import { asking, get, who } from "./ask.js";
+import { get, who } from "./ask.js";
 import { $, el, facts, headline, labels, link, looks, plural } from "./elements.js";
 import { findings } from "./findings.js";
-import { banner, lost } from "./stream.js";
+import { refresh } from "./refresh.js";
+import { banner } from "./stream.js";
 import { table } from "./table.js";
 import { opened, opener } from "./task.js";
 import { clock, took, when } from "./time.js";
@@ -13,7 +14,7 @@ export function jobPage() {
   const name = decodeURIComponent(location.pathname.split("/").pop());
   $("name").textContent = name;
   document.title = name + " · Lockstep";
-  let seen = "", stale = true, busy = false, at = 0, pages = 1, want = location.hash.slice(1);
+  let seen = "", pages = 1, want = location.hash.slice(1);
   const path = "jobs/" + encodeURIComponent(name);
 
   const show = (job, due, triggers, more) => {
@@ -52,11 +53,7 @@ export function jobPage() {
     }
   };
 
-  const load = async () => {
-    if (busy || asking()) return;
-    busy = true;
-    stale = false;
-    at = Date.now();
+  const data = refresh(async () => {
     try {
       const [job, due] = await Promise.all([get(path), get(path + "/next?n=8").catch((e) => { if (e.status === 404) return { items: [] }; throw e; })]);
       const triggers = [];
@@ -68,23 +65,18 @@ export function jobPage() {
       }
       show(job, job.suspended ? [] : due.items, triggers, next);
     } catch (e) {
-      if (e.status === 404) { headline("wait", e.message); $("lists").hidden = true; }
-      else if (e.status !== 401) {
-        stale = true; // the banner has the error
-        if ($("lists").hidden) headline("wait", "Retrying …");
-      }
-    } finally {
-      busy = false;
+      if (e.status !== 404) throw e;
+      headline("wait", e.message);
+      $("lists").hidden = true;
     }
-  };
-  $("older").addEventListener("click", () => { pages++; load(); });
-  setInterval(() => { if (!document.hidden && (stale && Date.now() - at > 900 || Date.now() - at > 10e3) && !lost()) load(); }, 250);
+  });
+  $("older").addEventListener("click", () => { pages++; data.now(); });
   return (o) => {
     who(o.replica);
     findings(o); // for its banners
     banner();
     const mine = JSON.stringify([o.recent, o.running, o.trouble, o.broken].map((list) => (list ?? []).filter((x) => x.job === name)));
-    if (mine !== seen) stale = true;
+    if (mine !== seen) data.changed();
     seen = mine;
   };
 }

@@ -108,6 +108,18 @@ export function overview(o) {
     ["Process", [r.host, r.pid ? "/" + r.pid : ""].join(""), "id"],
     ["Up", when(r.joined_at, "for")],
   ], "No live replica.");
+  const workers = o.workers ?? []; // a replica before this version has none
+  count("workers", o.workers_total > workers.length ? `${workers.length} of ${o.workers_total}` : "");
+  table("workers", workers, (w) => w.id + w.joined_at, (w) => [
+    ["Worker", w.id, "head"],
+    ["State", badge(w.state)],
+    ["Pool", w.pool + (w.kinds?.some(Boolean) ? " / " + w.kinds.map((k) => k || "(no kind)").join(", ") : ""), "why"],
+    ["Last heard of", w.seen_at ? when(w.seen_at, "age") : soft("within " + w.ttl)],
+    ["Token", w.token, "id"],
+    ["Up", when(w.joined_at, "for")],
+    ["Running", String(w.running), "n"],
+    ["", opener(w.task_id), "act"],
+  ], "No worker takes tasks over HTTP.");
   const health = JSON.stringify(o.conditions);
   if ($("health").dataset.text !== health) {
     $("health").dataset.text = health;

@@ -1,5 +1,5 @@
-// Package page is the web page of a replica: read-only, live, a few static files. The files hold no data and need no
-// access control; the page calls the API with the user's token.
+// Package page is the web page of a replica: live, a few static files. The files hold no data and need no access
+// control; the page calls the API with the user's token. It changes nothing but tasks that failed for good.
 package page
 
 import (
@@ -50,7 +50,7 @@ var kinds = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// Handler serves the page at / and /jobs/{name}, and its files at /static/{file}. All links are
+// Handler serves the page at /, /dead-letters and /jobs/{name}, and its files at /static/{file}. All links are
 // relative, so that it can be mounted below a path which is stripped first.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,6 +60,8 @@ func Handler() http.Handler {
 		case dir == "/static/" && static:
 		case dir == "/" && file == "":
 			file, kind = "index.html", "text/html; charset=utf-8"
+		case dir == "/" && file == "dead-letters":
+			file, kind = "dead.html", "text/html; charset=utf-8"
 		case dir == "/jobs/" && file != "":
 			file, kind = "job.html", "text/html; charset=utf-8"
 		default:

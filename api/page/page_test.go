@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/page"
 )
 
-const maxSize = 60_000 // bytes of all files together, as they are sent
+const maxSize = 64_000 // bytes of all files together, as they are sent
 
 func fetch(t *testing.T, target string) *http.Response {
 	t.Helper()
@@ -25,7 +25,7 @@ func fetch(t *testing.T, target string) *http.Response {
 // TestFiles: all files are served, with a policy that allows only them, and are small.
 func TestFiles(t *testing.T) {
 	served, size := map[string]bool{}, 0
-	targets := []string{"/", "/jobs/a.b-c"}
+	targets := []string{"/", "/dead-letters", "/jobs/a.b-c"}
 	for len(targets) > 0 {
 		target := targets[0]
 		targets = targets[1:]
@@ -65,7 +65,7 @@ func TestFiles(t *testing.T) {
 	if len(served) < 5 || size > maxSize {
 		t.Errorf("%d files of %d bytes, of %d", len(served), size, maxSize)
 	}
-	for _, target := range []string{"/x", "/static/", "/static/page.go", "/static/index.html", "/static/x/page.js", "/jobs/", "/jobs", "/index.html"} {
+	for _, target := range []string{"/x", "/static/", "/static/page.go", "/static/index.html", "/static/x/page.js", "/jobs/", "/jobs", "/index.html", "/dead.html", "/dead-letters/", "/dead-letters/x"} {
 		if res := fetch(t, target); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s", target, res.Status)
 		}

@@ -1,6 +1,6 @@
 // The live stream, and its errors.
 
-import { ask, login } from "./ask.js";
+import { ask, login, setRole } from "./ask.js";
 import { $, el, headline } from "./elements.js";
 import { clockOf, setClock } from "./time.js";
 
@@ -29,6 +29,7 @@ export async function listen(show) {
     try {
       const res = await ask("events", stop.signal);
       setClock(Date.parse(res.headers.get("Date")));
+      setRole(res.headers.get("Lockstep-Role"));
       const reader = res.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let text = ""; ;) {
         const { value, done } = await reader.read();
@@ -49,7 +50,7 @@ export async function listen(show) {
       lostWhy = "the replica closed the stream";
     } catch (e) {
       lostWhy = e?.message ?? "";
-      if (e?.status === 401) {
+      if (e?.status === 401 || e?.status === 403 && e.code === "forbidden") { // no token, or one that may not look
         clearTimeout(silence);
         await login(e.message);
         pause = .5;
@@ -67,14 +68,16 @@ export async function listen(show) {
 }
 
 // banner shows errors of the page itself, on top.
-let insecure = "", away = "";
+let insecure = "", away = "", failed = "";
 export function setInsecure(detail) { insecure = detail; }
 export function setAway(detail) { away = detail; }
+export function setFailed(detail) { failed = detail; banner(); }
 
 export function banner() {
   const lines = [];
   if (insecure) lines.push(["amber", "▲ Access is open: " + insecure]);
   if (away) lines.push(["red", "✕ " + away]);
+  else if (failed && !lost()) lines.push(["red", "✕ " + failed]);
   if (lost() && Date.now() - lostAt > 1500) {
     headline("red", "Disconnected"); // the previous state may be stale
     document.title = "✕ Disconnected · Lockstep";

@@ -1,7 +1,7 @@
 // Details of a task, below its row.
 
 import { ask, get } from "./ask.js";
-import { badge, el, facts, progress, soft } from "./elements.js";
+import { badge, el, facts, groupPath, progress, soft } from "./elements.js";
 import { took, when } from "./time.js";
 
 export const opened = new Map(); // id → row
@@ -44,6 +44,12 @@ function causes(why) {
   ].filter(Boolean);
 }
 
+// evidence is what put a task into quarantine.
+const evidence = (lost) => [
+  el("h3", {}, "Quarantined: replicas and workers that died while they had it"),
+  el("ul", { class: "causes" }, lost.map((a) => el("li", {}, `${a.replica}, attempt ${a.attempt}: started `, when(a.started_at, "clock"), ", lost ", when(a.lost_at)))),
+];
+
 const pretty = (payload) => (typeof payload === "string" ? payload : JSON.stringify(payload, null, 2));
 async function fill(id, box) {
   try {
@@ -71,11 +77,14 @@ async function fill(id, box) {
         ["Next attempt", task.state === "pending" ? when(task.run_at) : ""],
         ["Expires", task.expires_at ? when(task.expires_at) : ""],
         ["By", task.by],
+        ["Retried as", task.retried_as ? el("code", {}, task.retried_as) : ""],
+        ["Group", task.fingerprint ? el("a", { href: groupPath(task.pool, task.fingerprint) }, "what failed in the same way") : ""],
         ["Tags", task.tags?.join(", ")],
         ["Token", task.token ? String(task.token) : ""],
         ["Task", el("code", {}, task.id)],
       ]),
       why ? causes(why) : [],
+      task.quarantine ? evidence(task.quarantine) : [],
       text("Error", task.error),
       task.attempts.map((a) => [el("h3", {}, `Attempt ${a.attempt}: ${a.state}${a.replica ? " on " + a.replica : ""}${took(a) ? ", took " + took(a) : ""}`), el("pre", { tabindex: 0 }, [a.reason, a.error].filter(Boolean).join("\n") || "no error")]),
       text("Output", output),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -54,6 +55,9 @@ func TestWidths(t *testing.T) {
 	if err := s.store.Sides().API.LimitPool(t.Context(), strings.Repeat("p", 64), strings.Repeat("w", 64), all); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.store.Sides().Replica.Join(t.Context(), ledger.Member{Replica: strings.Repeat("w", 64), Pool: strings.Repeat("p", 64), Kinds: []string{strings.Repeat("k", 64), "l"}, Owner: strings.Repeat("o", 64), TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
 	for _, width := range []int64{320, 360, 640, 1280} {
 		b := newTab(t, width)
 		b.navigate(s.url)
@@ -61,6 +65,19 @@ func TestWidths(t *testing.T) {
 		b.says(".more", "zzz")
 		if out := eval[[]string](b, beyond); len(out) > 0 {
 			t.Errorf("overview at %d: %q", width, out)
+		}
+		b.navigate(s.url + "dead-letters")
+		b.says("#groups", "eee")
+		if out := eval[[]string](b, beyond); len(out) > 0 {
+			t.Errorf("dead letters at %d: %q", width, out)
+		}
+		b.click("#groups a")
+		b.press("Retry them …")
+		b.says("#bulk", "Skipped: 1")
+		b.click("#tasks button[data-task]")
+		b.says(".more", "zzz")
+		if out := eval[[]string](b, beyond); len(out) > 0 {
+			t.Errorf("a group at %d: %q", width, out)
 		}
 		b.navigate(s.url + "jobs/" + long + "#" + task.ID)
 		b.says(".more", "zzz")
