@@ -185,8 +185,11 @@ func (s *server) updateTask(w http.ResponseWriter, r *http.Request, q *query) er
 }
 
 func readChange(w http.ResponseWriter, r *http.Request, q *query) (change wire.TaskChange, err error) {
-	var runAt, expiresAt *string
-	err = readKeys(w, r, q, map[string]any{"run_at": &runAt, "expires_at": &expiresAt, "priority": &change.Priority, "payload": &change.Payload, "tags": &change.Tags})
+	var runAt, expiresAt, timeout, backoff *string
+	err = readKeys(w, r, q, map[string]any{
+		"run_at": &runAt, "expires_at": &expiresAt, "priority": &change.Priority, "payload": &change.Payload, "tags": &change.Tags,
+		"max_attempts": &change.MaxAttempts, "timeout": &timeout, "backoff": &backoff,
+	})
 	if err == nil && runAt != nil {
 		change.RunAt = new(time.Time)
 		*change.RunAt, err = readTime(*runAt, "run_at")
@@ -197,8 +200,23 @@ func readChange(w http.ResponseWriter, r *http.Request, q *query) (change wire.T
 			*change.ExpiresAt, err = readTime(*expiresAt, "expires_at")
 		}
 	}
+	for _, own := range []struct {
+		field string
+		text  *string
+		is    **jobs.Duration
+	}{{"timeout", timeout, &change.Timeout}, {"backoff", backoff, &change.Backoff}} {
+		if err == nil && own.text != nil {
+			*own.is = new(jobs.Duration)
+			if *own.text == "" {
+				continue
+			}
+			if wrong := (*own.is).UnmarshalText([]byte(*own.text)); wrong != nil {
+				err = malformed(own.field, "%s", wrong)
+			}
+		}
+	}
 	if err == nil && change.None() {
-		err = malformed("", "there is nothing to change; send run_at, expires_at, priority, payload or tags")
+		err = malformed("", "there is nothing to change; send run_at, expires_at, priority, payload, tags, max_attempts, timeout or backoff")
 	}
 	if err != nil {
 		return change, err

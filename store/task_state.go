@@ -195,12 +195,12 @@ func (t *tx) replacePending(tasks []replacement) error {
 	for part := range sqlkit.Portions(tasks, sqlkit.MaxRows, func(r replacement) int { return len(r.is.Payload) }) {
 		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
 			SET state={int state}, rank_order={int rank}, run_at={int run_at}, expires_at={int expires_at}, payload={text payload}, tags={text tags},
-				reason={text reason}, reason_code={name code}, token={int next}
+				own_attempts={int own}, max_attempts={int most}, own_timeout={int timeout}, own_backoff={int backoff}, reason={text reason}, reason_code={name code}, token={int next}
 			WHERE state+0={int was} AND {in name id, int token}`,
 			sqlkit.Rows(part, func(r replacement) []any {
 				return []any{
 					r.is.row, -r.is.Priority, micros(r.is.RunAt), micros(r.is.ExpiresAt), string(r.is.Payload), string(encodeTags(r.is.Tags)),
-					r.is.Reason, string(r.is.ReasonCode), r.is.Token, r.was.row, r.was.ID, r.was.Token,
+					r.is.OwnAttempts, r.is.MaxAttempts, microsOf(r.is.Timeout), microsOf(r.is.Backoff), r.is.Reason, string(r.is.ReasonCode), r.is.Token, r.was.row, r.was.ID, r.was.Token,
 				}
 			}))
 		if err == nil && n != int64(len(part)) {

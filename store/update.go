@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,6 +53,12 @@ func (s *Store) UpdateTask(ctx context.Context, id string, change wire.TaskChang
 			return err
 		}
 		is = changed(was, change, now)
+		if change.MaxAttempts != nil && is.OwnAttempts == 0 {
+			// Each claim writes the pool's; until then it is what people see. Index: primary key of pools.
+			if _, err := t.One("SELECT max_attempts FROM {pools} WHERE name=?", []any{is.Pool}, &is.MaxAttempts); err != nil {
+				return err
+			}
+		}
 		if err := t.changeUnique(was, is); err != nil {
 			return err
 		}
@@ -106,6 +113,16 @@ func changed(r openTask, c wire.TaskChange, now time.Time) openTask {
 	if c.Tags != nil {
 		r.Tags = slices.Clone(*c.Tags)
 	}
+	if c.MaxAttempts != nil {
+		r.OwnAttempts = *c.MaxAttempts
+		r.MaxAttempts = cmp.Or(r.OwnAttempts, r.MaxAttempts)
+	}
+	if c.Timeout != nil {
+		r.Timeout = ownDuration(microsOf(*c.Timeout))
+	}
+	if c.Backoff != nil {
+		r.Backoff = ownDuration(microsOf(*c.Backoff))
+	}
 	r.Token++ // a claim that has read the row before takes nothing
 	return r
 }
@@ -134,5 +151,6 @@ func (t *tx) notUpdated(id string, wrote *openTask) error {
 // wasWritten reports whether a task has been what was written. One that was claimed since may have another RunAt, if it is retried.
 func wasWritten(task, wrote jobs.Task) bool {
 	return task.ID == wrote.ID && (task.Token > wrote.Token || task.Token == wrote.Token && task.RunAt.Equal(wrote.RunAt)) &&
-		task.Priority == wrote.Priority && task.ExpiresAt.Equal(wrote.ExpiresAt) && bytes.Equal(task.Payload, wrote.Payload) && slices.Equal(task.Tags, wrote.Tags)
+		task.Priority == wrote.Priority && task.ExpiresAt.Equal(wrote.ExpiresAt) && bytes.Equal(task.Payload, wrote.Payload) && slices.Equal(task.Tags, wrote.Tags) &&
+		task.OwnAttempts == wrote.OwnAttempts && task.Timeout == wrote.Timeout && task.Backoff == wrote.Backoff
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -16,6 +17,11 @@ type TaskChange struct {
 	Priority  *int            `json:"priority,omitempty"` // −100 … 100, larger first
 	Payload   json.RawMessage `json:"payload,omitempty"`
 	Tags      *[]string       `json:"tags,omitempty"` // all of them
+
+	// MaxAttempts, Timeout and Backoff are the task's own, in place of its pool's; 0: those of the pool again.
+	MaxAttempts *int           `json:"max_attempts,omitempty"` // 1 … 1001, and more than the attempts that have counted
+	Timeout     *jobs.Duration `json:"timeout,omitempty"`      // 1ms … 366d
+	Backoff     *jobs.Duration `json:"backoff,omitempty"`      // 1ms … 366d
 }
 
 // None reports whether nothing is to be changed.
@@ -40,12 +46,24 @@ func (c TaskChange) Encode() (json.RawMessage, error) {
 	if c.Tags != nil {
 		task.Tags = *c.Tags
 	}
+	if c.MaxAttempts != nil {
+		task.MaxAttempts = *c.MaxAttempts
+	}
+	if c.Timeout != nil {
+		task.Timeout = time.Duration(*c.Timeout)
+	}
+	if c.Backoff != nil {
+		task.Backoff = time.Duration(*c.Backoff)
+	}
 	return task.Encode()
 }
 
-// Fits returns a [*jobs.FieldError] if the change cannot be made of this task at that time: it would have expired, or would be due only when it
-// has.
+// Fits returns a [*jobs.FieldError] if the change cannot be made of this task at that time: it would have expired, would be due only when it
+// has, or would have had all its attempts. Attempts that were lost do not count.
 func (c TaskChange) Fits(task jobs.Task, now time.Time) error {
+	if had := task.Attempt - task.Lost; c.MaxAttempts != nil && *c.MaxAttempts > 0 && *c.MaxAttempts <= had {
+		return &jobs.FieldError{Path: "max_attempts", Problem: fmt.Sprintf("must be %d or more: the task has had %d of its attempts, and waits for another one", had+1, had)}
+	}
 	if c.ExpiresAt != nil {
 		if task.ExpiresAt = c.ExpiresAt.Truncate(time.Microsecond); !task.ExpiresAt.IsZero() && !task.ExpiresAt.After(now) {
 			return &jobs.FieldError{Path: "expires_at", Problem: "must be later than now, which is " + now.UTC().Format(time.RFC3339Nano) + " in the store"}

@@ -186,6 +186,14 @@ func TestTasksCommands(t *testing.T) {
 	if task := decodeJSON[jobs.Task](t, r.fine(t, "tasks", "update", later, "--no-tags", "-o", "json")); len(task.Tags) > 0 || task.Priority != 7 {
 		t.Errorf("changed to %+v", task)
 	}
+	if task := decodeJSON[jobs.Task](t, r.fine(t, "tasks", "update", later, "--max-attempts", "4", "--timeout", "90s", "--backoff", "2s", "-o", "json")); task.MaxAttempts != 4 ||
+		task.Timeout != jobs.Duration(90*time.Second) || task.Backoff != jobs.Duration(2*time.Second) {
+		t.Errorf("changed to %+v", task)
+	}
+	if task := decodeJSON[jobs.Task](t, r.fine(t, "tasks", "update", later, "--max-attempts", "0", "--timeout", "0s", "--backoff", "0s", "-o", "json")); task.MaxAttempts == 4 ||
+		task.MaxAttempts == 0 || task.Timeout != 0 || task.Backoff != 0 {
+		t.Errorf("changed to %+v", task)
+	}
 	like(t, later+" is cancelled\n", r.fine(t, "tasks", "cancel", later))
 	if code, _, stderr := r.scheduler(t, "", "tasks", "update", later, "--priority", "1"); code != exitFailed || !strings.Contains(stderr, "has ended as cancelled, and only a pending one is changed") {
 		t.Errorf("of an ended task: %d %q", code, stderr)
@@ -269,6 +277,8 @@ func TestTasksCommands(t *testing.T) {
 		"tasks update " + again + " --priority 1":       exitFailed,
 		"tasks update " + again + " --tag a --no-tags":  exitUsage,
 		"tasks update " + again + " --run-at soon":      exitUsage,
+		"tasks update " + again + " --timeout soon":     exitUsage,
+		"tasks update " + again + " --max-attempts x":   exitUsage,
 		"tasks update " + again + " --payload {":        exitUsage,
 		"tasks update " + again + " --payload ''":       exitUsage,
 		"tasks update nope --priority 1":                exitFailed,

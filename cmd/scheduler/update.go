@@ -9,6 +9,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 func newTasksUpdateCommand(a *app) *cobra.Command {
@@ -16,6 +18,7 @@ func newTasksUpdateCommand(a *app) *cobra.Command {
 		payload, runAt string
 		life           lifeFlags
 		priority       int
+		attempts       int
 		tags           []string
 		noTags         bool
 	)
@@ -63,8 +66,24 @@ func newTasksUpdateCommand(a *app) *cobra.Command {
 			}
 			change.Payload, _ = text.(json.RawMessage)
 		}
+		if given("max-attempts") {
+			change.MaxAttempts = &attempts
+		}
+		for flag, own := range map[string]struct {
+			text string
+			is   **jobs.Duration
+		}{"timeout": {life.timeout, &change.Timeout}, "backoff": {life.backoff, &change.Backoff}} {
+			if !given(flag) {
+				continue
+			}
+			d, err := duration.Parse(own.text)
+			if err != nil {
+				return usagef("--%s: %w", flag, err)
+			}
+			*own.is = new(jobs.Duration(d))
+		}
 		if change.None() {
-			return usagef("nothing to change: give --run-at, --expires-at, --expires-in, --priority, --payload, --tag or --no-tags")
+			return usagef("nothing to change: give --run-at, --expires-at, --expires-in, --priority, --payload, --tag, --no-tags, --max-attempts, --timeout or --backoff")
 		}
 		task, err := c.UpdateTask(ctx, args[0], change)
 		if err != nil {
@@ -78,6 +97,9 @@ func newTasksUpdateCommand(a *app) *cobra.Command {
 	cmd.Flags().IntVar(&priority, "priority", 0, "-100 … 100, larger first")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON`, @FILE, or - for standard input")
 	cmd.Flags().StringArrayVar(&tags, "tag", nil, "`TAG` in place of all that it has; may be repeated")
+	cmd.Flags().IntVar(&attempts, "max-attempts", 0, "`N` attempts, 1 to 1001, in place of what the pool's retries allow; 0: those of the pool again")
+	cmd.Flags().StringVar(&life.timeout, "timeout", "", "end an attempt after `DURATION`, in place of the pool's timeout; 0s: that of the pool again")
+	cmd.Flags().StringVar(&life.backoff, "backoff", "", "wait `DURATION` before the first retry, in place of the pool's backoff; 0s: that of the pool again")
 	cmd.Flags().BoolVar(&noTags, "no-tags", false, "remove its tags")
 	return cmd
 }

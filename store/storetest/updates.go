@@ -24,6 +24,7 @@ var updateCases = []Case{
 	{"Update/Locked", updateLocked},
 	{"Update/Key", updateKey},
 	{"Update/Races", updateRaces},
+	{"Update/Own", updateOwn},
 }
 
 func (s *scene) update(id string, c wire.TaskChange) jobs.Task {
@@ -38,7 +39,7 @@ func updateFields(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	made, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Payload: 1, Priority: 7, Tags: []string{"a"}, RunAt: time.Now().Add(time.Hour), By: "ann"})
 	must(t, err)
-	want := made[0].Task
+	want, pools := made[0].Task, made[0].Task.MaxAttempts
 	later := want.RunAt.Add(time.Hour)
 	for _, c := range []struct {
 		change wire.TaskChange
@@ -49,6 +50,11 @@ func updateFields(t *testing.T, b *Bench) {
 		{wire.TaskChange{Tags: &[]string{"b", "c d"}}, func(k *jobs.Task) { k.Tags = []string{"b", "c d"} }},
 		{wire.TaskChange{RunAt: &later}, func(k *jobs.Task) { k.RunAt = later }},
 		{wire.TaskChange{Tags: &[]string{}}, func(k *jobs.Task) { k.Tags = nil }},
+		{wire.TaskChange{MaxAttempts: new(9)}, func(k *jobs.Task) { k.MaxAttempts, k.OwnAttempts = 9, 9 }},
+		{wire.TaskChange{Timeout: new(jobs.Duration(90 * time.Second))}, func(k *jobs.Task) { k.Timeout = jobs.Duration(90 * time.Second) }},
+		{wire.TaskChange{Backoff: new(jobs.Duration(time.Millisecond))}, func(k *jobs.Task) { k.Backoff = jobs.Duration(time.Millisecond) }},
+		{wire.TaskChange{MaxAttempts: new(0)}, func(k *jobs.Task) { k.MaxAttempts, k.OwnAttempts = pools, 0 }},
+		{wire.TaskChange{Timeout: new(jobs.Duration(0)), Backoff: new(jobs.Duration(0))}, func(k *jobs.Task) { k.Timeout, k.Backoff = 0, 0 }},
 		{wire.TaskChange{Priority: new(0), Payload: json.RawMessage(`null`)}, func(k *jobs.Task) { k.Priority, k.Payload, k.PayloadSize = 0, json.RawMessage(`null`), 4 }},
 	} {
 		got := s.update(want.ID, c.change)
@@ -115,6 +121,56 @@ func updateOrder(t *testing.T, b *Bench) {
 	}
 }
 
+// The next attempt is claimed with the retries, timeout and backoff of the change, or with the pool's again. A task cannot have fewer attempts
+// than it has had; those that were lost do not count.
+func updateOwn(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	id := s.enqueue("again", 1)[0]
+	s.update(id, wire.TaskChange{MaxAttempts: new(7), Timeout: new(jobs.Duration(time.Minute)), Backoff: new(jobs.Duration(time.Second))})
+	pools := 0
+	again := func() {
+		t.Helper()
+		task := s.claim("again", 1)[0]
+		if task.MaxAttempts != 7 || task.OwnAttempts != 7 || task.Timeout != jobs.Duration(time.Minute) || task.Backoff != jobs.Duration(time.Second) {
+			t.Errorf("claimed with %+v", task)
+		}
+		s.finish(ledger.Result{TaskID: id, Token: task.Token, Verdict: ledger.Again, State: jobs.StateFailed, Error: "boom"})
+		s.update(id, wire.TaskChange{RunAt: new(time.Time)})
+	}
+	again()
+	again()
+	for _, n := range []int{1, 2} {
+		_, err := b.Store.UpdateTask(s.ctx(), id, wire.TaskChange{MaxAttempts: &n})
+		if wrong, is := errors.AsType[*jobs.FieldError](err); !errors.Is(err, jobs.ErrInvalid) || !is || wrong.Path != "max_attempts" {
+			t.Errorf("%d attempts after two: %v", n, err)
+		}
+	}
+	if task := s.update(id, wire.TaskChange{MaxAttempts: new(3)}); task.MaxAttempts != 3 || task.Attempt != 2 {
+		t.Errorf("three attempts after two: %+v", task)
+	}
+	s.claim("again", 1)
+	living := s.second("living")
+	s.die()
+	living.reap()
+	if _, err := b.Store.UpdateTask(s.ctx(), id, wire.TaskChange{MaxAttempts: new(3), RunAt: new(time.Time)}); err != nil {
+		t.Errorf("three attempts after two and a lost one: %v", err)
+	}
+	s.update(id, wire.TaskChange{MaxAttempts: new(0), Timeout: new(jobs.Duration(0)), Backoff: new(jobs.Duration(0))})
+	fresh := living.enqueue("again", 1)[0]
+	for _, task := range living.claim("again", 2) {
+		if task.ID == fresh {
+			pools = task.MaxAttempts
+		} else if task.ID != id || task.OwnAttempts != 0 || task.Timeout != 0 || task.Backoff != 0 {
+			t.Errorf("claimed with %+v", task)
+		}
+	}
+	task, _, err := b.Store.Task(s.ctx(), id)
+	must(t, err)
+	if pools == 0 || task.MaxAttempts != pools {
+		t.Errorf("after the reset it has %d attempts, the pool %d", task.MaxAttempts, pools)
+	}
+}
+
 // Only a pending task of a pool is changed. What is refused changes nothing.
 func updateRefused(t *testing.T, b *Bench) {
 	s := newScene(t, b)
@@ -138,6 +194,9 @@ func updateRefused(t *testing.T, b *Bench) {
 		"a bad priority": {made[2], wire.TaskChange{Priority: new(101)}, jobs.ErrInvalid},
 		"a bad payload":  {made[2], wire.TaskChange{Payload: json.RawMessage(`{`)}, jobs.ErrInvalid},
 		"a bad tag":      {made[2], wire.TaskChange{Tags: &[]string{""}}, jobs.ErrInvalid},
+		"bad attempts":   {made[2], wire.TaskChange{MaxAttempts: new(1002)}, jobs.ErrInvalid},
+		"a bad timeout":  {made[2], wire.TaskChange{Timeout: new(jobs.Duration(time.Microsecond))}, jobs.ErrInvalid},
+		"a bad backoff":  {made[2], wire.TaskChange{Backoff: new(jobs.Duration(-time.Second))}, jobs.ErrInvalid},
 		"a bad time":     {made[2], wire.TaskChange{RunAt: new(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))}, jobs.ErrInvalid},
 	} {
 		if _, err := b.Store.UpdateTask(s.ctx(), c.id, c.change); !errors.Is(err, c.want) {

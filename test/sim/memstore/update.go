@@ -1,8 +1,10 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -56,6 +58,16 @@ func (s *Store) UpdateTask(ctx context.Context, id string, c wire.TaskChange) (t
 		}
 		if c.Tags != nil {
 			row.Tags = encodeTags(*c.Tags)
+		}
+		if c.MaxAttempts != nil {
+			row.OwnAttempts = *c.MaxAttempts
+			row.MaxAttempts = cmp.Or(row.OwnAttempts, t.pools.rows[row.Pool].MaxAttempts)
+		}
+		if c.Timeout != nil {
+			row.OwnTimeout = time.Duration(*c.Timeout).Microseconds()
+		}
+		if c.Backoff != nil {
+			row.OwnBackoff = time.Duration(*c.Backoff).Microseconds()
 		}
 		t.changeUnique(id, row.Token)
 		row.Token++
