@@ -190,7 +190,8 @@ func TestAnAcceptedRequestOfALostSession(t *testing.T) {
 		}
 	}
 	o.enqueue(jobs.NewTask{Pool: "web"})
-	if next := <-came; next.id == other {
+	last := <-came
+	if last.id == other {
 		t.Fatal("the lost attempt has not gone on")
 	}
 	if got := o.state(other); got != "pending  attempt 0 of 1" {
@@ -199,8 +200,14 @@ func TestAnAcceptedRequestOfALostSession(t *testing.T) {
 	if status, answer := o.said0(c, "complete"); status != 200 || answer["state"] != "succeeded" {
 		t.Errorf("completed: %d %v", status, answer)
 	}
-	if next := <-came; next.id != other {
+	next := <-came
+	if next.id != other {
 		t.Errorf("%v was sent after it, want %s", next, other)
+	}
+	for _, left := range []claimed{last, next} { // a drain would wait for them
+		if status, answer := o.said0(left, "complete"); status != 200 {
+			t.Errorf("%d %v", status, answer)
+		}
 	}
 	if got := o.state(c.id); got != "succeeded late attempt 1 of 1" {
 		t.Error(got)
