@@ -2,7 +2,7 @@
 // replica serves any call of it, and none remembers it: what a call needs is in the rows. It can be read alone: of the replica it
 // needs what is to be executed (plan), how pools are governed and whether work may begin (work, by an interface), and the clock.
 //
-//	ClaimFor            opens or beats the session, and claims by the path of all claims, waiting for work (claim.go, line.go)
+//	ClaimFor            opens or beats the session, and claims by the path of all claims, waiting for work (claim.go, await.go, line.go)
 //	HeartbeatFor        beats the session, and says until when the attempt may run and whether to stop it (attempt.go)
 //	EndFor              beats the session, and records the end of an attempt under its token (attempt.go)
 //	LeaveFor            ends the session, and what it runs as a drain does (attempt.go)

@@ -1,0 +1,127 @@
+package workers
+
+import (
+	"context"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+)
+
+// await claims until there is something, or the time is over. ctx ends when nothing is to be taken any more: at the end of the claim's time,
+// or since its caller has gone.
+//
+//  1. if something may be left: wait for this claim's turn in its pool, and ask the store; return what there is
+//  2. wait for an arrival, for the moment at which the rate lets a task start, or for a third of the session's ttl
+//  3. after that third, also in the queue for the turn, renew the session; begin again
+func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) ([]ledger.Started, error) {
+	l, kinds := w.lines[c.Pool], strings.Join(c.Kinds, "\x00")
+	end, beaten := time.Now().Add(c.Wait), time.Now()
+	asked, must := false, true
+	// rest is how long the claim goes on to wait. Until the store was asked once, ctx alone ends it.
+	rest := func() time.Duration {
+		by, _ := ctx.Deadline()
+		if asked {
+			by = end
+		}
+		return time.Until(by)
+	}
+	var place chan struct{} // in the queue for the turn to ask
+	leave := func() {
+		if place != nil {
+			l.leave(place)
+		}
+		place = nil
+	}
+	defer leave()
+	for rest() > 0 && !w.over(ctx, c) {
+		number, next, left := l.look(kinds)
+		again := time.Duration(math.MaxInt64)
+		switch {
+		case !w.work.MayClaim():
+			asked, again = true, askAgain
+			leave()
+		case must || left:
+			if place == nil {
+				place = l.join()
+			}
+			if !wait(ctx, place, c.Stop, min(rest(), ses.TTL/3-time.Since(beaten))) {
+				again = 0
+				break
+			}
+			if number, next, left = l.look(kinds); rest() <= 0 || w.over(ctx, c) || !must && !left { // or another one has found that nothing is left
+				leave()
+				break
+			}
+			asked, must = true, false
+			got, opens, err := w.claim(ctx, c, ses)
+			if err == nil {
+				l.limited.Store(got.Limited)
+			}
+			if err == nil && !got.More {
+				l.nothingLeft(kinds, number)
+			}
+			leave()
+			if err != nil || len(got.Tasks) > 0 {
+				return got.Tasks, err
+			}
+			if opens > 0 {
+				again, must = opens, true
+			}
+			if got.More && got.Behind == 0 { // what others have locked
+				again, must = min(again, askAgain), true
+			}
+		default:
+			leave()
+		}
+		wait(ctx, next, c.Stop, min(again, rest(), ses.TTL/3-time.Since(beaten)))
+		if time.Since(beaten) < ses.TTL/3 || ctx.Err() != nil {
+			continue
+		}
+		now, err := w.beat(ctx, c.WorkerCaller, ses.Session)
+		if ctx.Err() != nil {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if now.Dead {
+			return nil, errExpired(ses)
+		}
+		beaten = time.Now()
+	}
+	return nil, nil
+}
+
+// wait waits until one of the channels is closed, or d is over; true if it was the first one.
+func wait(ctx context.Context, event <-chan struct{}, stop <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-event:
+		return true
+	default:
+	}
+	select {
+	case <-event:
+		return true
+	case <-timer.C:
+	case <-stop:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// over reports whether a claim takes nothing any more, whatever time it has left.
+func (w *Workers) over(ctx context.Context, c wire.WorkerClaim) bool {
+	select {
+	case <-c.Stop:
+		return true
+	case <-ctx.Done():
+		return true
+	default:
+		return w.member.Draining()
+	}
+}
