@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -74,5 +75,38 @@ func TestAPoolWithARateByKey(t *testing.T) {
 		if st.claims > 12 || st.polls > 320 {
 			t.Errorf("%d claims, %d polls", st.claims, st.polls)
 		}
+	})
+}
+
+// A limit by key that is set, raised or removed at the store, as another replica does, holds here within a second: what waits starts then, and
+// what runs goes on.
+func TestALimitByKeyThatIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, st := rated(t, jobs.Pool{}, 2, 0, 20*time.Minute)
+		began := func(when string, limit *wire.PoolLimits, want int) {
+			t.Helper()
+			if err := st.Store.LimitPool(t.Context(), "p", "ann", limit); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if got := len(h.began()); got != want {
+				t.Errorf("%s: %d run, want %d", when, got, want)
+			}
+			time.Sleep(time.Minute)
+			if got := len(h.began()); got != want {
+				t.Errorf("a minute after that, %s: %d run, want %d", when, got, want)
+			}
+		}
+		began("no task", &wire.PoolLimits{PerKey: &wire.LimitFields{MaxRunning: new(1)}}, 0)
+		for range 8 {
+			if _, err := st.Store.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Key: "a"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began("a rate of the pool beside it", &wire.PoolLimits{Rate: &jobs.Rate{Count: 1000, Per: time.Second}}, 1)
+		began("it is raised", &wire.PoolLimits{PerKey: &wire.LimitFields{MaxRunning: new(4)}}, 4)
+		began("it is lowered", &wire.PoolLimits{PerKey: &wire.LimitFields{MaxRunning: new(2)}}, 4)
+		began("it is removed", &wire.PoolLimits{PerKey: &wire.LimitFields{MaxRunning: new(0)}}, 8)
+		time.Sleep(25 * time.Minute) // they end
 	})
 }
