@@ -186,6 +186,9 @@ func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, err
 }
 
 func (b *backend) Pools(context.Context) ([]ledger.PoolStatus, error) { return b.pools, b.err }
+func (b *backend) CountPools(context.Context) ([]ledger.PoolStatus, error) {
+	return b.pools, b.err
+}
 
 func (b *backend) Replicas(context.Context) ([]ledger.Peer, error) { return b.peers, b.err }
 

@@ -84,3 +84,13 @@ func TestLimitsAside(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestPoolsApproximate: counts that are lower bounds are marked.
+func TestPoolsApproximate(t *testing.T) {
+	b := newBackend()
+	b.pools[1].Pending, b.pools[1].Approximate = 10_000, true
+	got := ask(t, b.api(Options{}), "GET", "/api/v1/pools", "").Body.String()
+	if !strings.Contains(got, `"pending":10000`) || strings.Count(got, `"approximate":true`) != 1 {
+		t.Error(got)
+	}
+}

@@ -32,7 +32,7 @@ func (f *fake) Vitals() wire.Vitals {
 	return f.vitals
 }
 
-func (f *fake) Pools(context.Context) ([]ledger.PoolStatus, error) {
+func (f *fake) CountPools(context.Context) ([]ledger.PoolStatus, error) {
 	f.mu.Lock()
 	f.reads++
 	reading := f.reading

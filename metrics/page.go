@@ -44,7 +44,7 @@ func (p *page) collect(to chan<- prometheus.Metric, now time.Time) {
 // read reads a page from the store.
 func (m *Metrics) read(ctx context.Context, plans plans) (*page, error) {
 	p := &page{oldest: map[string]time.Time{}}
-	pools, err := m.store.Pools(ctx)
+	pools, err := m.store.CountPools(ctx)
 	if err != nil {
 		return nil, err
 	}

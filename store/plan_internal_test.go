@@ -185,7 +185,12 @@ func TestListsAreServedByIndexes(t *testing.T) {
 				return t.lookAt("p1", 0, l, &ledger.Seen{Past: map[int]time.Time{}})
 			})
 		}
-		check("pools", []string{"primary", "tasks_claim"}, func(t *tx) error { return t.countTasks(nil) })
+		check("pools", []string{"tasks_claim"}, func(t *tx) error { return t.countSome(poolsByName{"p1": {}, "p2": {}}) })
+		check("all of pools", []string{"primary", "tasks_claim"}, func(t *tx) error { return t.countAll(nil) })
+		check("the oldest of pools", []string{"tasks_claim"}, func(t *tx) error {
+			text, args := firstQuery([]poolState{{"p1", rowReady, -101}, {"p2", rowKeyed, 5}})
+			return t.Query(text, args, func(scan func(...any) error) error { return nil })
+		})
 		check("kinds of an enqueue", []string{"primary"}, func(t *tx) error {
 			_, _, err := t.fillPools([]*newTask{{task: jobs.Task{Pool: "p1"}}, {task: jobs.Task{Pool: "p2"}}})
 			return err

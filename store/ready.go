@@ -70,7 +70,7 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE({now}, ?) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>COALESCE({now}, ?)+? LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM {pools} WHERE set_key_limits IS NOT NULL`,
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM {pools} p WHERE set_key_limits IS NOT NULL`,
 		[]any{local, local, local, lookMost.Microseconds()}, func(scan func(...any) error) error {
 			var m poolModel
 			var running int

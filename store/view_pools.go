@@ -9,56 +9,45 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Pools returns all pools that were ever configured with their counts, sorted by name. Fields that only the configuration of a
-// replica has are empty.
+// Pools returns all pools that were ever configured with their counts, sorted by name: of many tasks lower bounds, which are marked as
+// approximate. Fields that only the configuration of a replica has are empty.
 func (s *Store) Pools(ctx context.Context) ([]wire.Pool, error) {
 	all, err := views{s}.Pools(ctx)
 	return mapped(all, ledger.PoolStatus.View), err
 }
 
 // Pools returns the rows of all pools that were ever configured with their counts, and their tasks that
-// no replica may claim, sorted by name.
+// no replica may claim, sorted by name. Of each pool and state at most ledger.PoolMost tasks are counted.
 func (s views) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
-	return poolStatuses(ctx, s.view)
+	return poolStatuses(ctx, s.view, (*tx).countSome)
+}
+
+// CountPools is Pools with all tasks counted.
+func (s views) CountPools(ctx context.Context) ([]ledger.PoolStatus, error) {
+	return poolStatuses(ctx, s.view, (*tx).countAll)
 }
 
 // Pools is that of views for replicas: it waits for no reader. It implements ledger.Tasks.
 func (s replica) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
-	return poolStatuses(ctx, s.read)
+	return poolStatuses(ctx, s.read, (*tx).countSome)
 }
 
-func poolStatuses(ctx context.Context, by reading) ([]ledger.PoolStatus, error) {
+type poolsByName = map[string]*ledger.PoolStatus
+
+func poolStatuses(ctx context.Context, by reading, count func(t *tx, of poolsByName) error) ([]ledger.PoolStatus, error) {
 	return get(ctx, by, "pools", func(t *tx) ([]ledger.PoolStatus, error) {
 		all, err := list(rowsOf(table[poolModel](t).Order("name")), (*poolModel).status)
 		if err != nil {
 			return nil, err
 		}
-		named := make(map[string]*ledger.PoolStatus, len(all))
+		named := make(poolsByName, len(all))
 		for i := range all {
 			named[all[i].Name] = &all[i]
 		}
-		if err := t.countTasks(named); err != nil {
+		if err := count(t, named); err != nil {
 			return nil, err
 		}
 		return all, t.unrunnable(named)
-	})
-}
-
-// countTasks reads index tasks_claim, alone.
-func (t *tx) countTasks(of map[string]*ledger.PoolStatus) error {
-	return each(t.rows(`SELECT pool, state, COUNT(*) AS n, MIN(run_at) AS since FROM {tasks} GROUP BY state, pool`), func(c *tally) {
-		switch p, state := of[c.Pool], rowState(c.State); {
-		case p == nil:
-		case state == rowReady, state == rowLocked, state == rowKeyed:
-			p.Pending += c.N
-			if since := fromMicros(c.Since); p.OldestPending.IsZero() || since.Before(p.OldestPending) {
-				p.OldestPending = since
-			}
-		case state == rowWaits:
-			p.Scheduled = c.N
-		case state == rowRunning:
-			p.Running = c.N
-		}
 	})
 }
 

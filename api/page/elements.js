@@ -44,3 +44,5 @@ export function headline(color, text) {
   if (h.textContent !== text) h.textContent = text;
 }
 
+// atLeast is a number of tasks of a pool, which are counted up to 10,000.
+export const atLeast = (p, n) => (p.approximate && n >= 10_000 ? "≥ " : "") + n;

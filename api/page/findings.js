@@ -1,6 +1,6 @@
 // Findings: what is wrong.
 
-import { link } from "./elements.js";
+import { atLeast, link } from "./elements.js";
 import { setAway, setInsecure } from "./stream.js";
 import { clock, when } from "./time.js";
 
@@ -37,7 +37,7 @@ export function findings(o) {
   if (overdue.length) red("overdue", ...overdue.slice(0, 3).flatMap((n, i) => [i ? ", " : "", link(n.job)]), overdue.length > 3 ? ` and ${overdue.length - 3} more` : "", ": due and not decided yet");
   for (const p of o.pools) {
     if (p.name === "notifications" && p.scheduled) red("notifications", `cannot be delivered: ${p.scheduled} task${p.scheduled === 1 ? " waits" : "s wait"} for a retry`);
-    else if (p.paused && p.pending) amber("pool", `${p.name} is paused${p.paused_reason ? ", " + p.paused_reason : ""}, ${p.pending} tasks pending`);
+    else if (p.paused && p.pending) amber("pool", `${p.name} is paused${p.paused_reason ? ", " + p.paused_reason : ""}, ${atLeast(p, p.pending)} tasks pending`);
     else if (p.oldest_pending && new Date(o.at) - new Date(p.oldest_pending) > 300e3) amber("pool", `${p.name} is behind: its oldest pending task is from `, when(p.oldest_pending, "age"));
   }
   for (const t of (o.trouble ?? []).filter((t) => t.state === "unrunnable")) red(t.job ? "job" : "pool", t.job ? link(t.job) : t.pool, `: ${t.count === 1 ? "a task waits" : t.count + " tasks wait"} and will not run: ${t.reason.replace(": it will not run", "")}`);

@@ -147,6 +147,17 @@ func TestPools(t *testing.T) {
 	b.says("#trouble .more", "Expires")
 	b.says("#trouble .more", "by the server")
 	b.says("#trouble .more", "timeout 1m30s, backoff 1s")
+	many := make([]jobs.NewTask, 500)
+	for i := range many {
+		many[i].Pool = "still"
+	}
+	for range 20 {
+		if _, err := s.store.Enqueue(t.Context(), many...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.says("#pools", "≥ 10000")
+	b.says("#findings", "still is paused, ≥ 10000 tasks pending")
 }
 
 // TestManyFailures: all failures are counted, also those without a row.

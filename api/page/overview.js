@@ -1,7 +1,7 @@
 // The first page.
 
 import { who } from "./ask.js";
-import { $, badge, el, headline, link, plural, progress, soft } from "./elements.js";
+import { $, atLeast, badge, el, headline, link, plural, progress, soft } from "./elements.js";
 import { findings } from "./findings.js";
 import { banner } from "./stream.js";
 import { count, table } from "./table.js";
@@ -93,10 +93,10 @@ export function overview(o) {
     ["Pool", [p.name, " ", p.paused ? badge("paused") : "", p.paused_by ? soft(" by " + p.paused_by + (p.paused_reason ? ": " + p.paused_reason : "")) : "",
       p.limits_override ? [" ", badge("limits overridden", "amber", "▲"), p.limits_by ? soft(" by " + p.limits_by) : "",
         ...(p.limits_aside ?? []).map((a) => soft(`, set aside: ${a.field}, which ${a.why}`))] : ""], "head"],
-    ["Due now", String(p.pending), "n"],
+    ["Due now", atLeast(p, p.pending), "n"],
     ["Running", p.running + (p.max_running ? " of " + p.max_running : ""), "n"],
     ["Limits", [rate(p), perKind(p), perKey(p)].filter(Boolean).join("; ")],
-    ["Later", String(p.scheduled), "n"],
+    ["Later", atLeast(p, p.scheduled), "n"],
     ["Oldest pending", p.oldest_pending ? when(p.oldest_pending, "for") : soft("–")],
   ], "There are no pools.");
   count("replicas", o.replicas_total > o.replicas.length ? `${o.replicas.length} of ${o.replicas_total}` : "");

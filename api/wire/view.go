@@ -58,7 +58,8 @@ type Pool struct {
 	Scheduled     int                  `json:"scheduled"`                 // waits for its time
 	Running       int                  `json:"running"`
 	OldestPending time.Time            `json:"oldest_pending,omitzero"`
-	Unrunnable    int                  `json:"unrunnable,omitempty"` // of those that are due, which no live replica can run
+	Approximate   bool                 `json:"approximate,omitempty"` // pending and scheduled are lower bounds where they are 10,000 or more
+	Unrunnable    int                  `json:"unrunnable,omitempty"`  // of those that are due, which no live replica can run
 }
 
 // PauseOn is a jobs.PauseOn in JSON.

@@ -42,7 +42,7 @@ func newPoolsListCommand(a *app) *cobra.Command {
 		heading: "POOL STATE WORKERS MAX RATE PER-KIND PER-KEY ORDER RUNNING PENDING SCHEDULED OLDEST",
 		fetch:   (*client.Client).Pools,
 		row: func(p wire.Pool) []string {
-			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKindOf(p), perKeyOf(p), orderOf(p), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
+			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKindOf(p), perKeyOf(p), orderOf(p), number(p.Running), atLeast(p, p.Pending), atLeast(p, p.Scheduled), a.ago(p.OldestPending)}
 		},
 		note: notesOfPools,
 	})
@@ -63,6 +63,14 @@ func notesOfPools(pools []wire.Pool) string {
 		}
 	}
 	return notes.String()
+}
+
+// atLeast is a number of tasks, which a replica counts up to 10,000.
+func atLeast(p wire.Pool, n int) string {
+	if p.Approximate && n >= 10_000 {
+		return fmt.Sprintf("≥%d", n)
+	}
+	return number(n)
 }
 
 // maxOf is the limit of running tasks, marked if it is an override; "" without one.

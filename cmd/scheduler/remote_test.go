@@ -483,6 +483,17 @@ func TestPoolsSetByKey(t *testing.T) {
 	}
 }
 
+// A number of tasks that was not counted to its end is marked as such.
+func TestTasksThatAreNotCounted(t *testing.T) {
+	for want, p := range map[string]wire.Pool{
+		"≥10000 ": {Pending: 10_000, Approximate: true}, " ≥12000": {Scheduled: 12_000, Approximate: true}, "9999 10000": {Pending: 9_999, Scheduled: 10_000}, "3 ": {Pending: 3, Approximate: true},
+	} {
+		if got := atLeast(p, p.Pending) + " " + atLeast(p, p.Scheduled); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestUnreachableReplica: the message names the address and the advice.
 func TestUnreachableReplica(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

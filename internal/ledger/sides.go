@@ -45,7 +45,9 @@ type API interface {
 	Output(ctx context.Context, id string, attempt int) ([]byte, error)
 	// Result returns the result of an ended task as JSON; nil if it has none.
 	Result(ctx context.Context, id string) ([]byte, error)
+	// Pools counts the tasks of each pool and state up to PoolMost. CountPools counts all, however long that takes.
 	Pools(ctx context.Context) ([]PoolStatus, error)
+	CountPools(ctx context.Context) ([]PoolStatus, error)
 	Replicas(ctx context.Context) ([]Peer, error)
 	Workers(ctx context.Context) ([]WorkerStatus, error)
 

@@ -16,6 +16,9 @@ type JobStatus struct {
 	Fence  int64
 }
 
+// PoolMost is how far the tasks of a pool in one state are counted for people: counting a million takes half a second.
+const PoolMost = 10_000
+
 // PoolStatus is a pool's row and its counts for people.
 type PoolStatus struct {
 	Name          string
@@ -35,6 +38,8 @@ type PoolStatus struct {
 	Scheduled     int    // waits for its time
 	Running       int
 	OldestPending time.Time // run_at; zero = none
+	// Approximate: Pending and Scheduled are lower bounds where they are PoolMost or more.
+	Approximate bool
 	// Kinds are those of the tasks that some live replica has a handler for, sorted, or that one had where none
 	// is live; "" is for tasks without a kind. Nil: any, or it is not known.
 	Kinds      []string
@@ -65,6 +70,7 @@ func (p PoolStatus) View() wire.Pool {
 		Scheduled:     p.Scheduled,
 		Running:       p.Running,
 		OldestPending: p.OldestPending,
+		Approximate:   p.Approximate,
 	}
 	for _, u := range p.Unrunnable {
 		v.Unrunnable += u.Tasks

@@ -115,6 +115,7 @@ var Contract = slices.Concat(
 	resultCases,
 	overrideCases,
 	overrideKeyCases,
+	poolCases,
 	waitCases,
 	endCases,
 	neighbourCases,

@@ -77,7 +77,7 @@ COMMIT;
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 AND wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
@@ -95,7 +95,7 @@ UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET state=0 WHERE state+0=1 AND id I
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 COMMIT;
 
 -- poll
@@ -113,7 +113,7 @@ COMMIT;
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 
 -- look for what expires
 

@@ -70,7 +70,7 @@ COMMIT;
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 BEGIN IMMEDIATE;
 SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 AND wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
 UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
@@ -87,7 +87,7 @@ UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 COMMIT;
 
 -- poll
@@ -105,7 +105,7 @@ COMMIT;
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 
 -- look for what expires
 

@@ -19,17 +19,19 @@ func (s *Store) Pools(ctx context.Context) (all []ledger.PoolStatus, err error) 
 				Name: r.Name, Hash: r.Hash, Limits: r.Limits(), Override: o, Aside: r.rules().Aside(o), LimitsBy: r.LimitsBy,
 				PerKey: keys.PerKey, PerKind: keys.PerKind, Order: keys.Order, Fair: keys.Fair, Paused: r.Paused, PausedBy: r.PausedBy, PauseReason: r.PauseReason,
 			}
+			n := map[int]int{}
 			for _, task := range t.tasks.rows {
-				switch {
-				case task.Pool != r.Name:
-				case task.State == Ready, task.State == Locked:
-					p.Pending++
-				case task.State == Waits:
-					p.Scheduled++
-				default:
-					p.Running++
+				if task.Pool != r.Name {
+					continue
+				}
+				if n[task.State]++; task.State != Running && n[task.State] > ledger.PoolMost {
+					n[task.State], p.Approximate = ledger.PoolMost, true
+				}
+				if at := fromMicros(task.RunAt); (task.State == Ready || task.State == Locked) && (p.OldestPending.IsZero() || at.Before(p.OldestPending)) {
+					p.OldestPending = at
 				}
 			}
+			p.Pending, p.Scheduled, p.Running = n[Ready]+n[Locked], n[Waits], n[Running]
 			t.unrunnable(&p)
 			all = append(all, p)
 		}
