@@ -63,7 +63,7 @@ type keyRow struct {
 	read    bool   // some of the tasks that wait for it were read
 	rest    bool   // and more may wait
 	waits   bool   // with locked: some tasks wait for it
-	waiting int    // with read: how many wait for it; more than were to be read, if they are not counted to the end
+	waiting int    // with read, and no scope: how many wait for it, counted up to one more than were to be read
 	leaving int    // how many of these wait for it no more
 	behind  bool   // a task of this claim waits for it from now on
 }

@@ -233,7 +233,6 @@ type keyedModel struct {
 	OnPlace      int64
 	OnRank       int
 	OnRunAt      int64
-	Waiting      int
 }
 
 // keyedColumns are those of a task t, and of the row k of its key.
@@ -281,7 +280,6 @@ func (k *poolKeys) tasks(t *tx, text string, args ...any) ([]openTask, error) {
 		if is.row == rowKeyed {
 			is.on = m.OnKey
 			is.place = &keyWaitModel{Pool: is.Pool, TaskKey: m.OnKey, Place: m.OnPlace, RankOrder: m.OnRank, RunAt: m.OnRunAt, TaskID: is.ID}
-			k.row(m.OnKey).waiting = m.Waiting
 		}
 		return is
 	})

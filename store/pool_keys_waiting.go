@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -35,7 +36,12 @@ func (k *poolKeys) waiting(t *tx, pool string, scope ledger.Scope, room int) ([]
 	for _, key := range open {
 		k.rows[key].held = k.inOrder(key)
 	}
-	tasks, err := k.firstWaiting(t, pool, open, scope, most)
+	tasks, err := k.firstInOrder(t, pool, those(open, k.inOrder))
+	if err == nil {
+		var others []openTask
+		others, err = k.firstWaiting(t, pool, shared, scope, most)
+		tasks = append(tasks, others...)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -55,22 +61,32 @@ func (k *poolKeys) waiting(t *tx, pool string, scope ledger.Scope, room int) ([]
 // inOrder reports whether only the first of the tasks with a key may start.
 func (k *poolKeys) inOrder(key string) bool { return k.ordered && key != "" }
 
-// firstWaiting reads the first tasks that wait for each of the keys, in one statement: the list of each ends where its limit says. How many
-// wait is counted up to one more than that, in whatever scope. The rows of the lists are looked up in their order: an outer join is not read
-// from its other end.
+// firstInOrder reads the first task of each of the keys that has not ended, if it waits for its key.
+//
+// Index: primary keys of sequences, key_waits, tasks and keys.
+func (k *poolKeys) firstInOrder(t *tx, pool string, keys []string) ([]openTask, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return k.tasks(t, "SELECT "+keyedColumns+", NULL AS first_id, w.task_key AS on_key, 1 AS on_place, 0 AS on_rank, 0 AS on_run_at"+
+		" FROM (SELECT t.task_key, "+firstOfKey+" AS task_id FROM {sequences} t{by_key} WHERE t.pool=? AND {in name task_key}) AS w"+waitingTask,
+		sqlkit.Keys(keys), pool, pool)
+}
+
+// firstWaiting reads the first tasks that wait for each of the keys, in one statement: the list of each ends one behind where its limit says, so
+// that it is known whether more wait. In a scope it is not: then the next look finds out that nothing waits any more.
 //
 // Index: primary keys of key_waits, tasks and keys.
 func (k *poolKeys) firstWaiting(t *tx, pool string, keys []string, scope ledger.Scope, most func(key string) int) ([]openTask, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	const columns = "task_id, task_key, place, rank_order, run_at"
 	kinds, of := "", []any(nil)
 	if len(scope.Kinds) > 0 {
 		list, args := sqlkit.List(scope.Kinds)
 		kinds, of = " AND kind IN "+list, args
 	}
-	const (
-		counted = "(SELECT COUNT(*) FROM (SELECT task_id FROM {key_waits}{by_key} WHERE pool=? AND task_key=? LIMIT ?) AS c)"
-		columns = "task_id, task_key, place, rank_order, run_at"
-		order   = " ORDER BY place, rank_order, run_at, task_id LIMIT ?) AS w"
-	)
 	text, args := "", []any(nil)
 	for i := range padded(len(keys)) {
 		if i > 0 {
@@ -78,20 +94,32 @@ func (k *poolKeys) firstWaiting(t *tx, pool string, keys []string, scope ledger.
 		}
 		key, limit := keys[min(i, len(keys)-1)], 0
 		if i < len(keys) {
-			limit = most(key)
+			limit = most(key) + 1
 		}
-		if k.inOrder(key) {
-			text += "SELECT " + columns + ", 0 AS waiting FROM (SELECT " + columns + " FROM {key_waits} w{by_key} WHERE pool=? AND task_key=? AND " + notEnded + order
+		if kinds != "" {
 			args = append(args, pool, key, limit)
-			continue
 		}
-		text += "SELECT " + columns + ", " + counted + " AS waiting FROM (SELECT " + columns + " FROM {key_waits}{by_key} WHERE pool=? AND task_key=?" + kinds + order
-		args = slices.Concat(args, []any{pool, key, limit + 1, pool, key}, of, []any{limit})
+		text += "SELECT " + columns + " FROM (SELECT " + columns + " FROM {key_waits}{by_key} WHERE pool=? AND task_key=?" + kinds +
+			" ORDER BY place, rank_order, run_at, task_id LIMIT ?) AS w"
+		args = slices.Concat(args, []any{pool, key}, of, []any{limit})
 	}
-	return k.tasks(t, "SELECT "+keyedColumns+", NULL AS first_id, w.task_key AS on_key, w.place AS on_place, w.rank_order AS on_rank, w.run_at AS on_run_at, w.waiting"+
-		" FROM ("+text+") AS w LEFT JOIN {tasks} t{by_key} ON t.id=w.task_id AND t.state+0=4 AND t.pool=?"+keyJoin+" WHERE COALESCE(t.id, '')<>''",
-		append(args, pool)...)
+	tasks, err := k.tasks(t, "SELECT "+keyedColumns+", NULL AS first_id, w.task_key AS on_key, w.place AS on_place, w.rank_order AS on_rank, w.run_at AS on_run_at"+
+		" FROM ("+text+") AS w"+waitingTask, append(args, pool)...)
+	slices.SortFunc(tasks, func(a, b openTask) int {
+		return cmp.Or(cmp.Compare(a.on, b.on), cmp.Compare(a.place.RankOrder, b.place.RankOrder), cmp.Compare(a.place.RunAt, b.place.RunAt), lockOrder(a, b))
+	})
+	read := map[string]int{}
+	return those(tasks, func(r openTask) bool { // without the one that tells whether there are more
+		n := read[r.on] + 1
+		if read[r.on] = n; kinds == "" {
+			k.rows[r.on].waiting = n
+		}
+		return n <= most(r.on)
+	}), err
 }
+
+// waitingTask finds the task of a row w, if it waits for its key. An outer join is not read from its other end.
+const waitingTask = " LEFT JOIN {tasks} t{by_key} ON t.id=w.task_id AND t.state+0=4 AND t.pool=?" + keyJoin + " WHERE COALESCE(t.id, '')<>''"
 
 // padded is how many parts a statement for n keys has: few texts are worth preparing.
 func padded(n int) int {
