@@ -96,9 +96,6 @@ func (k *poolKeys) firstWaiting(t *tx, pool string, keys []string, scope ledger.
 		if i < len(keys) {
 			limit = most(key) + 1
 		}
-		if kinds != "" {
-			args = append(args, pool, key, limit)
-		}
 		text += "SELECT " + columns + " FROM (SELECT " + columns + " FROM {key_waits}{by_key} WHERE pool=? AND task_key=?" + kinds +
 			" ORDER BY place, rank_order, run_at, task_id LIMIT ?) AS w"
 		args = slices.Concat(args, []any{pool, key}, of, []any{limit})
