@@ -248,7 +248,7 @@ var hot = map[string]map[store.Dialect]int{
 	"enqueue with keys": {store.SQLite: 6, store.MySQL: 6},
 
 	"look for what expires": {store.SQLite: 1, store.MySQL: 1},
-	"report progress":       {store.SQLite: 3, store.MySQL: 1},
+	"report progress":       {store.SQLite: 1, store.MySQL: 1},
 }
 
 // The number of statements does not depend on how many tasks there are, and that of the hot calls is known.
