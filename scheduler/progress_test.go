@@ -205,3 +205,26 @@ func TestResultsAreThoseOfTheLastAttempt(t *testing.T) {
 		}
 	})
 }
+
+// A task that is cancelled while its last attempt fails ends with the result of that attempt, though it had retries left.
+func TestTheResultOfACancelledTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &reported{Store: &memstore.Store{Database: memstore.New()}}
+		h := replicatest.Function(func(ctx context.Context, task jobs.Task, _ io.Writer) error {
+			if err := task.SetResult("so far"); err != nil {
+				return err
+			}
+			if _, err := st.Cancel(ctx, task.ID, "me"); err != nil { // the replica has not heard of it
+				return err
+			}
+			return errors.New("again")
+		})
+		runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h, Workers: 1, Retries: jobs.Retries{Limit: 1, Backoff: time.Second}}}}, Options{ID: "a"})
+		time.Sleep(time.Second)
+		id := st.enqueue(t, jobs.NewTask{Pool: "p"})[0]
+		time.Sleep(time.Minute)
+		if got, err := st.Result(t.Context(), id); err != nil || string(got) != `"so far"` {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}

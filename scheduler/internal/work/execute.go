@@ -94,7 +94,7 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 			e.recordedElsewhere(a.task, is.task)
 			return
 		}
-		if result.Verdict == ledger.Ended || result.Verdict == ledger.Died {
+		if v := result.Verdict; v == ledger.Ended || v == ledger.Died || v == ledger.Again { // it is not attempted again if it was cancelled
 			result.Value = value
 		}
 		result = result.Kept()
