@@ -56,7 +56,7 @@ type Options struct {
 	JobLocks JobLocks
 
 	Retention   jobs.Retention // default: triggers 30 days, succeeded 2, failed 14, output 7
-	OutputLimit int            // bytes kept of one attempt's output, half head, half tail; default 64 KiB, at most limits.Output
+	OutputLimit int            // bytes kept of one attempt's output, half head, half tail, also of what a worker sends; default 64 KiB, at most limits.Output
 	Version     string         // shown by the page, the API and the CLI
 	Address     string         // of the replica's API; shown by the page, the API and the CLI
 	Logger      *slog.Logger

@@ -90,7 +90,7 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, StopGrace: o.StopGrace,
 		OutputLimit: o.OutputLimit, JobLocks: keys, Notices: noticesOf(lk, o.JobLocks), Logger: o.Logger, Observer: o.Observer,
 	}, work.Hooks{Recorded: s.recordedHere, Outdated: s.outdated, Arrived: func(pool string) { s.workers.Arrived(pool) }})
-	s.workers = workers.New(st, s.members, s.work, p, workers.Options{SessionTTL: o.SessionTTL, Logger: o.Logger, Observer: o.Observer},
+	s.workers = workers.New(st, s.members, s.work, p, workers.Options{SessionTTL: o.SessionTTL, OutputLimit: o.OutputLimit, Logger: o.Logger, Observer: o.Observer},
 		workers.Hooks{Recorded: s.recordedHere, Pending: s.work.LookSoon, Freed: s.work.PlaceFreed, Outdated: s.outdated})
 	s.triggers = triggers.New(st, s.members, s.locks, p, s.work, triggers.Options{ID: o.ID, Logger: o.Logger, Observer: o.Observer})
 	return s, nil

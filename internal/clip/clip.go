@@ -1,4 +1,4 @@
-// Package clip shortens text.
+// Package clip shortens text and output.
 package clip
 
 import (

@@ -30,6 +30,6 @@
 // each key a replica waits at the lock service. What a lease is to its attempt is in lease.go.
 //
 // Take ends as a drain begins, Keep when it is over (drain.go). An attempt (attempt.go) begins in execute.go, on a worker of its pool (slots.go).
-// What may stop it, and until when it may run, is in deadline.go; what its handler wrote and returned is kept by output.go and
-// returned.go. A pool whose work finds a shortage of descriptors, processes or memory is left to others for a moment (shortage.go).
+// What may stop it, and until when it may run, is in deadline.go; what its handler wrote is kept by clip.Output, and what
+// it returned is read by returned.go. A pool whose work finds a shortage of descriptors, processes or memory is left to others for a moment (shortage.go).
 package work

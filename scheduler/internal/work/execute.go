@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/accepted"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -80,7 +81,7 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	}
 	defer e.stopOnTime(a)()
 	defer e.watchLocks(a)()
-	out := newOutput(e.opt.OutputLimit)
+	out := clip.NewOutput(e.opt.OutputLimit)
 	e.metrics.Started(t, e.lag(t))
 	began := time.Now()
 	err := errGoexit
@@ -125,7 +126,7 @@ func (e *Executor) noteShortage(pool string, r ledger.Result, err error) {
 var errGoexit = errors.New("the handler ended its goroutine")
 
 // run calls the handler; a panic fails this attempt only, also one of a method of the error that it returns.
-func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err error) {
+func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *clip.Output) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(out, "panic: %v\n\n%s", p, debug.Stack())

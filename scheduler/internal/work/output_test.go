@@ -1,11 +1,8 @@
 package work
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,50 +13,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
-
-func TestOutputKeepsHeadAndTail(t *testing.T) {
-	const limit = 64
-	rnd := rand.New(rand.NewPCG(1, 2))
-	write := func(o *output, p []byte) {
-		if n, err := o.Write(p); n != len(p) || err != nil {
-			t.Fatalf("of %d bytes it takes %d: %v", len(p), n, err)
-		}
-	}
-	for size := range 400 {
-		var all bytes.Buffer
-		for i := 0; all.Len() < size; i++ {
-			fmt.Fprintf(&all, "%d,", i)
-		}
-		o := newOutput(limit)
-		for rest := all.Bytes(); len(rest) > 0; {
-			n := min(len(rest), 1+rnd.IntN(90))
-			write(o, rest[:n])
-			rest = rest[n:]
-		}
-		got := string(o.Bytes())
-		if all.Len() <= limit {
-			if got != all.String() {
-				t.Fatalf("size %d: %q, want %q", size, got, all.String())
-			}
-			continue
-		}
-		text := all.String()
-		want := fmt.Sprintf("%s\n… %d bytes left out …\n%s", text[:limit/2], len(text)-limit, text[len(text)-limit/2:])
-		if got != want {
-			t.Fatalf("size %d:\n%q\nwant\n%q", size, got, want)
-		}
-	}
-}
-
-func TestOutputIsBounded(t *testing.T) {
-	o := newOutput(1000)
-	for range 1000 {
-		o.Write([]byte(strings.Repeat("x", 10_000)))
-	}
-	if n := len(o.Bytes()); n > 1100 {
-		t.Errorf("kept %d bytes", n)
-	}
-}
 
 // writer is a handler that writes x so many times.
 type writer int
@@ -87,15 +40,4 @@ func TestOutputIsCutAtTheLimitOfTheReplica(t *testing.T) {
 			t.Errorf("recorded is %+v", all)
 		}
 	})
-}
-
-// The smallest limit keeps nothing, and counts the bytes that are left out.
-func TestOutputOfTheLeastLimit(t *testing.T) {
-	o := newOutput(1)
-	o.Write([]byte("abc"))
-	o.Write(nil)
-	o.Write([]byte("d"))
-	if got := string(o.Bytes()); got != "\n… 4 bytes left out …\n" {
-		t.Errorf("%q", got)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -116,9 +117,11 @@ func stale(task string, token int64) error {
 	return &ledger.WorkerError{Code: ledger.StaleToken, Text: fmt.Sprintf("the session does not run task %.64s under the token %d any more: stop the work", task, token)}
 }
 
-// resultOf is what a worker's end is in the ledger.
+// resultOf is what a worker's end is in the ledger. Its output is kept as that of commands.
 func (w *Workers) resultOf(h ledger.Held, e wire.WorkerEnd) ledger.Result {
-	r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte(e.Output), Value: e.Result}
+	out := clip.NewOutput(w.opt.OutputLimit)
+	_, _ = out.Write([]byte(e.Output))
+	r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: out.Bytes(), Value: e.Result}
 	if h.Pool != "" { // it is known
 		r.Task = &h.Task
 	}

@@ -27,9 +27,10 @@ import (
 
 // Options of Workers. All of them are set; package scheduler has the defaults.
 type Options struct {
-	SessionTTL time.Duration // of the sessions that this replica opens
-	Logger     *slog.Logger
-	Observer   Observer
+	SessionTTL  time.Duration // of the sessions that this replica opens
+	OutputLimit int           // bytes kept of the output that comes with an end, half head, half tail
+	Logger      *slog.Logger
+	Observer    Observer
 }
 
 // Observer is told what workers do by this replica.

@@ -1,12 +1,12 @@
-package work
+package clip
 
 import (
 	"fmt"
 	"sync"
 )
 
-// output keeps the head and the tail of what an attempt wrote, each half of limit bytes.
-type output struct {
+// Output keeps the head and the tail of what an attempt wrote, each half of limit bytes.
+type Output struct {
 	mu      sync.Mutex
 	limit   int
 	head    []byte
@@ -15,10 +15,11 @@ type output struct {
 	dropped int64
 }
 
-func newOutput(limit int) *output { return &output{limit: limit} }
+// NewOutput keeps at most limit bytes, and the line that says how many are missing.
+func NewOutput(limit int) *Output { return &Output{limit: limit} }
 
 // Write never fails.
-func (o *output) Write(p []byte) (int, error) {
+func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(p)
@@ -43,7 +44,7 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 // Bytes is what was kept; a line in the middle says how much is missing.
-func (o *output) Bytes() []byte {
+func (o *Output) Bytes() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kept := append([]byte{}, o.head...)
