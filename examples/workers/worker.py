@@ -24,9 +24,9 @@ def call(method, path, body, patience=1e9):
 
 # perform runs the task in a thread, and sends heartbeats. Where the task must not go on here, within the session's ttl, it ends the process.
 def perform(task, at, beat):  # the ttl is three times beat
-    path, running = f"tasks/{task['id']}/", threads.submit(run, task)
+    path, running, until = f"tasks/{task['id']}/", threads.submit(run, task), time.monotonic() + 1.7 * beat  # since the claim's answer
     while wait([running], beat).not_done:
-        status, answer = call("POST", path + "heartbeat", at, 1.5 * beat)
+        until, (status, answer) = time.monotonic() + 2.7 * beat, call("POST", path + "heartbeat", at, until - time.monotonic())
         if status != 200 or answer["cancel"]:
             call("POST", path + "fail", {**at, "error": f"stopped: {answer}"}, 0.3 * beat)
             os._exit(1)

@@ -24,9 +24,9 @@ async function call(method: string, path: string, body: object, patience = 1e12)
 async function perform(task: any, at: object, beat: number) { // the ttl is three times beat
   const path = `tasks/${task.id}/`;
   const ended = run(task).then((output) => ["complete", { output }] as const, (wrong) => ["fail", { error: String(wrong) }] as const);
-  while (!(await Promise.race([ended, sleep(beat)]))) {
-    const [status, answer] = await call("POST", path + "heartbeat", at, 1.5 * beat);
-    if (status === 200 && !answer.cancel) continue;
+  for (let until = Date.now() + 1.7 * beat; !(await Promise.race([ended, sleep(beat)])); ) { // since the claim's answer
+    const now = Date.now(), [status, answer] = await call("POST", path + "heartbeat", at, until - now);
+    if (status === 200 && !answer.cancel && (until = now + 2.7 * beat)) continue;
     await call("POST", path + "fail", { ...at, error: "stopped: " + JSON.stringify(answer) }, 0.3 * beat);
     process.exit(1);
   }

@@ -19,7 +19,8 @@ import (
 
 // HeartbeatFor renews the worker's session, notes how far its attempt has come if p is not nil, and says how it stands. Errors: *ledger.WorkerError if the session has expired, does
 // not run the task under the token, or the attempt has timed out: then the worker stops the work. jobs.ErrNotFound: the session is not
-// the caller's. jobs.ErrUnavailable: nothing is known, and the work may go on until the session's ttl after the last answer.
+// the caller's. jobs.ErrUnavailable: nothing is known, and the work may go on until the session's ttl has passed since the last
+// call that was answered was sent; where that was the claim, until two thirds of it have passed since its answer.
 func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wire.WorkerProgress) (wire.Heartbeat, error) {
 	if err := w.joined(); err != nil {
 		return wire.Heartbeat{}, err

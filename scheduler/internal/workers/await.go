@@ -2,23 +2,25 @@ package workers
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// await claims until there is something, or the time is over. ctx ends when nothing is to be taken any more: at the end of the claim's time,
+// await claims until there is something, or the time is over, and says since when the session, which was renewed at beaten, is known to be renewed. ctx ends when nothing is to be taken any more: at the end of the claim's time,
 // or since its caller has gone.
 //
 //  1. if something may be left: wait for this claim's turn in its pool, and ask the store; return what there is
 //  2. wait for an arrival, for the moment at which the rate lets a task start, or for a third of the session's ttl
 //  3. after that third, also in the queue for the turn, renew the session; begin again
-func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) ([]ledger.Started, error) {
+func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer, beaten time.Time) ([]ledger.Started, time.Time, error) {
 	l, kinds := w.lines[c.Pool], strings.Join(c.Kinds, "\x00")
-	end, beaten := time.Now().Add(c.Wait), time.Now()
+	end := time.Now().Add(c.Wait)
 	asked, must := false, true
 	// rest is how long the claim goes on to wait. Until the store was asked once, ctx alone ends it.
 	rest := func() time.Duration {
@@ -65,7 +67,7 @@ func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 			}
 			leave()
 			if err != nil || len(got.Tasks) > 0 {
-				return got.Tasks, err
+				return got.Tasks, beaten, err
 			}
 			if opens > 0 {
 				again, must = opens, true
@@ -80,19 +82,41 @@ func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 		if time.Since(beaten) < ses.TTL/3 || ctx.Err() != nil {
 			continue
 		}
+		asks := time.Now()
 		now, err := w.beat(ctx, c.WorkerCaller, ses.Session)
 		if ctx.Err() != nil {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, beaten, err
 		}
 		if now.Dead {
-			return nil, errExpired(ses)
+			return nil, beaten, errExpired(ses)
 		}
-		beaten = time.Now()
+		beaten = asks
 	}
-	return nil, nil
+	return nil, beaten, nil
+}
+
+// fresh renews the session of a claim that answers with tasks, unless that was done a twentieth of its ttl before, or later. So the worker has at least
+// two thirds of the ttl from the answer on: a claim that waits renews its session each third only, and its worker does not know when.
+//
+// Errors: *ledger.WorkerError: the session has expired; jobs.ErrUnavailable, also where the store took a third of the ttl for it.
+func (w *Workers) fresh(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer, renewed time.Time) error {
+	if time.Since(renewed) <= ses.TTL/20 {
+		return nil
+	}
+	asks := time.Now()
+	now, err := w.beat(ctx, c.WorkerCaller, ses.Session)
+	switch {
+	case err != nil:
+		return err
+	case now.Dead:
+		return errExpired(ses)
+	case time.Since(asks) >= ses.TTL/3:
+		return fmt.Errorf("the store took too long to renew the session of worker %s: %w", ses.Replica, jobs.ErrUnavailable)
+	}
+	return nil
 }
 
 // wait waits until one of the channels is closed, or d is over; true if it was the first one.

@@ -31,7 +31,7 @@ const (
 // ClaimFor claims tasks for a worker, and opens its session if it has none. Tasks that the worker does not have, although its session
 // runs them, come first, alone. Nothing is asked of the store once c.Wait is over, or 5 s with a shorter one, or the caller has gone. What the
 // store then answers to an earlier question is handed back, unless the worker says what it has: then its next claim brings it, and until then it
-// runs under the session.
+// runs under the session. Tasks come with a session that was renewed less than a third of its ttl before: see fresh.
 //
 //  1. check pool and kinds; open the session, or renew it
 //  2. c.Have is said: return the tasks that the worker did not get, if there are any
@@ -52,6 +52,7 @@ func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim,
 	if err := w.check(&c); err != nil {
 		return wire.Claim{}, err
 	}
+	renewed := time.Now()
 	ses, err := w.session(ctx, &c)
 	if err != nil {
 		return wire.Claim{}, err
@@ -61,19 +62,31 @@ func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim,
 	}
 	if missed, err := w.missed(ctx, c, ses); err != nil || len(missed) > 0 {
 		answer.Items = append(answer.Items, missed...)
+		if err == nil {
+			err = w.fresh(ctx, c, ses, renewed)
+		}
 		return answer, err
 	}
 	taking, cancel := context.WithTimeout(ctx, max(c.Wait, leastTime))
 	defer cancel()
-	started, err := w.await(taking, c, ses)
+	started, renewed, err := w.await(taking, c, ses, renewed)
 	if err != nil {
 		return wire.Claim{}, err
 	}
-	if len(started) > 0 && taking.Err() != nil {
-		if c.Have == nil || c.Session == "" { // else the worker's next claim brings them: it may have, from another replica
-			w.handBack(ctx, ses.Session, started)
+	if len(started) > 0 {
+		if taking.Err() == nil {
+			err = w.fresh(taking, c, ses, renewed)
 		}
-		started = nil
+		refused := (*ledger.WorkerError)(nil)
+		if expired := errors.As(err, &refused); err != nil || taking.Err() != nil {
+			if c.Have == nil || c.Session == "" || expired { // else the worker's next claim brings them: it may have, from another replica
+				w.handBack(ctx, ses.Session, started)
+			}
+			started = nil
+		}
+		if err != nil && taking.Err() == nil {
+			return wire.Claim{}, err
+		}
 	}
 	if ctx.Err() != nil {
 		return wire.Claim{}, ctx.Err()
