@@ -95,3 +95,58 @@ func TestAClaimThatAWorkerGivesUp(t *testing.T) {
 		})
 	}
 }
+
+// A session that a claim opened is ended where its caller does not learn of it, and only there.
+func TestTheSessionOfAClaimThatFails(t *testing.T) {
+	for what, c := range map[string]struct {
+		fails, gives bool
+		live         int
+	}{"the store fails": {fails: true}, "its caller goes": {gives: true}, "it is answered": {live: 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			st := &failingClaims{whoGoes: whoGoes{Store: &memstore.Store{Database: memstore.New()}}, fails: c.fails}
+			s := runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"mail": {Handler: jobs.Worker{}}}}, Options{ID: "a"})
+			time.Sleep(time.Second)
+			added, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "mail"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.gives {
+				st.gives = cancel
+			}
+			if _, err := s.ClaimFor(ctx, wire.WorkerClaim{Pool: "mail", Name: "w", Max: 1}); (err == nil) != (c.live > 0) {
+				t.Errorf("%s: %v", what, err)
+			}
+			peers, err := st.Peers(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			live := 0
+			for _, p := range peers {
+				if p.IsWorker() && !p.Dead {
+					live++
+				}
+			}
+			if live != c.live {
+				t.Errorf("%s: %d sessions of workers live, want %d", what, live, c.live)
+			}
+			if task, _, err := st.Task(t.Context(), added[0].ID); err != nil || (task.State == jobs.StatePending) != (c.live == 0) || task.Lost > 0 {
+				t.Errorf("%s: %+v, %v", what, task, err)
+			}
+		})
+	}
+}
+
+// failingClaims is a store that may answer no claim.
+type failingClaims struct {
+	whoGoes
+	fails bool
+}
+
+func (f *failingClaims) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	if f.fails {
+		return ledger.Claimed{}, jobs.ErrUnavailable
+	}
+	return f.whoGoes.Claim(ctx, c)
+}

@@ -10,8 +10,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// deadSessionsFor is how long the row of a dead session stays, for display.
-const deadSessionsFor = time.Hour
+const (
+	// deadSessionsFor is how long the row of a replica's dead session stays, for display.
+	deadSessionsFor = time.Hour
+	// deadWorkersFor is the same for the sessions of workers: each claim may open one.
+	deadWorkersFor = time.Minute
+)
 
 // Sweep deletes what is older than its retention, as judge takes the time, at most limit rows of each
 // kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output, result,
@@ -69,6 +73,21 @@ func sweeps(r jobs.Retention) []sweep {
 			deleteEnded,
 		}
 	}
+	// A dead session is kept as long as tasks run under it: their reaping names it. Index: sessions_dead; tasks_claim for the
+	// running ones.
+	sessions := func(what, pool string, age time.Duration) sweep {
+		return sweep{
+			what, age,
+			"SELECT id FROM {sessions} WHERE dead=1 AND pool" + pool + " AND seen_at<? AND id NOT IN (SELECT session_id FROM {tasks} WHERE state=2) LIMIT ?",
+			[]string{
+				// Their kinds are deleted before them, by the numbers of the dead sessions. A number belongs to one session, and no
+				// dead session loads again. A comparison with all sessions would not see a replica that loads meanwhile, and delete
+				// its rows.
+				"DELETE FROM {kinds} WHERE config IN (SELECT config FROM {sessions} WHERE dead=1 AND {in name id})",
+				"DELETE FROM {sessions} WHERE dead=1 AND {in name id}",
+			},
+		}
+	}
 	return []sweep{
 		// A backfill's due time is long ago when it is decided: both must be old. Index: triggers_at.
 		{
@@ -106,19 +125,8 @@ func sweeps(r jobs.Retention) []sweep {
 				"UPDATE {unique_tasks} SET look_at=0 WHERE {in name pool, name values_hash}",
 			},
 		},
-		// A dead session is kept as long as tasks run under it: their reaping names it. Index: sessions_dead; tasks_claim for the
-		// running ones.
-		{
-			"sessions", deadSessionsFor,
-			"SELECT id FROM {sessions} WHERE dead=1 AND seen_at<? AND id NOT IN (SELECT session_id FROM {tasks} WHERE state=2) LIMIT ?",
-			[]string{
-				// Their kinds are deleted before them, by the numbers of the dead sessions. A number belongs to one session, and no
-				// dead session loads again. A comparison with all sessions would not see a replica that loads meanwhile, and delete
-				// its rows.
-				"DELETE FROM {kinds} WHERE config IN (SELECT config FROM {sessions} WHERE dead=1 AND {in name id})",
-				"DELETE FROM {sessions} WHERE dead=1 AND {in name id}",
-			},
-		},
+		sessions("sessions", "=''", deadSessionsFor),
+		sessions("workers' sessions", "<>''", deadWorkersFor),
 	}
 }
 

@@ -17,6 +17,7 @@ var sweepCases = []Case{
 	{"Sweep/Tasks", sweepTasks},
 	{"Sweep/Triggers", sweepTriggers},
 	{"Sweep/Sessions", sweepSessions},
+	{"Sweep/WorkersSessions", sweepWorkersSessions},
 	{"Sweep/Limit", sweepLimit},
 	{"Sweep/RetiredJobs", sweepRetiredJobs},
 	{"Sweep/RetiredLocks", sweepRetiredLocks},
@@ -221,6 +222,37 @@ func sweepSessions(t *testing.T, b *Bench) {
 	s.sweep(jobs.Retention{}, 100)
 	s.wantInt(2, "SELECT COUNT(*) FROM {sessions}")
 	kinds("living")
+}
+
+// The dead sessions of workers go after a minute, as each claim may open one; those of replicas, live ones, and those under which tasks run stay.
+func sweepWorkersSessions(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	replica := s.second("gone")
+	replica.die()
+	s.enqueue("work", 1)
+	runs, live := s.worker("runs-1", "ci", "work", ""), s.worker("live-1", "ci", "work", "")
+	if got := s.claimFor(runs, "runs-1", "work", 1, time.Hour); len(got) != 1 {
+		t.Fatalf("claimed %+v", got)
+	}
+	must(t, s.Store.Leave(s.ctx(), runs))
+	var left []string
+	for range 3 {
+		left = append(left, s.worker("left-1", "ci", "work", ""))
+		must(t, s.Store.Leave(s.ctx(), left[len(left)-1]))
+	}
+	s.DB.Exec(t, "UPDATE {sessions} SET seen_at=?", ago(55*time.Second))
+	s.sweep(jobs.Retention{}, 100)
+	s.wantInt(7, "SELECT COUNT(*) FROM {sessions}")
+	s.DB.Exec(t, "UPDATE {sessions} SET seen_at=?", ago(65*time.Second))
+	if !s.sweep(jobs.Retention{}, 3) {
+		t.Error("after three of at most three it does not say that more may be left")
+	}
+	s.wantInt(4, "SELECT COUNT(*) FROM {sessions}")
+	for what, id := range map[string]string{"the replica's": replica.session, "the one with a task": runs, "the live one": live, "this replica's": s.session} {
+		if s.DB.Int(t, "SELECT COUNT(*) FROM {sessions} WHERE id=?", id) != 1 {
+			t.Errorf("%s has gone", what)
+		}
+	}
 }
 
 func sweepLimit(t *testing.T, b *Bench) {

@@ -349,5 +349,9 @@ SELECT pool, values_hash FROM lockstep_unique_tasks FORCE INDEX (lockstep_unique
 COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT id FROM lockstep_sessions WHERE dead=1 AND seen_at<1800000000000000 AND id NOT IN (SELECT session_id FROM lockstep_tasks WHERE state=2) LIMIT 2;
+SELECT id FROM lockstep_sessions WHERE dead=1 AND pool='' AND seen_at<1800000000000000 AND id NOT IN (SELECT session_id FROM lockstep_tasks WHERE state=2) LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_sessions WHERE dead=1 AND pool<>'' AND seen_at<1800000000000000 AND id NOT IN (SELECT session_id FROM lockstep_tasks WHERE state=2) LIMIT 2;
 COMMIT;

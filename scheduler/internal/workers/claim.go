@@ -40,6 +40,8 @@ const (
 //     the session is renewed, also while this claim waits for its turn; then claim again if something may be left
 //  5. return nothing when c.Wait is over, the caller has gone, c.Stop is closed, or the replica drains
 //
+// A session that the claim opened is ended again if the claim answers an error, or its caller has gone: nobody learns of it.
+//
 // Errors: *jobs.FieldError for what is wrong in c; jobs.ErrNotFound for an unknown pool, or a session that is not the caller's;
 // *ledger.WorkerError; jobs.ErrUnavailable, also while the replica drains.
 func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim, error) {
@@ -53,10 +55,20 @@ func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim,
 		return wire.Claim{}, err
 	}
 	renewed := time.Now()
+	opens := c.Session == ""
 	ses, err := w.session(ctx, &c)
 	if err != nil {
 		return wire.Claim{}, err
 	}
+	answer, err := w.claimUnder(ctx, c, ses, renewed)
+	if err != nil && opens {
+		w.forget(ctx, ses)
+	}
+	return answer, err
+}
+
+// claimUnder is steps 2 to 5 of ClaimFor, under a session that was renewed at that moment.
+func (w *Workers) claimUnder(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer, renewed time.Time) (wire.Claim, error) {
 	answer := wire.Claim{
 		Session: ses.Session, Worker: ses.Replica, TTL: ses.TTL.String(), Beat: (ses.TTL / 3).Seconds(), Items: []wire.ClaimedTask{},
 	}
@@ -96,6 +108,15 @@ func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim,
 		answer.Items = append(answer.Items, w.item(t.Task, t.Until))
 	}
 	return answer, nil
+}
+
+// forget ends a session that its worker has not learned of. What runs under it is reaped.
+func (w *Workers) forget(ctx context.Context, ses ledger.Peer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
+	if err := w.store.Leave(ctx, ses.Session); err != nil {
+		w.member.StoreFailed(err) // it expires
+	}
 }
 
 func (w *Workers) item(t jobs.Task, until time.Time) wire.ClaimedTask {

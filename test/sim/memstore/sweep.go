@@ -9,8 +9,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// deadSessionsFor is how long the row of a dead session stays.
-const deadSessionsFor = time.Hour
+// deadSessionsFor is how long the row of a dead session stays, and deadWorkersFor that of a worker's.
+const (
+	deadSessionsFor = time.Hour
+	deadWorkersFor  = time.Minute
+)
 
 // Sweep implements ledger.Tasks.
 func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention, limit int) (more bool, err error) {
@@ -76,7 +79,11 @@ func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention,
 			busy[task.Session] = busy[task.Session] || task.State == Running
 		}
 		for id, row := range t.sessions.rows {
-			if row.Dead && !busy[id] && old(row.SeenAt, deadSessionsFor) && room("session") {
+			age, what := deadSessionsFor, "session"
+			if row.Pool != "" {
+				age, what = deadWorkersFor, "worker's session"
+			}
+			if row.Dead && !busy[id] && old(row.SeenAt, age) && room(what) {
 				remove(t, &t.sessions, id)
 			}
 		}
