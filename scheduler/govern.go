@@ -44,6 +44,7 @@ func (s *Scheduler) govern(ctx context.Context) {
 			}
 			continue
 		}
+		s.governs.Store(got.Governs)
 		news := s.triggers.LeaveJobs(got.Jobs)
 		if news && len(got.Jobs) > 0 {
 			s.log.Warn("jobs differ from another replica's newer configuration, and are left to that replica; restart the replica with the older file",

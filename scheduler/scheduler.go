@@ -33,6 +33,7 @@ type Scheduler struct {
 	triggers *triggers.Triggers
 
 	foreignPools atomic.Pointer[[]string] // which work of pools is left to others, for messages
+	governs      atomic.Bool              // this replica's configuration is the newest, as far as is known
 	wakeGovern   chan struct{}            // look which configuration governs now
 	wakeNotify   chan struct{}            // look at events now
 	ran          atomic.Bool              // Run was called
@@ -91,7 +92,7 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 		OutputLimit: o.OutputLimit, JobLocks: keys, Notices: noticesOf(lk, o.JobLocks), Logger: o.Logger, Observer: o.Observer,
 	}, work.Hooks{Recorded: s.recordedHere, Outdated: s.outdated, Arrived: func(pool string) { s.workers.Arrived(pool) }})
 	s.workers = workers.New(st, s.members, s.work, p, workers.Options{SessionTTL: o.SessionTTL, OutputLimit: o.OutputLimit, Logger: o.Logger, Observer: o.Observer},
-		workers.Hooks{Recorded: s.recordedHere, Pending: s.work.LookSoon, Freed: s.work.PlaceFreed, Outdated: s.outdated})
+		workers.Hooks{Recorded: s.recordedHere, Pending: s.work.LookSoon, Freed: s.work.PlaceFreed, Outdated: s.outdated, Governs: s.governs.Load})
 	s.triggers = triggers.New(st, s.members, s.locks, p, s.work, triggers.Options{ID: o.ID, Logger: o.Logger, Observer: o.Observer})
 	return s, nil
 }

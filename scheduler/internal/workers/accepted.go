@@ -3,7 +3,6 @@ package workers
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -39,9 +38,6 @@ func (w *Workers) endAccepted(ctx context.Context, a wire.WorkerAttempt, e wire.
 	if !may || !handler.EndsElsewhere() {
 		return jobs.Task{}, &jobs.FieldError{Path: "session", Problem: "is missing; without one, an attempt of an http handler that answered 202 is ended, and this is none"}
 	}
-	r := w.resultOf(h, e)
-	if r.Verdict == ledger.Again && e.In < 0 {
-		r.RetryIn = by.Retries.Delay(max(h.Attempt-h.Lost, 1), rand.Float64)
-	}
+	r := w.resultOf(h, e, by.Retries)
 	return w.end(ctx, ledger.Peer{Member: ledger.Member{Replica: h.Replica}, Session: h.Session}, h, r)
 }

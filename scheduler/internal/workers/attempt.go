@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // HeartbeatFor renews the worker's session, notes how far its attempt has come if p is not nil, and says how it stands. Errors: *ledger.WorkerError if the session has expired, does
@@ -47,6 +48,7 @@ func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wir
 // EndFor renews the worker's session, and records the end of its attempt. To say the same again is no error: its answer may have been
 // lost. The task in the answer has no payload. Errors: as HeartbeatFor, and a *ledger.WorkerError if the attempt has ended otherwise. An
 // expired session is none for an attempt that nothing has taken the place of: as with replicas, its late result replaces a loss once.
+// jobs.ErrUnavailable, too, where this replica cannot know what the configuration says of the task: see execution.
 func (w *Workers) EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.WorkerEnd) (jobs.Task, error) {
 	if err := w.joined(); err != nil {
 		return jobs.Task{}, err
@@ -68,7 +70,23 @@ func (w *Workers) EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.Worke
 		}
 		h = ledger.Held{Task: jobs.Task{ID: a.Task, Token: a.Token}, Session: a.Session}
 	}
-	return w.end(ctx, ses, h, w.resultOf(h, e))
+	x, err := w.execution(h)
+	if err != nil {
+		return jobs.Task{}, err
+	}
+	return w.end(ctx, ses, h, w.resultOf(h, e, x.Retries))
+}
+
+// execution is how workers execute a task that is known. A replica that does not know the pool, the kind or the job may have an older file: then how the
+// attempt is retried, what pauses the pool, and what waits for its place are for another replica to say, jobs.ErrUnavailable. Under the newest
+// configuration what is not known has been removed, and the defaults hold.
+func (w *Workers) execution(h ledger.Held) (plan.Execution, error) {
+	e, known := w.plan.ByWorker(h.Task)
+	if h.Pool == "" || known || w.on.Governs() {
+		return e, nil
+	}
+	return plan.Execution{}, fmt.Errorf("the configuration of this replica does not have what workers run as task %.64s, and another replica has a newer one; ask again, or another replica: %w",
+		h.ID, jobs.ErrUnavailable)
 }
 
 // had refuses the end of a task that the session never had, as far as its row says: the token of another one's task is a small number.
@@ -119,7 +137,7 @@ func stale(task string, token int64) error {
 }
 
 // resultOf is what a worker's end is in the ledger. Its output is kept as that of commands.
-func (w *Workers) resultOf(h ledger.Held, e wire.WorkerEnd) ledger.Result {
+func (w *Workers) resultOf(h ledger.Held, e wire.WorkerEnd, retries jobs.Retries) ledger.Result {
 	out := clip.NewOutput(w.opt.OutputLimit)
 	_, _ = out.Write([]byte(e.Output))
 	r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: out.Bytes(), Value: e.Result}
@@ -133,13 +151,13 @@ func (w *Workers) resultOf(h ledger.Held, e wire.WorkerEnd) ledger.Result {
 		r.Now = w.member.Clock().Now()
 	case wire.WorkerFailed:
 		r.Error, r.Code = e.Error, reason.Error
-		w.fail(h, &r, e.Final, e.In)
+		w.fail(h, &r, retries, e.Final, e.In)
 	}
 	return r
 }
 
-// fail is the end of a failed attempt, by the policy of its task. in below 0: the next attempt is due as the pool has it.
-func (w *Workers) fail(h ledger.Held, r *ledger.Result, final bool, in time.Duration) {
+// fail is the end of a failed attempt, by the policy of its task. in below 0: the next attempt is due as retries has it.
+func (w *Workers) fail(h ledger.Held, r *ledger.Result, retries jobs.Retries, final bool, in time.Duration) {
 	r.State = jobs.StateFailed
 	failures := h.Attempt - h.Lost // this one included
 	switch {
@@ -150,8 +168,7 @@ func (w *Workers) fail(h ledger.Held, r *ledger.Result, final bool, in time.Dura
 	case !final && failures < h.MaxAttempts:
 		r.Verdict, r.RetryIn, r.Now = ledger.Again, in, w.member.Clock().Now()
 		if in < 0 {
-			e, _ := w.plan.ByWorker(h.Task)
-			r.RetryIn = e.Retries.Delay(max(failures, 1), rand.Float64)
+			r.RetryIn = retries.Delay(max(failures, 1), rand.Float64)
 		}
 	}
 }

@@ -46,6 +46,7 @@ type Hooks struct {
 	Pending  func()                             // a task waits for its next attempt
 	Freed    func(pool string, limited bool)    // an attempt has ended in a pool; limited: it is known to have limits
 	Outdated func()                             // another configuration governs a pool
+	Governs  func() bool                        // asks: this replica's configuration is the newest, as far as is known
 }
 
 // Workers is what a replica does for workers.
