@@ -23,7 +23,23 @@ func (s *server) whyOfTask(w http.ResponseWriter, r *http.Request, _ *query) err
 	if err != nil {
 		return err
 	}
+	facts.ByWorkers = facts.ByWorkers || s.jobByWorkers(facts.Task)
 	return reply(w, http.StatusOK, why.Explain(facts, s.here(r.Context(), facts)))
+}
+
+// jobByWorkers reports whether workers run a pending task of a job, as far as this replica's configuration says: the job has no handler of its own, and
+// its kind is for workers.
+func (s *server) jobByWorkers(t jobs.Task) bool {
+	set := s.Replica.Set()
+	job, known := set.Jobs[t.Job]
+	pool, has := set.Pool(t.Pool)
+	if t.State != jobs.StatePending || !known || !has || job.Handler != nil {
+		return false
+	}
+	if t.Kind == "" {
+		return jobs.IsWorker(pool.Handler)
+	}
+	return jobs.IsWorker(pool.Kinds[t.Kind])
 }
 
 // here is what this replica knows of a task.

@@ -545,6 +545,10 @@ func TestWhatIsForWorkers(t *testing.T) {
 	if status != 201 && status != 200 {
 		t.Fatalf("%d %v", status, answer)
 	}
+	id := answer["task"].(map[string]any)["id"].(string)
+	if _, got := o.call(0, "GET", "tasks/"+id+"/why", nil); !strings.Contains(fmt.Sprint(got["causes"]), "no_worker") {
+		t.Errorf("no worker lives, and why says %v", got)
+	}
 	c := o.one("mail")
 	if c.all["job"] != "letter" || fmt.Sprint(c.all["payload"]) != "map[to:world]" {
 		t.Errorf("claimed %+v", c.all)

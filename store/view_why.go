@@ -66,8 +66,8 @@ func (t *tx) whyPending(row *openTask, f *ledger.Facts) error {
 	if f.Live, err = t.whyLive(row.Pool); err != nil {
 		return err
 	}
-	if pool != nil && row.Job == "" && pool.Kinds.is.Hash == pool.Hash && ledger.ByWorkers(pool.Kinds.is.Kinds[row.Kind]) {
-		f.ByWorkers = true
+	if pool != nil && pool.Kinds.is.Hash == pool.Hash && ledger.ByWorkers(pool.Kinds.is.Kinds[row.Kind]) {
+		f.ByWorkers = row.Job == ""
 		if f.Workers, err = t.whyWorkers(row.Pool, row.Kind); err != nil {
 			return err
 		}

@@ -24,7 +24,8 @@ type Facts struct {
 	Bucket  Bucket        // of the pool
 	Paused  time.Time     // when it was paused by the API, if the audit has that among its latest entries
 	Live    []LiveReplica // sorted by id
-	// ByWorkers: workers run its kind, and Workers are the live ones that take it, sorted by id.
+	// ByWorkers: workers run it, as they run its kind. It is not set for a task of a job, which may have a handler of its own: a configuration says that.
+	// Workers are the live ones that take its kind, sorted by id, if workers run that.
 	ByWorkers bool
 	Workers   []Peer
 	Running   Tally       // of the pool
