@@ -44,7 +44,11 @@ var (
 	handlerKeys = join(doingKeys, processKeys)
 	// poolDoingKeys and poolHandlerKeys are the same for pools and their kinds, whose tasks may be for workers.
 	poolDoingKeys = join(doingKeys, schema[handlerDraft]{
-		"worker": func(r *reader, n *yaml.Node, d *handlerDraft) { object(r, n, schema[handlerDraft]{}, d) },
+		"worker": func(r *reader, n *yaml.Node, d *handlerDraft) {
+			if r.isMap(n, "write worker: {}") {
+				object(r, n, schema[handlerDraft]{}, d)
+			}
+		},
 	})
 	poolHandlerKeys = join(poolDoingKeys, processKeys)
 )

@@ -31,7 +31,7 @@ var (
 		"on_lost":     choiceField(onLost, func(d *jobDraft) *jobs.OnLost { return &d.OnLost }),
 		"lost_limit":  numberField(1, limits.LostLimit, func(d *jobDraft) *int { return &d.LostLimit }),
 		"catch_up":    section(catchUpKeys, func(d *jobDraft) *jobs.CatchUp { return &d.CatchUp }),
-		"retries":     section(retriesKeys, func(d *jobDraft) *jobs.Retries { return &d.Retries }),
+		"retries":     func(r *reader, n *yaml.Node, d *jobDraft) { readRetries(r, n, &d.Retries) },
 		"runs_on":     mapField(func(d *jobDraft) *map[string]string { return &d.RunsOn }),
 		"labels":      mapField(func(d *jobDraft) *map[string]string { return &d.Labels }),
 		"suspend":     flagField(func(d *jobDraft) *bool { return &d.Suspend }),
@@ -63,6 +63,13 @@ var retriesKeys = schema[jobs.Retries]{
 	"limit":       numberField(0, limits.Retries, func(c *jobs.Retries) *int { return &c.Limit }),
 	"backoff":     durationField(positive, func(c *jobs.Retries) *time.Duration { return &c.Backoff }),
 	"max_backoff": durationField(positive, func(c *jobs.Retries) *time.Duration { return &c.MaxBackoff }),
+}
+
+// readRetries reads how often, and after which waits, a task is tried again.
+func readRetries(r *reader, n *yaml.Node, retries *jobs.Retries) {
+	if r.isMap(n, "write {limit: 5}") {
+		object(r, n, retriesKeys, retries)
+	}
 }
 
 var onLost = []jobs.OnLost{jobs.LostFails, jobs.LostRetries}

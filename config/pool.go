@@ -23,21 +23,27 @@ var poolKeys = join(schema[poolDraft]{
 	"max_running": numberField(0, limits.MaxRunning, func(d *poolDraft) *int { return &d.MaxRunning }),
 	"rate":        rateField(func(d *poolDraft) *jobs.Rate { return &d.Rate }),
 	"burst":       numberField(0, limits.Burst, func(d *poolDraft) *int { return &d.Burst }),
-	"per_key":     section(perKeyKeys, func(d *poolDraft) *jobs.KeyLimits { return &d.PerKey }),
-	"per_kind":    readPerKind,
-	"order":       choiceField([]jobs.Order{jobs.OrderNone, jobs.OrderKey}, func(d *poolDraft) *jobs.Order { return &d.Order }),
+	"per_key": func(r *reader, n *yaml.Node, d *poolDraft) {
+		if r.isMap(n, "write {max_running: 1}, or rate and burst") {
+			r.keyLimits(n, &d.PerKey)
+		}
+	},
+	"per_kind": readPerKind,
+	"order":    choiceField([]jobs.Order{jobs.OrderNone, jobs.OrderKey}, func(d *poolDraft) *jobs.Order { return &d.Order }),
 	"fair": func(r *reader, n *yaml.Node, d *poolDraft) {
 		d.Fair = &jobs.Fair{}
-		object(r, n, fairKeys, d.Fair)
+		if r.isMap(n, "write fair: {}, or fair: {weights: {KEY: 3}}") {
+			object(r, n, fairKeys, d.Fair)
+		}
 	},
-	"pause_on":   section(pauseOnKeys, func(d *poolDraft) *jobs.PauseOn { return &d.PauseOn }),
+	"pause_on":   readPauseOn,
 	"timeout":    durationField(positive, func(d *poolDraft) *time.Duration { return &d.Timeout }),
 	"on_lost":    choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),
 	"lost_limit": numberField(1, limits.LostLimit, func(d *poolDraft) *int { return &d.LostLimit }),
 	"retries": func(r *reader, n *yaml.Node, d *poolDraft) {
 		plain, _ := jobs.Set{}.Pool(r.path[1])
 		retries := jobs.Retries{Limit: plain.Retries.Limit}
-		object(r, n, retriesKeys, &retries)
+		readRetries(r, n, &retries)
 		retries.Limit = cmp.Or(retries.Limit, jobs.NoRetries) // it says 0
 		d.Retries = retries
 	},
@@ -74,6 +80,7 @@ func (r *reader) readPools(n *yaml.Node) {
 		named := r.reserve(&r.pools, key, value)
 		var d poolDraft
 		object(r, value, poolKeys, &d)
+		r.burst(value, d.Rate, d.Burst)
 		d.Handler = r.poolHandler(value, d.handlerDraft)
 		d.Notify = d.notify.notify()
 		if named {
@@ -89,11 +96,61 @@ func readPerKind(r *reader, n *yaml.Node, d *poolDraft) {
 	r.each(n, func(key, value *yaml.Node) {
 		named := r.reserve(&kinds, key, value)
 		var l jobs.KeyLimits
-		object(r, value, perKeyKeys, &l)
+		switch {
+		case !r.isMap(value, "limits stand below a kind, as in KIND: {max_running: 2}"):
+		case empty(value) && len(deref(value).Content) == 0:
+			r.fail(key, "sets nothing", "write max_running, rate or burst below it, or remove it")
+		default:
+			r.keyLimits(value, &l)
+		}
 		if named {
 			d.PerKind[key.Value] = jobs.KindLimits(l)
 		}
 	})
+}
+
+// keyLimits reads the limits of a key or a kind.
+func (r *reader) keyLimits(n *yaml.Node, l *jobs.KeyLimits) {
+	object(r, n, perKeyKeys, l)
+	r.burst(n, l.Rate, l.Burst)
+}
+
+// burst refuses a burst that stands in a map without a rate: it would have no effect.
+func (r *reader) burst(n *yaml.Node, rate jobs.Rate, burst int) {
+	if burst == 0 || rate != (jobs.Rate{}) {
+		return
+	}
+	if rate := r.find(n, "rate"); rate != nil && deref(rate).Value != "0" { // it was refused
+		return
+	}
+	at := r.find(n, "burst")
+	r.within("burst", func() {
+		r.fail(deref(at), "has no effect without a rate", "write one beside it, as in rate: 50/s, or remove it")
+	})
+}
+
+// readPauseOn reads when a pool pauses itself. Both numbers have to be there.
+func readPauseOn(r *reader, n *yaml.Node, d *poolDraft) {
+	if !r.isMap(n, "write {failures: 50%, of: 20}") {
+		return
+	}
+	if empty(n) && len(deref(n).Content) == 0 {
+		r.fail(n, "sets nothing", "write {failures: 50%, of: 20}, or remove it")
+		return
+	}
+	known := object(r, n, pauseOnKeys, &d.PauseOn)
+	for _, part := range []struct {
+		key, as string
+		is      int
+	}{{"failures", "failures: 50%", d.PauseOn.Failures}, {"of", "of: 20", d.PauseOn.Of}} {
+		if part.is != 0 {
+			continue
+		}
+		r.doubtful[pathText(r.path)+"."+part.key] = true
+		if known && r.find(n, part.key) == nil {
+			r.within(part.key, func() { r.fail(deref(n), "is missing", "write "+part.as) })
+		}
+	}
 }
 
 // readKinds reads handlers by the task's kind.

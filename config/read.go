@@ -62,13 +62,29 @@ func section[T, S any](s schema[S], place func(*T) *S) read[T] {
 
 func (r *reader) unknown(key *yaml.Node, known []string) {
 	hint := "keys here are " + strings.Join(known, ", ")
+	if len(known) == 0 {
+		hint = "it has no keys: write {}"
+	}
 	if k := nearest.Key(key.Value, known); k != "" {
 		hint = fmt.Sprintf("did you mean %q?", k)
+	}
+	if key.Value == "worker" && len(r.path) == 3 && r.path[0] == "jobs" {
+		hint = "workers run a job by its pool: write worker: {} in a pool, and the name of that pool in pool"
 	}
 	r.fail(key, "unknown key", hint)
 	if len(r.path) > 2 && r.path[0] == "jobs" {
 		r.doubtful["jobs."+r.path[1]] = true
 	}
+}
+
+// isMap reports whether a value is a map, or empty. If not, it says what to write.
+func (r *reader) isMap(n *yaml.Node, hint string) bool {
+	n = deref(n)
+	if n.Kind == yaml.MappingNode || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return true
+	}
+	r.fail(n, "must be a map", hint)
+	return false
 }
 
 // each calls f for each entry of a map, with the entry's key at the end of r.path. "<<" merges as in YAML: own entries

@@ -30,7 +30,7 @@ func TestOrders(t *testing.T) {
 		{Pool{PerKind: map[string]KindLimits{"x": {}}, Kinds: map[string]Handler{"x": says("exec")}, PerKey: KeyLimits{MaxRunning: 1}}, ""},
 		{Pool{PerKind: map[string]KindLimits{"x": {}}, Fair: &Fair{}}, "pools.p.per_kind: does not go with fair, as the tasks that wait for a kind start in the order of their priority and due time, whatever their keys; remove one of them"},
 		{Pool{PerKind: map[string]KindLimits{"x": {}}, Kinds: map[string]Handler{"y": says("exec"), "z": says("exec")}}, `pools.p.per_kind.x: the pool has no kind "x"; name one of its kinds: y, z`},
-		{Pool{PerKind: map[string]KindLimits{"x": {}}, Handler: says("exec")}, `pools.p.per_kind.x: the pool has no kind "x"; name one of its kinds, of which it has none`},
+		{Pool{PerKind: map[string]KindLimits{"x": {}}, Handler: says("exec")}, `pools.p.per_kind.x: the pool has no kind "x"; it has one handler and no kinds: write handlers of them in kinds, or remove the limit`},
 		{Pool{PerKind: map[string]KindLimits{"x": {}}, Order: OrderKey}, "pools.p.per_kind: does not go with order: key, where a task that its kind holds up would hold up its key; remove one of them"},
 		{Pool{PerKind: map[string]KindLimits{"x": {MaxRunning: -1}}}, "pools.p.per_kind.x.max_running: -1 is out of range 0–1000000"},
 		{Pool{PerKind: map[string]KindLimits{"x": {Burst: -1}}}, "pools.p.per_kind.x.burst: -1 is out of range 0–1000000"},

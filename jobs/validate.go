@@ -116,7 +116,7 @@ func (p *problems) perKind(path string, pool Pool) {
 	for _, kind := range slices.Sorted(maps.Keys(pool.PerKind)) {
 		l := pool.PerKind[kind]
 		if _, has := pool.Kinds[kind]; !has && (len(pool.Kinds) > 0 || pool.Handler != nil) {
-			p.add(path+"."+kind, "the pool has no kind %q; name one of its kinds%s", kind, among(slices.Sorted(maps.Keys(pool.Kinds))))
+			p.add(path+"."+kind, "the pool has no kind %q; %s", kind, among(slices.Sorted(maps.Keys(pool.Kinds))))
 		}
 		p.within(path+"."+kind+".max_running", l.MaxRunning, 0, limits.MaxRunning)
 		p.rate(path+"."+kind, l.Rate, l.Burst)
@@ -125,9 +125,9 @@ func (p *problems) perKind(path string, pool Pool) {
 
 func among(names []string) string {
 	if len(names) == 0 {
-		return ", of which it has none"
+		return "it has one handler and no kinds: write handlers of them in kinds, or remove the limit"
 	}
-	return ": " + strings.Join(names, ", ")
+	return "name one of its kinds: " + strings.Join(names, ", ")
 }
 
 func (p *problems) rate(path string, r Rate, burst int) {
