@@ -79,22 +79,26 @@ func (l LimitFields) with(o LimitFields) LimitFields {
 }
 
 // Check returns the first thing that no pool may have, as a [*jobs.FieldError] whose path is the JSON key: a number that is out of
-// range, a burst that takes longer than a year to fill at the rate beside it, or a reset of no such field.
+// range, a burst that takes longer than a year to fill at the rate beside it, or that stands beside rate 0, or a reset of no such field.
 func (o PoolLimits) Check() error {
 	whole := o.whole().Limits()
 	p := jobs.Pool{MaxRunning: whole.MaxRunning, Rate: whole.Rate, Burst: whole.Burst, Fair: (*jobs.Fair)(o.Fair)}
 	if o.PerKey != nil {
 		p.PerKey = o.PerKey.Limits()
 	}
-	if err := o.check(p); err != nil {
+	if err := cmp.Or(o.check(p), new(o.whole()).burstAlone("burst"), o.PerKey.burstAlone("per_key.burst")); err != nil {
 		return err
 	}
 	if len(o.PerKind) > limits.SetLimits || len(o.weights()) > limits.SetLimits {
 		return &jobs.FieldError{Path: map[bool]string{true: "per_kind", false: "fair.weights"}[len(o.PerKind) > limits.SetLimits], Problem: fmt.Sprintf("sets more than %d; write them into the configuration", limits.SetLimits)}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(o.PerKind)) {
-		if l := o.PerKind[kind]; l.none() {
+		l := o.PerKind[kind]
+		if l.none() {
 			return &jobs.FieldError{Path: "per_kind." + kind, Problem: "sets nothing; send max_running, rate or burst, and 0 for no limit"}
+		}
+		if err := l.burstAlone("per_kind." + kind + ".burst"); err != nil {
+			return err
 		}
 		if err := o.check(jobs.Pool{PerKind: map[string]jobs.KindLimits{kind: jobs.KindLimits(o.PerKind[kind].Limits())}}); err != nil {
 			return err
@@ -114,6 +118,14 @@ func (PoolLimits) check(p jobs.Pool) error {
 		return &jobs.FieldError{Path: strings.TrimPrefix(wrong.Path, "pools.p."), Problem: wrong.Problem}
 	}
 	return err
+}
+
+// burstAlone refuses a burst that is set beside rate 0, so that it has no effect. Without a rate, it is for the rate of the definition.
+func (l *LimitFields) burstAlone(path string) error {
+	if l == nil || l.Burst == nil || *l.Burst == 0 || l.Rate == nil || *l.Rate != (jobs.Rate{}) {
+		return nil
+	}
+	return &jobs.FieldError{Path: path, Problem: "has no effect with rate 0; set a rate, as in 50/s, or leave the burst out"}
 }
 
 // field is that of l with a name; nil: it has none.
