@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"time"
@@ -108,7 +109,7 @@ func readObject(text []byte, within string, targets map[string]any) error {
 			return malformed(field, "unknown key %s", quote(key))
 		}
 		if err := json.Unmarshal(value, target); err != nil {
-			return malformed(field, "%s", wrongType(err))
+			return malformed(field, "%s", wrongType(err, key, reflect.TypeOf(target)))
 		}
 		return nil
 	})
@@ -155,11 +156,55 @@ func end(dec *json.Decoder) error {
 
 func notJSON(field string, err error) error { return malformed(field, "not JSON: %v", err) }
 
-func wrongType(err error) string {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return "has the wrong type: " + wrong.Value
+// wrongType says what the value of a key must be, for a target of type t.
+func wrongType(err error, key string, t reflect.Type) string {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return "has the wrong form: " + err.Error()
 	}
-	return "has the wrong form: " + err.Error()
+	what, whole := cmp.Or(asText[key], kindOf(t)), strings.TrimPrefix(wrong.Value, "number ")
+	if what == wholeNumber && whole != wrong.Value && wholeText.MatchString(whole) {
+		return clip.Text(whole, 80) + " is out of range"
+	}
+	return "must be " + what
+}
+
+const wholeNumber = "a whole number"
+
+// asText are the keys whose texts have a form.
+var asText = map[string]string{
+	"timeout": durationText, "backoff": durationText, "for": durationText, "wait": durationText, "delay": durationText,
+	"run_at": timeText, "expires_at": timeText, "since": timeText, "until": timeText,
+}
+
+const (
+	durationText = `a text such as "90s"`
+	timeText     = `a text such as "2026-01-31T08:00:00Z"`
+)
+
+var wholeText = regexp.MustCompile(`^-?[0-9]+$`)
+
+// kindOf is what JSON has to have for a target of type t, in words.
+func kindOf(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.String {
+			return "a list of texts"
+		}
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "a JSON object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return wholeNumber
 }
 
 func join(within, key string) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"reflect"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -115,7 +116,7 @@ func readWeights(value json.RawMessage) (*wire.Fair, error) {
 	return f, readEach(weights, "fair.weights", func(key, field string, value json.RawMessage) error {
 		var weight int
 		if err := json.Unmarshal(value, &weight); err != nil {
-			return malformed(field, "%s", wrongType(err))
+			return malformed(field, "%s", wrongType(err, key, reflect.TypeFor[int]()))
 		}
 		f.Weights[key] = weight
 		return nil

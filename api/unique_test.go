@@ -61,12 +61,12 @@ func TestUniqueRefused(t *testing.T) {
 		field, says string
 	}{
 		{unique: `7`, status: 400, field: "unique", says: "must be a JSON object"},
-		{unique: `{"by":"kind"}`, status: 400, field: "unique.by", says: "has the wrong type"},
-		{unique: `{"by":[7]}`, status: 400, field: "unique.by", says: "has the wrong type"},
+		{unique: `{"by":"kind"}`, status: 400, field: "unique.by", says: "must be a list of texts"},
+		{unique: `{"by":[7]}`, status: 400, field: "unique.by", says: "must be a list of texts"},
 		{unique: `{"by":[]}`, status: 422, field: "unique.by", says: "names nothing"},
 		{unique: `{"by":["kind","user"]}`, status: 422, field: "unique.by[1]", says: "use kind, key, payload, or a field as in payload.user"},
 		{unique: `{"by":["kind","kind"]}`, status: 422, field: "unique.by[1]", says: "stands twice"},
-		{unique: `{"for":600}`, status: 400, field: "unique.for", says: "has the wrong type"},
+		{unique: `{"for":600}`, status: 400, field: "unique.for", says: "must be a text such as"},
 		{unique: `{"for":"600"}`, status: 400, field: "unique.for", says: "did you mean 600s?"},
 		{unique: `{"for":"0.1ms"}`, status: 422, field: "unique.for", says: "at least 1ms"},
 		{unique: `{"while":"running"}`, status: 422, field: "unique.while", says: "use pending or open"},

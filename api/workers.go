@@ -169,6 +169,8 @@ func (s *server) readAttempt(w http.ResponseWriter, r *http.Request, q *query, s
 	switch {
 	case err != nil:
 		return a, err
+	case a.Session == "" && session:
+		return a, invalid("session", "is missing; send that of the claim. A server that has accepted a request has none: it ends the attempt with complete, fail or snooze, and sends no heartbeats")
 	case (a.Session != "" || session) && !values["{id}"].MatchString(a.Session):
 		return a, invalid("session", "%s is not one that a claim has opened; send that of the claim", quote(a.Session))
 	case a.Token < 1:

@@ -242,7 +242,7 @@ func TestTasksCommands(t *testing.T) {
 		`{"PRIORITY":1}`:                        `line 2: PRIORITY: unknown key "PRIORITY"`,
 		`{"max_attempts":0}`:                    `line 2: max_attempts: 0 is out of range`,
 		`{"timeout":"0s"}`:                      `line 2: timeout: 0s is out of range`,
-		`{"tags":"x"}`:                          `line 2: tags: has the wrong type: string`,
+		`{"tags":"x"}`:                          `line 2: tags: must be a list of texts`,
 		`{"kind":"gone"}`:                       `line 2: kind: `,
 		`{"expires_at":"2001-01-01T00:00:00Z"}`: `line 2: expires_at: `,
 		`[1]`:                                   `line 2: must be a JSON object`,
