@@ -240,6 +240,10 @@ func TestAWorkersTask(t *testing.T) {
 	}
 	o.end(c, "heartbeat", map[string]any{"progress": 50}, 422, "invalid")
 	o.end(c, "heartbeat", map[string]any{"progress": -0.1}, 422, "invalid")
+	alone := c
+	if alone.session = ""; !strings.Contains(fmt.Sprint(o.end(alone, "heartbeat", nil, 422, "invalid")), "sends no heartbeats") {
+		t.Error("a heartbeat without a session is not told whose it may be")
+	}
 	done := o.end(c, "complete", map[string]any{"output": "sent"}, 200, "")
 	if done["state"] != "succeeded" || done["id"] != id {
 		t.Errorf("completed %v", done)

@@ -153,7 +153,8 @@ func (t *tx) fillPools(batch []*newTask) (governing map[string]kinds, now time.T
 	return governing, now, err
 }
 
-// unknownPool names the pools that exist: the name is wrong, or no replica has loaded the pool yet.
+// unknownPool names the pools that exist: the name is wrong, no replica has loaded the pool yet, or the configuration that governs does not
+// have it. A live replica with an older one may have it all the same.
 func (t *tx) unknownPool(name string) error {
 	known, err := column[string](t.rows(`SELECT name FROM {pools} WHERE hash <> '' ORDER BY name LIMIT 10`))
 	switch {
@@ -162,7 +163,19 @@ func (t *tx) unknownPool(name string) error {
 	case len(known) == 0:
 		return fmt.Errorf("pool %q: %w: no replica has loaded any pools yet; start one first, or declare the pool with Store.AddPools", name, jobs.ErrNotFound)
 	}
-	return fmt.Errorf("pool %q: %w: no replica has loaded a configuration with it; known are %s", name, jobs.ErrNotFound, strings.Join(known, ", "))
+	why, governor := "no replica has loaded a configuration with it", ""
+	retired, err := t.One(`SELECT name FROM {pools} WHERE name = ?`, []any{name}, new(string)) // primary key
+	if retired && err == nil {
+		why = "the configuration that was loaded last does not have it"
+		retired, err = t.One(`SELECT replica FROM {sessions} WHERE dead = 0 AND pool = '' ORDER BY config DESC LIMIT 1`, nil, &governor)
+	}
+	if err != nil {
+		return err
+	}
+	if retired && governor != "" {
+		why = fmt.Sprintf("a newer configuration governs, that of replica %q, and does not have it, whatever other replicas have loaded", governor)
+	}
+	return fmt.Errorf("pool %q: %w: %s; known are %s", name, jobs.ErrNotFound, why, strings.Join(known, ", "))
 }
 
 // takeKeys adds the idempotency keys, in order, and marks the tasks with a key that belongs to another task.

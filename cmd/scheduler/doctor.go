@@ -295,7 +295,7 @@ const (
 )
 
 // sameLockSection is the advice for replicas with different lock services.
-const sameLockSection = "give all replicas the same lock section; if their lock protocols differ, stop those of the other version first"
+const sameLockSection = "give all replicas the same lock section and, if only the namespaces differ, the same name: at the top; if their lock protocols differ, stop those of the other version first"
 
 // replicas compares the lock services of live replicas.
 func (e *examination) replicas(ctx context.Context, p *parts) {

@@ -88,7 +88,7 @@ func refusedBeside(t *testing.T, theirs string) {
 	}
 	got := call(t, nil, "serve", "-c", path)
 	uses := fmt.Sprintf("\"other\" uses %s, this one %s", theirs, scheduler.Fingerprint(scheduler.StoreLocks))
-	if got.code != exitFailed || !strings.Contains(got.stderr, uses) || !strings.Contains(got.stderr, ": give all replicas the same lock section; if their lock protocols differ, stop those of the other version first") {
+	if got.code != exitFailed || !strings.Contains(got.stderr, uses) || !strings.Contains(got.stderr, ": give all replicas the same lock section and, if only the namespaces differ, the same name: at the top; if their lock protocols differ, stop those of the other version first") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }

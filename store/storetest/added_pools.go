@@ -34,6 +34,14 @@ func addPools(t *testing.T, b *Bench) {
 	if !errors.Is(err, jobs.ErrNotFound) || !strings.HasSuffix(err.Error(), "known are Letters, default, mail") {
 		t.Fatalf("a retired pool: %v", err)
 	}
+	const governs = `a newer configuration governs, that of replica "a", and does not have it`
+	Join(t, b, "b") // has loaded none
+	if _, err := b.Store.Enqueue(t.Context(), newTask("print")); err == nil || !strings.Contains(err.Error(), governs) {
+		t.Fatalf("a retired pool: %v, want %s", err, governs)
+	}
+	if _, err := b.Store.Enqueue(t.Context(), newTask("none")); err == nil || !strings.Contains(err.Error(), "no replica has loaded a configuration with it") {
+		t.Fatalf("a pool that none has: %v", err)
+	}
 	must(t, b.Store.AddPools(t.Context(), pools))
 	Enqueue(t, b, newTask("print"))
 

@@ -135,5 +135,17 @@ func (t *tx) unknownPool(name string) error {
 	if len(known) == 0 {
 		return fmt.Errorf("pool %q: %w: no replica has loaded any pools yet; start one first, or declare the pool with Store.AddPools", name, jobs.ErrNotFound)
 	}
-	return fmt.Errorf("pool %q: %w: known are %s", name, jobs.ErrNotFound, strings.Join(known, ", "))
+	why, newest := "no replica has loaded a configuration with it", Session{}
+	if _, retired := t.pools.rows[name]; retired {
+		why = "the configuration that was loaded last does not have it"
+		for _, s := range t.sorted() {
+			if !s.Dead && s.Pool == "" && (newest.Replica == "" || s.Config > newest.Config) {
+				newest = s
+			}
+		}
+	}
+	if newest.Replica != "" {
+		why = fmt.Sprintf("a newer configuration governs, that of replica %q, and does not have it, whatever other replicas have loaded", newest.Replica)
+	}
+	return fmt.Errorf("pool %q: %w: %s; known are %s", name, jobs.ErrNotFound, why, strings.Join(known, ", "))
 }
