@@ -173,7 +173,7 @@ const wholeNumber = "a whole number"
 
 // asText are the keys whose texts have a form.
 var asText = map[string]string{
-	"timeout": durationText, "backoff": durationText, "for": durationText, "wait": durationText, "delay": durationText,
+	"timeout": durationText, "backoff": durationText, "for": durationText, "wait": durationText, "delay": durationText, "retry_after": durationText,
 	"run_at": timeText, "expires_at": timeText, "since": timeText, "until": timeText,
 }
 

@@ -126,7 +126,7 @@ func readItems(body []byte) ([]json.RawMessage, error) {
 	var items []json.RawMessage
 	for dec.More() {
 		if len(items) == maxTasks {
-			return nil, tooLarge("", "more than %d tasks in one list", maxTasks)
+			return nil, tooLarge("", "more than %d tasks in one list; send them in several", maxTasks)
 		}
 		var item json.RawMessage
 		if err := dec.Decode(&item); err != nil {

@@ -209,7 +209,11 @@ func match(r *http.Request, pattern, path []string) (fits bool, impossible error
 		}
 		value, err := url.PathUnescape(path[i])
 		if err != nil || !allowed.MatchString(value) || want == "{id}" && slices.Contains(words, value) {
-			impossible = notFound("there is nothing called %s", quote(cmp.Or(value, path[i])))
+			name := ""
+			if want == "{name}" {
+				name = "; names have up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit"
+			}
+			impossible = notFound("there is nothing called %s%s", quote(cmp.Or(value, path[i])), name)
 			continue
 		}
 		r.SetPathValue(strings.Trim(want, "{}"), value)

@@ -119,6 +119,9 @@ func (s *Store) override(ctx context.Context, noun, name string, override *bool,
 		if err != nil {
 			return err
 		}
+		if !found && noun == "pool" {
+			return t.unknownPool(name)
+		}
 		if !found {
 			return fmt.Errorf("%s %.64q: %w", noun, name, jobs.ErrNotFound)
 		}

@@ -2,11 +2,9 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // Pools returns all pools that were ever configured with their counts, sorted by name: of many tasks lower bounds, which are marked as
@@ -73,7 +71,7 @@ func (s views) LimitPool(ctx context.Context, name string, by string, o *wire.Po
 		}
 		row := rows[name]
 		if row.Hash == "" {
-			return fmt.Errorf("pool %.64q: %w", name, jobs.ErrNotFound)
+			return t.unknownPool(name)
 		}
 		now, err := t.Now()
 		if err != nil {

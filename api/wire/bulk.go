@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
@@ -135,7 +136,12 @@ func (b Bulk) Check(action BulkAction) error {
 	case len(b.IDs) > 0 && b.Cursor != "":
 		return wrong("cursor", "is of a list; tasks that are named by their ids are one batch")
 	case b.State != "" && !slices.Contains(action.States(), b.State):
-		return wrong("state", "%s is about tasks that are %s, not %.32q", action, action.States(), b.State)
+		states := make([]string, len(action.States()))
+		for i, state := range action.States() {
+			states[i] = string(state)
+		}
+		last := len(states) - 1
+		return wrong("state", "%s is about tasks that are %s or %s, not %.32q", action, strings.Join(states[:last], ", "), states[last], b.State)
 	case b.Fingerprint != "" && !fingerprint.MatchString(b.Fingerprint):
 		return wrong("fingerprint", "%.64q is not 16 hexadecimal digits, as dead letters have them", b.Fingerprint)
 	case b.Fingerprint != "" && b.Pool == "":

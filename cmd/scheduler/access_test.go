@@ -106,11 +106,13 @@ func TestTokenList(t *testing.T) {
 	folder := t.TempDir()
 	_, a := api.NewToken("ci", api.Operator, time.Time{})
 	_, b := api.NewToken("old", api.Admin, time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC))
-	put(t, filepath.Join(folder, "tokens.yaml"), config.TokenLine(a)+"\n"+config.TokenLine(b)+"\n")
+	_, c := api.NewToken("hands", api.Worker, time.Time{})
+	c.Pools = []string{"crm", "mail"}
+	put(t, filepath.Join(folder, "tokens.yaml"), config.TokenLine(a)+"\n"+config.TokenLine(b)+"\n"+config.TokenLine(c)+"\n")
 	file := filepath.Join(folder, "lockstep.yaml")
 	put(t, file, "version: 1\nserver: {auth: {tokens_file: tokens.yaml}}\njobs: {a: {command: [echo]}}\n")
 	code, stdout, stderr := program(t, nil, "token", "list", "-c", file)
-	if code != exitFine || !strings.Contains(stdout, "ci     operator   valid ") || !strings.Contains(stdout, "old    admin      expired   2020-01-02 03:04:05") {
+	if code != exitFine || !strings.Contains(stdout, "ci      operator   -          valid ") || !strings.Contains(stdout, "hands   worker     crm,mail   valid ") || !strings.Contains(stdout, "old     admin      -          expired   2020-01-02 03:04:05") {
 		t.Errorf("%d %s%s", code, stdout, stderr)
 	}
 	put(t, file, "version: 1\njobs: {a: {command: [echo]}}\n")

@@ -119,6 +119,9 @@ func (f *bulkFlags) run(ctx context.Context, a *app, c *client.Client, action wi
 	if f.limit < 0 {
 		return usagef("--limit %d: must be 0 or more", f.limit)
 	}
+	if f.match.Pool == "" && f.match.Job == "" && action == wire.BulkPurge {
+		return usagef("which tasks? Name those of a --pool or a --job")
+	}
 	if f.match.Pool == "" && f.match.Job == "" {
 		return usagef("which tasks? Name one TASK, or all of a --pool or a --job")
 	}
@@ -134,7 +137,7 @@ func (f *bulkFlags) run(ctx context.Context, a *app, c *client.Client, action wi
 			err = shown
 		}
 	}
-	if err != nil && !b.DryRun {
+	if err != nil && !b.DryRun && all.Done > 0 {
 		return fmt.Errorf("stopped: %w\n%s %s; the same command goes on with what is left", err, tasksCount(all.Done), doneWord[action])
 	}
 	return err
@@ -207,7 +210,7 @@ func showBulk(w io.Writer, action wire.BulkAction, preview bool, all wire.BulkRe
 	if !preview {
 		fmt.Fprintln(w, tasksCount(all.Done), doneWord[action])
 	} else {
-		fmt.Fprintf(w, "%d tasks would be %s; add --yes to do it\n", all.Done, doneWord[action])
+		fmt.Fprintf(w, "%s would be %s; add --yes to do it\n", count(all.Done, "task"), doneWord[action])
 	}
 	for _, s := range all.Skipped {
 		fmt.Fprintf(w, "skipped: %d, such as %s, which %s\n", s.Count, s.TaskID, s.Reason)

@@ -101,6 +101,21 @@ func TestBulkCommands(t *testing.T) {
 			t.Errorf("%s: %d %q", args, code, stderr)
 		}
 	}
+	for args, want := range map[string]string{
+		"tasks purge":                         "which tasks? Name those of a --pool or a --job",
+		"tasks purge x":                       `unexpected argument "x"; tasks are deleted by --pool or --job and the other flags, not by their id`,
+		"tasks retry":                         "which tasks? Name one TASK, or all of a --pool or a --job",
+		"tasks retry --pool mail --state foo": `--state: retry is about tasks that are succeeded, failed, lost or cancelled, not "foo"`,
+		"tasks retry --pool nothing --yes":    `scheduler: there is no pool "nothing"`,
+		"tasks enqueue mail --kind nope":      `scheduler: kind: pool mail has no kind "nope"`,
+		"tasks enqueue почта":                 "names have up to 64",
+		"pools pause nope":                    "no replica has loaded a configuration with it; known are default, keyed, mail",
+		"pools set nope --burst 1":            "no replica has loaded a configuration with it; known are default, keyed, mail",
+	} {
+		if _, _, stderr := r.scheduler(t, "", strings.Fields(args)...); !strings.Contains(stderr, want) {
+			t.Errorf("%s: %q, want %q", args, stderr, want)
+		}
+	}
 }
 
 // TestBulkStops: a rate holds, and Ctrl-C ends the command after a batch, says how far it came, and the same command goes on.

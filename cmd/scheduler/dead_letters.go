@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 )
 
 func newTasksDeadCommand(a *app) *cobra.Command {
@@ -20,7 +21,7 @@ func newTasksDeadCommand(a *app) *cobra.Command {
 		Short: "Show what failed or was lost for good, in groups of the same error",
 		Long: "Show the tasks that failed, or were lost, for good and were not retried since, in groups of those that ended in the same way:\n" +
 			"with the same kind, reason, exit code and error, but for numbers, ids, addresses and what is in quotes. The group with the latest\n" +
-			"end comes first. 'tasks list --pool POOL --fingerprint FINGERPRINT' lists the tasks of a group.",
+			"end comes first. ERROR is cut to 120 bytes; 'tasks get' shows all of it. 'tasks list --pool POOL --fingerprint FINGERPRINT' lists the tasks of a group.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
 			groups, _, err := collect(everything, func(p wire.Page) (wire.List[wire.DeadLetters], error) {
 				f.Page = p
@@ -31,8 +32,8 @@ func newTasksDeadCommand(a *app) *cobra.Command {
 			}
 			slices.SortStableFunc(groups, func(x, y wire.DeadLetters) int { return y.Last.Compare(x.Last) })
 			return a.print(groups, func(w io.Writer) error {
-				return table(w, "POOL KIND JOB FINGERPRINT COUNT FIRST LAST TASK ERROR", groups, func(g wire.DeadLetters) []string {
-					return []string{g.Pool, g.Kind, g.Job, g.Fingerprint, deadCount(g), a.ago(g.First), a.ago(g.Last), g.TaskID, cmp.Or(g.Error, g.Reason)}
+				return table(w, "POOL KIND JOB FINGERPRINT REASON COUNT FIRST LAST TASK ERROR", groups, func(g wire.DeadLetters) []string {
+					return []string{g.Pool, g.Kind, g.Job, g.Fingerprint, string(g.ReasonCode), deadCount(g), a.ago(g.First), a.ago(g.Last), g.TaskID, clip.Text(cmp.Or(g.Error, g.Reason), deadError)}
 				})
 			})
 		}),
@@ -41,6 +42,8 @@ func newTasksDeadCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&f.Fingerprint, "fingerprint", "", "only the group of the pool with this `FINGERPRINT`")
 	return cmd
 }
+
+const deadError = 120 // bytes of an error in a line
 
 // deadCount shows a number that may be larger.
 func deadCount(g wire.DeadLetters) string {

@@ -38,8 +38,8 @@ func TestDeadLettersCommands(t *testing.T) {
 	if got := dead("--pool", "mail", "--fingerprint", "0123456789abcdef"); len(got) != 0 {
 		t.Errorf("with another one: %+v", got)
 	}
-	if got := strings.Join(strings.Fields(r.fine(t, "tasks", "dead")), " "); !strings.HasPrefix(got, "POOL KIND JOB FINGERPRINT COUNT FIRST LAST TASK ERROR default - fails ") ||
-		!strings.Contains(got, " mail fails - "+mail[0].Fingerprint+" 2 ") || !strings.HasSuffix(got, ids[1]+" not retried: user 12 not found") {
+	if got := strings.Join(strings.Fields(r.fine(t, "tasks", "dead")), " "); !strings.HasPrefix(got, "POOL KIND JOB FINGERPRINT REASON COUNT FIRST LAST TASK ERROR default - fails ") ||
+		!strings.Contains(got, " mail fails - "+mail[0].Fingerprint+" "+string(mail[0].ReasonCode)+" 2 ") || !strings.HasSuffix(got, ids[1]+" not retried: user 12 not found") {
 		t.Error(got)
 	}
 	group := []string{"tasks", "list", "--pool", "mail", "--fingerprint", mail[0].Fingerprint, "-o", "json"}

@@ -53,7 +53,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			task.Pool = args[0]
 			var err error
-			if task.RunAt, err = a.moment(runAt, +1); err != nil {
+			if task.RunAt, err = a.momentOrNow(runAt); err != nil {
 				return usagef("--run-at: %w", err)
 			}
 			if task.ExpiresAt, err = life.expiresAt(a); err != nil {
@@ -87,6 +87,9 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 				return usagef("--payload: %w", err)
 			}
 			enqueued, err := c.Enqueue(ctx, task)
+			if refused, ok := errors.AsType[*client.Error](err); ok {
+				refused.Field = inList.ReplaceAllString(refused.Field, "")
+			}
 			if err != nil {
 				return err
 			}
@@ -105,7 +108,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&task.Kind, "kind", "", "`KIND` of the task, by which the pool chooses its handler")
 	cmd.Flags().StringVar(&payload, "payload", "", "`JSON`, @FILE, or - for standard input")
-	cmd.Flags().StringVar(&runAt, "run-at", "", "not before `TIME`, or a duration from now, such as 10m")
+	cmd.Flags().StringVar(&runAt, "run-at", "", "now, not before `TIME`, or a duration from now, such as 10m")
 	life.of(cmd)
 	cmd.Flags().IntVar(&task.MaxAttempts, "max-attempts", 0, "`N` attempts, 1 to 1001, in place of what the pool's retries allow")
 	cmd.Flags().StringVar(&life.timeout, "timeout", "", "end an attempt after `DURATION`, in place of the pool's timeout")

@@ -57,7 +57,7 @@ func TestJobsCommands(t *testing.T) {
 	if code != exitFailed || stdout != "" || stderr != "scheduler: there is no job \"nope\"\n" {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
-	if code, _, stderr := r.scheduler(t, "", "jobs", "get", "a b/c"); code != exitFailed || stderr != "scheduler: there is nothing called \"a b/c\"\n" {
+	if code, _, stderr := r.scheduler(t, "", "jobs", "get", "a b/c"); code != exitFailed || stderr != "scheduler: there is nothing called \"a b/c\"; names have up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit\n" {
 		t.Errorf("%d %q", code, stderr)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -156,12 +157,12 @@ func newTokenListCommand(a *app) *cobra.Command {
 				rows[i] = rowOf(t)
 			}
 			return a.print(rows, func(w io.Writer) error {
-				return table(w, "NAME ROLE STATE EXPIRES SHA256", rows, func(r tokenRow) []string {
+				return table(w, "NAME ROLE POOLS STATE EXPIRES SHA256", rows, func(r tokenRow) []string {
 					state := "valid"
 					if !r.Expires.IsZero() && !a.now().Before(r.Expires) {
 						state = "expired"
 					}
-					return []string{r.Name, string(r.Role), state, utc(r.Expires), r.SHA256[:12]}
+					return []string{r.Name, string(r.Role), strings.Join(r.Pools, ","), state, utc(r.Expires), r.SHA256[:12]}
 				})
 			})
 		},

@@ -44,6 +44,8 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 		switch one, force := args[len(names)], cmd.Flags().Lookup("force"); {
 		case force != nil && force.Changed && force.Value.Type() == "string":
 			hint = "if it is the value of --force, write --force=" + one
+		case cmd.Name() == "purge":
+			hint = "tasks are deleted by --pool or --job and the other flags, not by their id"
 		case len(names) > 0:
 			hint += ", and put quotes around an argument that has blanks"
 		case strings.HasSuffix(one, ".yaml"), strings.HasSuffix(one, ".yml"):
