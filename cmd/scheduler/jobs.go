@@ -79,7 +79,7 @@ func forceFlag(cmd *cobra.Command, force *string, usage string) {
 func newJobsOverrideCommand(a *app, verb, short string, set request[wire.Job]) *cobra.Command {
 	return newOverrideCommand(a, setting[wire.Job]{
 		use: verb + " JOB", short: short, set: set, reset: (*client.Client).ResetJob,
-		long:    ". This overrides the configuration, survives its reloads, and holds until --reset.",
+		long:    ". This overrides the configuration, survives another file and restarts, and holds until --reset.",
 		message: func(j wire.Job) string { return j.Name + " is " + suspension(j) },
 	})
 }

@@ -23,7 +23,7 @@ func newPoolsSetCommand(a *app) *cobra.Command {
 		Use:   "set POOL",
 		Short: "Change limits of a pool, on all replicas",
 		Long: "Change limits of a pool, on all replicas from their next claim on. Running tasks go on. A limit that is not given stays\n" +
-			"as it is. This overrides the configuration, survives its reloads and restarts, and holds until --reset, or --reset=FIELD of one:\n" +
+			"as it is. This overrides the configuration, survives another file and restarts, and holds until --reset, or --reset=FIELD of one:\n" +
 			"max_running, rate, burst, per_key, per_key.rate, per_kind, per_kind.KIND, per_kind.KIND.burst, fair, fair.weights.KEY. The order of a\n" +
 			"pool, and whether its keys share it, are those of the configuration.",
 		Example: "  scheduler pools set mail --max-running 5 --rate 100/s --burst 20\n" +
