@@ -48,6 +48,11 @@ func newPoolsListCommand(a *app) *cobra.Command {
 	})
 }
 
+// pausesItself is a line about a pool with pause_on.
+func pausesItself(pool string, on wire.PauseOn) string {
+	return fmt.Sprintf("%s pauses itself when %s of its last %s have failed\n", pool, on.Failures, count(on.Of, "attempt"))
+}
+
 // notesOfPools says what the lines of pools have no room for.
 func notesOfPools(pools []wire.Pool) string {
 	var notes strings.Builder
@@ -55,6 +60,9 @@ func notesOfPools(pools []wire.Pool) string {
 		notes.WriteString("* set by 'scheduler pools set' in place of the configuration, until --reset\n")
 	}
 	for _, p := range pools {
+		if p.PauseOn != nil {
+			notes.WriteString(pausesItself(p.Name, *p.PauseOn))
+		}
 		for _, aside := range p.LimitsAside {
 			fmt.Fprintf(&notes, "%s: what was set of %s is set aside: it %s\n", p.Name, aside.Field, aside.Why)
 		}

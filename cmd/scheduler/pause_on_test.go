@@ -13,6 +13,11 @@ func TestNotesOfPools(t *testing.T) {
 	if got := notesOfPools(pools); got != want {
 		t.Errorf("%q", got)
 	}
+	pools[0].PauseOn = &wire.PauseOn{Failures: "50%", Of: 100}
+	if got := notesOfPools(pools[:1]); got != "a pauses itself when 50% of its last 100 attempts have failed\n" {
+		t.Errorf("%q", got)
+	}
+	pools[0].PauseOn = nil
 	if got := notesOfPools(pools[:1]); got != "" {
 		t.Errorf("%q", got)
 	}

@@ -42,6 +42,7 @@ type poolSummary struct {
 	PerKey     wire.KeyLimits            `json:"per_key,omitzero"`
 	Order      jobs.Order                `json:"order,omitempty"`
 	Fair       *wire.Fair                `json:"fair,omitempty"`
+	PauseOn    *wire.PauseOn             `json:"pause_on,omitempty"`
 	Handler    string                    `json:"handler,omitempty"`
 	Kinds      []string                  `json:"kinds,omitempty"`
 }
@@ -122,6 +123,9 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 			Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Rate: p.Rate, Burst: p.Burst,
 			PerKind: wire.PerKind(p.PerKind), PerKey: wire.KeyLimits(p.PerKey), Fair: (*wire.Fair)(p.Fair), Kinds: slices.Sorted(maps.Keys(p.Kinds)),
 		}
+		if p.PauseOn != (jobs.PauseOn{}) {
+			pool.PauseOn = &wire.PauseOn{Failures: fmt.Sprint(p.PauseOn.Failures, "%"), Of: p.PauseOn.Of}
+		}
 		if p.Order == jobs.OrderKey {
 			pool.Order = p.Order
 		}
@@ -176,6 +180,11 @@ func (s summary) write(w io.Writer) error {
 		})
 		if err != nil {
 			return err
+		}
+		for _, p := range s.Pools {
+			if p.PauseOn != nil {
+				fmt.Fprint(w, pausesItself(p.Name, *p.PauseOn))
+			}
 		}
 	}
 	if len(s.Jobs) > 0 {

@@ -28,6 +28,17 @@ jobs:
 	}
 }
 
+// What pauses a pool is shown.
+func TestValidateShowsPauseOn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lockstep.yaml")
+	put(t, file, "version: 1\npools: {mail: {command: [echo], pause_on: {failures: 50%, of: 100}}}\n")
+	for output, want := range map[string]string{"table": "mail pauses itself when 50% of its last 100 attempts have failed\n", "yaml": "failures: 50%"} {
+		if got := call(t, nil, "validate", file, "-o", output); got.code != exitFine || !strings.Contains(got.stdout, want) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 // What is probably mistaken about locks is a warning of validate and of doctor.
 func TestWarningsAboutLocks(t *testing.T) {
 	dir := t.TempDir()
