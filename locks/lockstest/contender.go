@@ -163,7 +163,7 @@ func (c *contender) tryAcquire(key int) bool {
 			c.holds(key, results[0].Token)
 			c.h.add(c.stream, asked, ask, answer{yes: true, token: results[0].Token})
 		case err == nil:
-			c.h.add(c.stream, asked, ask, answer{})
+			c.h.add(c.stream, asked, ask, answer{by: c.h.sessionOf(results[0].Holder)})
 		case errors.Is(err, driver.ErrSessionEnded):
 		case errors.Is(err, driver.ErrRecovering) && sent:
 			c.h.undone(ask, asked)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 // history has the calls and answers of several clients, on one clock.
@@ -48,6 +50,18 @@ func (h *history) session(t *clientSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sessions[t.number] = t
+}
+
+// sessionOf is the number of the session that is said to hold a key; 0: it is not known.
+func (h *history) sessionOf(holder *driver.Info) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for number, s := range h.sessions {
+		if holder != nil && s.ID() == holder.Session {
+			return number
+		}
+	}
+	return 0
 }
 
 // add records one answered call.

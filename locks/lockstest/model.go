@@ -43,6 +43,7 @@ type answer struct {
 	yes     bool         // granted, still held, accepted
 	token   driver.Token // granted; of a read: of the last write
 	value   int          // of a read
+	by      int          // of a refusal: the session that is said to hold the key, for people; 0: it is not said
 }
 
 // keyState is comparable: the checker compares states.
@@ -121,7 +122,11 @@ var model = porcupine.NondeterministicModel{
 		case c.do == doWrite:
 			return fmt.Sprintf("session %d: write %d by %d → %t", c.session, c.value, c.token, a.yes)
 		}
-		return fmt.Sprintf("session %d: %s %d → %t %d", c.session, name, c.token, a.yes, a.token)
+		text := fmt.Sprintf("session %d: %s %d → %t %d", c.session, name, c.token, a.yes, a.token)
+		if a.by != 0 {
+			text += fmt.Sprintf(", held by session %d", a.by)
+		}
+		return text
 	},
 	DescribeState: func(state any) string {
 		return fmt.Sprintf("%+v", state)
