@@ -20,8 +20,8 @@ import (
 //	 │ rows are missing, or holders nameless: insert rows, wait
 //	 └───────◀──────────┘   at most rounds times
 //
-// A key of which an answer was lost, and that another session holds then, is an error: it may have been held between. After an error the
-// session holds nothing that it did not hold before.
+// A lost answer is an error: what was asked again might find the key held by the request before it. After an error the session holds nothing that
+// it did not hold before, once the server has seen which connections are gone.
 func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
 	results := make([]driver.Result, len(wants))
 	var asked []*claim // for which this call asks
@@ -59,7 +59,10 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 			})...)
 		}
 		if err != nil {
-			if s.undo(asked) || round > 0 || slices.ContainsFunc(asked, func(c *claim) bool { return c.sent }) {
+			switch {
+			case s.undo(asked) || slices.ContainsFunc(asked, func(c *claim) bool { return c.unsure }):
+				return nil, s.unknown("acquire", unsettled(err))
+			case round > 0 || slices.ContainsFunc(asked, func(c *claim) bool { return c.sent }):
 				return nil, s.unknown("acquire", err)
 			}
 			return nil, s.failed("acquire", err)
@@ -68,12 +71,6 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 	}
 	for _, i := range open { // other sessions held it for a moment each time
 		results[i].Holder = &driver.Info{Key: wants[i].Key}
-	}
-	for i, c := range claims {
-		if c != nil && c.unsure && results[i].Token == 0 {
-			s.undo(asked)
-			return nil, s.unknown("acquire", fmt.Errorf("%s is held, after an answer about it was lost", c.Key))
-		}
 	}
 	for i, c := range claims {
 		if c != nil && results[i].Token == 0 {
@@ -152,11 +149,22 @@ func (s *rowSession) lockNow(ctx context.Context, c *claim) (conn pinned, token 
 			return conn, 0, nil
 		}
 		conn.drop()
-		if !used || s.Fault(ctx, err) != sqlkit.FaultLost {
+		if !errors.Is(err, sqldriver.ErrBadConn) { // with that one nothing was sent
+			c.unsure = true
 			return pinned{}, 0, err
 		}
-		c.unsure = c.unsure || !errors.Is(err, sqldriver.ErrBadConn) // with that one nothing was sent
+		if !used {
+			return pinned{}, 0, err
+		}
 	}
+}
+
+// unsettled is err without what it says of the session and of the acquisition, if that is not all: a key may still be held for them.
+func unsettled(err error) error {
+	if errors.Is(err, driver.ErrSessionEnded) || errors.Is(err, driver.ErrAbandoned) {
+		return errors.New(err.Error())
+	}
+	return err
 }
 
 // endLost reports whether a hold of the session is one of the same acquisition on a connection that was lost with its answer, or dropped.
