@@ -160,6 +160,7 @@ func (t *trial) sessions() {
 		if died && t.sameClock(c.Seq) && !t.gone(r.Replica, at) {
 			quiet := at.Sub(last[r.ID])
 			switch {
+			case quiet < t.run.SessionTTL-clockError && t.unheard(r.Replica):
 			case quiet < t.run.SessionTTL-clockError:
 				t.violate(Degrades, r.Replica, at, "session %s expired %v after its last heartbeat", r.ID, ms(quiet))
 			case (t.run.Slack == 0 || t.spared(at)) && !t.mayBeLost(r.Replica, at):

@@ -134,6 +134,12 @@ func (t *trial) workerMayLose(id string, at time.Time) bool {
 	return stopped || t.run.Slack > 0 && t.silent(id, at)
 }
 
+// unheard reports whether a worker has done nothing under a session: a claim that opened it ends it again where its answer cannot be delivered.
+func (t *trial) unheard(id string) bool {
+	return ofWorker(id) && !slices.ContainsFunc(t.h.Said, func(s history.Said) bool { return s.Worker == id }) &&
+		!slices.ContainsFunc(t.begun, func(e history.Effect) bool { return e.Replica == id })
+}
+
 // strikesWorker reports whether a fault strikes the worker of a session.
 func (t *trial) strikesWorker(w history.Window, id string) bool {
 	return has(w, history.WorkerDown, history.WorkerFrozen, history.WorkerCut) && ofWorker(id) && slices.Contains(w.Replicas, history.WorkerNamed(id))

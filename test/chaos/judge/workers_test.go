@@ -68,6 +68,8 @@ func TestWorkers(t *testing.T) {
 		mutate func(h *history.History)
 	}{
 		"nothing": {"", nil, func(*history.History) {}},
+		"a session that nobody has heard of ends": {"", nil, func(h *history.History) { endsEarly(h, "w1.1-unheard") }},
+		"a session that a worker has used ends":   {Degrades, nil, func(h *history.History) { endsEarly(h, h.Said[len(h.Said)-2].Worker) }},
 		"a stale end that is accepted": {StaleOwners, nil, func(h *history.History) {
 			h.Said[len(h.Said)-1].Status = 200
 		}},
@@ -179,4 +181,15 @@ func decide(h *history.History, later time.Duration) {
 			h.Effects[i].At = e.At.Add(later)
 		}
 	}
+}
+
+// endsEarly has a session end a moment after its heartbeat.
+func endsEarly(h *history.History, replica string) {
+	at := h.Run.Ended.Add(-10 * time.Second)
+	live := history.Row{ID: "early", Replica: replica, Beat: 1}
+	dead := live
+	dead.Dead = 1
+	h.Audit = append(h.Audit,
+		history.Change{Seq: 1 << 40, At: at.UnixMicro(), Table: "sessions", After: &live},
+		history.Change{Seq: 1<<40 + 1, At: at.Add(time.Second).UnixMicro(), Table: "sessions", Before: &live, After: &dead})
 }
