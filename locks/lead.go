@@ -37,15 +37,16 @@ func Lead(ctx context.Context, l *Locker, key string, fn func(ctx context.Contex
 		case errors.Is(err, ErrBusy):
 			why = nil
 		}
+		ended := ctx.Err() // once: it may end between two looks
 		switch lost := errors.Is(err, ErrLost) || errors.Is(err, ErrReleased); {
-		case failed != nil && !((lost || ctx.Err() != nil) && isEnd(failed)):
+		case failed != nil && !((lost || ended != nil) && isEnd(failed)):
 			return failed
-		case ctx.Err() != nil && !ever && why != nil:
-			if !errors.Is(why, ctx.Err()) {
-				why = fmt.Errorf("%w: %w", why, ctx.Err())
+		case ended != nil && !ever && why != nil:
+			if !errors.Is(why, ended) {
+				why = fmt.Errorf("%w: %w", why, ended)
 			}
 			return fmt.Errorf("locks: lead %s: it never did: %w", key, why)
-		case ctx.Err() != nil:
+		case ended != nil:
 			return nil
 		case led:
 			continue
