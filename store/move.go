@@ -142,6 +142,7 @@ func (t *tx) moveAwake(now time.Time, g guard, moves []move, places bool) error 
 			return err
 		}
 	}
+	// Whatever follows from the end of a task, such as that of a group it is in, belongs here: in the transaction that ends it.
 	return t.happened(now, ends(moves))
 }
 

@@ -12,7 +12,7 @@ import (
 //
 //  1. one in which tokens grow with each grant. Drivers need not promise that of those who hold a key together, but most keep to it, and
 //     then it leaves out most of the orders: through faults of a client that others do not wait for there are too many to try;
-//  2. if there is none, or none was found in half the time, any order.
+//  2. if there is none, or none was found in half of limit, any order, for limit at most.
 func searchTurns(ops []porcupine.Operation, limit time.Duration) (porcupine.CheckResult, porcupine.LinearizationInfo) {
 	rising := turnModel
 	rising.Init = func() []any { return []any{turnState{rising: true}} }

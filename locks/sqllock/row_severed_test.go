@@ -23,7 +23,7 @@ import (
 )
 
 // An answer that is lost with its connection may have been a grant, which the server keeps until it notices. The next try ends that
-// connection: nobody else holds the key.
+// connection, since no other session holds the key.
 func TestRowModeALostGrantKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	granted := func(s driver.Session) (driver.Result, error) {

@@ -11,7 +11,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // besideJobs are due each second while a pool is drained.
@@ -65,16 +64,7 @@ func (d *beside) turn(r *round) {
 		replicas = append(replicas, replica)
 		run(r, replica)
 	}
-	await.Until(r, "the replicas are ready", func() bool {
-		for _, replica := range replicas {
-			for _, condition := range replica.Health() {
-				if !condition.Ready {
-					return false
-				}
-			}
-		}
-		return true
-	})
+	allReady(r, replicas)
 	st := s.store(r)
 	pause := func(paused bool) {
 		if err := st.Sides().API.PausePool(r.Context(), drainPool, "the benchmark", &paused); err != nil {

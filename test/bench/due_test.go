@@ -66,16 +66,7 @@ func (d *rush) turn(r *round) {
 		replicas = append(replicas, replica)
 		run(r, replica)
 	}
-	await.Until(r, "the replicas are ready", func() bool {
-		for _, replica := range replicas {
-			for _, condition := range replica.Health() {
-				if !condition.Ready {
-					return false
-				}
-			}
-		}
-		return true
-	})
+	allReady(r, replicas)
 	// Each second replicas read the list of live ones, and divide the jobs.
 	const settling = 3 * time.Second
 	if left := time.Until(due); left < settling {
@@ -99,4 +90,19 @@ func (d *rush) turn(r *round) {
 	d.perDecision = append(d.perDecision, float64(n)/float64(m.decides))
 	d.statements = append(d.statements, used.statements/float64(n))
 	d.lockCalls = append(d.lockCalls, used.lock/float64(n))
+}
+
+// allReady waits until the replicas are ready.
+func allReady(r *round, replicas []*scheduler.Scheduler) {
+	r.Helper()
+	await.Until(r, "the replicas are ready", func() bool {
+		for _, replica := range replicas {
+			for _, condition := range replica.Health() {
+				if !condition.Ready {
+					return false
+				}
+			}
+		}
+		return true
+	})
 }
