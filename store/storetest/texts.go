@@ -68,10 +68,10 @@ func longTexts(t *testing.T, b *Bench) {
 	s.wantFinish(s.finish(results[0], late), ledger.Recorded, ledger.Late) // once more, after a lost answer
 }
 
-// Texts that are kept each, and together are more than one statement may have.
+// Texts that are kept each, and together are more than one statement may have, and as much as a replica writes in a call.
 func manyLongTexts(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	const n = 510
+	const n = 4 << 20 / limits.Error
 	s.enqueue("work", n)
 	tasks := s.claim("work", n)
 	if len(tasks) != n {
