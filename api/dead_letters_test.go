@@ -36,7 +36,7 @@ func failTasksWith(t *testing.T, s ledger.Store, pool string, on jobs.PauseOn) {
 	var results []ledger.Result
 	for _, is := range claimed.Tasks {
 		results = append(results, ledger.Result{
-			TaskID: is.Task.ID, Token: is.Task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Error: "user " + string(is.Task.Payload) + " not found", Code: reason.Error, Task: &is.Task, PauseOn: ledger.PauseOn{Pool: pool, PauseOn: on},
+			TaskID: is.Task.ID, Token: is.Task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Error: "user " + string(is.Task.Payload) + " not found", Code: reason.Error, Task: is.Task, PauseOn: ledger.PauseOn{Pool: pool, PauseOn: on},
 		})
 	}
 	if _, err := s.Finish(t.Context(), session, results); err != nil {

@@ -92,7 +92,7 @@ func TestWhatFollowsFromMembership(t *testing.T) {
 
 		_, start := s.work.Reserve(nil)
 		start(t.Context(), ledger.Decided{Started: []ledger.Started{
-			{Task: jobs.Task{ID: "1", Job: "j", Pool: naming.DefaultPool, Token: 7}, Until: time.Now().Add(-time.Minute)},
+			{Task: &jobs.Task{ID: "1", Job: "j", Pool: naming.DefaultPool, Token: 7}, Until: time.Now().Add(-time.Minute)},
 		}})
 		<-began
 		run(4*time.Second, s.members.Keep)

@@ -27,7 +27,11 @@ func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, err
 	if c.Pools[c.Pool].Room < 1 {
 		return ledger.Claimed{}, nil
 	}
-	w := &claim{Claim: c}
+	w := &claim{Claim: c, read: s.batches.read.take(), taken: s.batches.taken.take()}
+	defer func() {
+		s.batches.read.give(w.read)
+		s.batches.taken.give(w.taken)
+	}()
 	if err := s.settle(ctx, "claim", w.write, w.committed); err != nil {
 		return ledger.Claimed{}, err
 	}
@@ -54,8 +58,9 @@ type claim struct {
 
 	now       time.Time
 	admission *admission
-	seen      int  // candidates
-	beyond    bool // there may be more of them
+	seen      int        // candidates
+	beyond    bool       // there may be more of them
+	read      []openTask // candidates of a pool without limits by key, as they were read
 	jobs      []*jobRow
 	taken     []taken
 	rows      []*taken    // the same, in the order of locks
@@ -76,7 +81,7 @@ func (m *taken) id() string     { return m.was.ID }
 func (m *taken) key() ledgerKey { return m.was.key() }
 
 func (w *claim) write(t *tx) error {
-	w.taken, w.rows, w.locked, w.wrong, w.behind, w.out = nil, nil, nil, nil, nil, ledger.Claimed{}
+	w.taken, w.rows, w.locked, w.wrong, w.behind, w.out = w.taken[:0], nil, nil, nil, nil, ledger.Claimed{}
 	var err error
 	if w.now, err = t.begin(w.Session, w.Now); err != nil {
 		return err
@@ -185,7 +190,8 @@ func (w *claim) choose(t *tx, room int) error {
 	var candidates []openTask
 	var err error
 	if keys == nil {
-		candidates, err = t.openTasks(taskColumns, index+where+rest, args...)
+		w.read, err = listInto(w.read[:0], t.openRows(taskColumns, index+where+rest, args...), (*taskModel).open)
+		candidates = w.read
 	} else {
 		candidates, err = keys.candidates(t, index, strings.Replace(where, "pool=?", "t.pool=?", 1)+rest, args...)
 	}
@@ -223,7 +229,7 @@ func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 
 // askFor asks the admission about each candidate whose job is not busy.
 func (w *claim) askFor(candidates []openTask, busy []string) {
-	w.taken = make([]taken, 0, len(candidates))
+	w.taken = slices.Grow(w.taken[:0], len(candidates))
 	for i := range candidates {
 		if _, is := slices.BinarySearch(busy, candidates[i].Job); !is {
 			w.ask(&candidates[i])
@@ -316,7 +322,8 @@ func (w *claim) report(got func(id string) bool) {
 			if w.taken[i].was.row == rowKeyed {
 				w.out.Freed++
 			}
-			w.out.Tasks = append(w.out.Tasks, ledger.Started{Task: m.Task, Until: m.mayRunUntil})
+			task := m.Task
+			w.out.Tasks = append(w.out.Tasks, ledger.Started{Task: &task, Until: m.mayRunUntil})
 		}
 	}
 }

@@ -216,7 +216,7 @@ func (w *decision) openTask(t *tx, job *jobRow, o *ledger.Opening) error {
 	case err != nil:
 		return err
 	case runs:
-		w.out.Started = append(w.out.Started, ledger.Started{Task: row.Task, Until: row.mayRunUntil})
+		w.out.Started = append(w.out.Started, ledger.Started{Task: &row.Task, Until: row.mayRunUntil})
 	default:
 		w.out.Opened = append(w.out.Opened, row.Task)
 	}

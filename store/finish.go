@@ -29,9 +29,13 @@ func (s replica) Finish(ctx context.Context, session string, results []ledger.Re
 	if len(results) == 0 {
 		return nil, nil
 	}
-	w := &finish{session: session, results: make([]ledger.Result, len(results))}
+	w := &finish{session: session, results: slices.Grow(s.batches.results.take(), len(results)), moves: s.batches.moves.take()}
+	defer func() {
+		s.batches.results.give(w.results)
+		s.batches.moves.give(w.moves)
+	}()
 	for i, r := range results {
-		w.results[i] = r.Kept()
+		w.results = append(w.results, r.Kept())
 		w.results[i].KindLimited = r.KindLimited || r.Task != nil && r.Task.Kind != "" && s.kinds.have(r.Task.Pool, r.Task.Kind)
 	}
 	w.unread = w.known()
@@ -56,7 +60,7 @@ type finish struct {
 }
 
 func (w *finish) write(t *tx) (err error) {
-	w.moves, w.late = nil, nil
+	w.moves, w.late = w.moves[:0], nil
 	w.out = make([]ledger.Finished, len(w.results))
 	if t.Again {
 		w.lock = "{for_update}"
@@ -134,10 +138,10 @@ func (w *finish) own(t *tx) (foreign []int, err error) {
 	}
 	seen := map[string]bool{}
 	for i, r := range w.results {
-		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Fenced, Task: jobs.Task{ID: r.TaskID}}
+		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Fenced, Task: &jobs.Task{ID: r.TaskID}}
 		k, open := slices.BinarySearchFunc(rows, r.TaskID, func(row openTask, id string) int { return strings.Compare(row.ID, id) })
 		if open {
-			w.out[i].Task = rows[k].Task
+			w.is(i, rows[k].Task)
 		}
 		mine := open && rows[k].Token == r.Token
 		switch {
@@ -145,7 +149,8 @@ func (w *finish) own(t *tx) (foreign []int, err error) {
 		case mine && rows[k].row == rowRunning && rows[k].session == cmp.Or(r.Session, w.session):
 			m := w.move(rows[k], r)
 			w.moves = append(w.moves, m)
-			w.out[i].Finish, w.out[i].Task = ledger.Recorded, m.task(w.now)
+			w.out[i].Finish = ledger.Recorded
+			w.is(i, m.task(w.now))
 		case mine && rows[k].row != rowRunning && r.Verdict.Undone():
 			w.out[i].Finish, w.out[i].Before = ledger.Recorded, !t.Again
 		default:
@@ -169,16 +174,19 @@ func (w *finish) known() bool {
 	return true
 }
 
+// is notes what the row of a result is then.
+func (w *finish) is(i int, task jobs.Task) { w.out[i].State, w.out[i].Task = task.State, &task }
+
 // end plans the moves of results that are known, and the answer, which holds if the session owns all their rows.
 func (w *finish) end() []move {
-	moves := make([]move, len(w.results))
+	w.moves = slices.Grow(w.moves[:0], len(w.results))
 	for i, r := range w.results {
 		row := openTask{Task: *r.Task, row: rowRunning, session: w.session}
 		row.Payload, row.PayloadSize = nil, 0
-		moves[i] = w.move(row, r)
-		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded, Task: moves[i].task(w.now)}
+		w.moves = append(w.moves, w.move(row, r))
+		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded, State: r.State}
 	}
-	return moves
+	return w.moves
 }
 
 func (w *finish) move(row openTask, r ledger.Result) move {
@@ -233,7 +241,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 		r := w.results[i]
 		row, is := done[r.TaskID]
 		if is {
-			w.out[i].Task = row.Task
+			w.is(i, row.Task)
 		}
 		end := r.State
 		if r.Verdict == ledger.Died {
@@ -252,7 +260,8 @@ func (w *finish) ended(t *tx, foreign []int) error {
 				m.reason += ": " + r.Reason
 			}
 			w.late = append(w.late, m)
-			w.out[i].Finish, w.out[i].Task = ledger.Late, m.task(w.now)
+			w.out[i].Finish = ledger.Late
+			w.is(i, m.task(w.now))
 		case earlier[attempt{r.TaskID, r.Token, end}]:
 			w.out[i].Finish, w.out[i].Before = ledger.Recorded, !t.Again
 		}

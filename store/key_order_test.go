@@ -182,7 +182,7 @@ func writtenKeys(c call) (keys [][]string) {
 func tasksOf(started []ledger.Started) []jobs.Task {
 	var tasks []jobs.Task
 	for _, s := range started {
-		tasks = append(tasks, s.Task)
+		tasks = append(tasks, *s.Task)
 	}
 	return tasks
 }

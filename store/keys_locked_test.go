@@ -50,7 +50,7 @@ func TestAClaimLeavesLockedKeysAlone(t *testing.T) {
 		check(err)
 		for _, k := range got.Tasks {
 			keys += k.Key
-			ends = append(ends, ledger.Result{TaskID: k.ID, Token: k.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Task: &k.Task})
+			ends = append(ends, ledger.Result{TaskID: k.ID, Token: k.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Task: k.Task})
 		}
 		return keys, ends
 	}

@@ -74,7 +74,7 @@ func statementsOfKeys(t *testing.T, d store.Dialect) {
 			t.Errorf("claimed %d of %s, want %d", len(got.Tasks), pool, want)
 		}
 		for _, k := range got.Tasks {
-			ends = append(ends, ledger.Result{TaskID: k.ID, Token: k.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Task: &k.Task})
+			ends = append(ends, ledger.Result{TaskID: k.ID, Token: k.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Task: k.Task})
 		}
 		return statements, ends
 	}

@@ -81,7 +81,7 @@ func finishScene(p *play) (func(context.Context) error, func(error)) {
 		if r.Verdict == ledger.HandBack {
 			handedBack, r.Output = task.ID, nil // it was never started
 		} else {
-			p.start(task.Task)
+			p.start(*task.Task)
 		}
 		results = append(results, r)
 	}

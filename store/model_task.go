@@ -105,7 +105,11 @@ const openColumns = ", session_id, cancel, may_run_until"
 // openTasks reads rows of {tasks} in the order of the statement; where is what follows the table's
 // name.
 func (t *tx) openTasks(columns, where string, args ...any) ([]openTask, error) {
-	return list(t.rows("SELECT "+columns+openColumns+" FROM {tasks}"+where, args...), (*taskModel).open)
+	return list(t.openRows(columns, where, args...), (*taskModel).open)
+}
+
+func (t *tx) openRows(columns, where string, args ...any) found {
+	return t.rows("SELECT "+columns+openColumns+" FROM {tasks}"+where, args...)
 }
 
 func (m *taskModel) open() openTask {

@@ -106,7 +106,12 @@ func each[M any](f found, fn func(m *M)) error {
 
 // list is all rows, each converted.
 func list[M, R any](f found, of func(m *M) R) (all []R, err error) {
-	err = each(f, func(m *M) { all = append(all, of(m)) })
+	return listInto(nil, f, of)
+}
+
+// listInto is list, behind what is in all.
+func listInto[M, R any](all []R, f found, of func(m *M) R) ([]R, error) {
+	err := each(f, func(m *M) { all = append(all, of(m)) })
 	return all, err
 }
 

@@ -42,7 +42,7 @@ func TestStatementsOfPauseOn(t *testing.T) {
 				var results []ledger.Result
 				for _, is := range got.Tasks {
 					results = append(results, ledger.Result{
-						TaskID: is.Task.ID, Token: is.Task.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Task: &is.Task, PauseOn: ledger.PauseOn{Pool: "p", PauseOn: on},
+						TaskID: is.Task.ID, Token: is.Task.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Task: is.Task, PauseOn: ledger.PauseOn{Pool: "p", PauseOn: on},
 					})
 				}
 				r.take()

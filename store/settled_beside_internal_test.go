@@ -285,7 +285,7 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 func tasksOf(started []ledger.Started) []jobs.Task {
 	var tasks []jobs.Task
 	for _, s := range started {
-		tasks = append(tasks, s.Task)
+		tasks = append(tasks, *s.Task)
 	}
 	return tasks
 }

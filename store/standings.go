@@ -22,12 +22,21 @@ func subjectOf(e ledger.Event) subject {
 	return subject{"pool", e.Pool}
 }
 
-// ends are the events of moves that end a task: EventRecovered is any success, "" a cancellation.
+// ends are the events of moves that end a task: EventRecovered is any success, "" a cancellation. Of a pool's successes it has the first,
+// as no further one makes a difference.
 func ends(moves []move) []ledger.Event {
-	all := make([]ledger.Event, 0, len(moves))
-	for _, m := range moves {
+	var all []ledger.Event
+	succeeded := map[string]bool{}
+	for i := range moves {
+		m := &moves[i]
 		if m.to != toDone || m.Job == "" && m.Pool == naming.NotificationsPool { // notifications make no notification
 			continue
+		}
+		if m.Job == "" && m.end == jobs.StateSucceeded {
+			if succeeded[m.Pool] {
+				continue
+			}
+			succeeded[m.Pool] = true
 		}
 		all = append(all, ledger.Event{Seq: m.Seq, Notification: jobs.Notification{
 			Event: eventOf[m.end], Job: m.Job, Pool: m.Pool, ScheduledAt: m.ScheduledAt, Count: 1, TaskID: m.ID,

@@ -97,6 +97,7 @@ type Store struct {
 	listening listeners              // replicas of this process
 	namespace atomic.Pointer[string] // what was last read of it; nil: nothing yet
 	kinds     setKinds               // that overrides limit
+	batches   batches                // of calls that have ended
 	gate      *logGate               // of a SQLite file, for views; else nil
 	opened    closers                // what Close closes
 	file      sqlitefile.Database    // of SQLite, that Open opened, else nil

@@ -149,9 +149,10 @@ func asGiven(session string) guard {
 // endTasks moves rows from {tasks} to {done}.
 func (t *tx) endTasks(now time.Time, g guard, ended []move) error {
 	rows := sqlkit.Rows(ended, func(m move) []any {
-		return append([]any{
+		key := g.key(m)
+		return append(append(make([]any, 0, 9+len(key)),
 			string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until), m.fingerprint(),
-		}, g.key(m)...)
+		), key...)
 	})
 	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,

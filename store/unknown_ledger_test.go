@@ -165,7 +165,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		got, err := claim(true)
 		for _, task := range got.Tasks {
 			if task.Job == "" {
-				tasks = append(tasks, task.Task)
+				tasks = append(tasks, *task.Task)
 			}
 		}
 		if err == nil && len(got.Tasks) != 5 {

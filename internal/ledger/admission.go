@@ -59,8 +59,8 @@ const (
 	LocksWrong                   // the keys cannot be made of its payload: a claim ends it as failed
 )
 
-// Started is a task that became running.
+// Started is a task that became running. Who gets it owns the Task: nothing else has it.
 type Started struct {
-	jobs.Task
+	*jobs.Task
 	Until time.Time // its attempt may run until then even if the replica cannot renew its session; zero: as long as its session is trusted
 }

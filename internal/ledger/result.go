@@ -95,11 +95,13 @@ const (
 	Fenced   Finish = "fenced" // the token is stale: the task has another owner or none; nothing was written
 )
 
-// Finished is the row after a Result.
+// Finished is what a Result has made of its task.
 type Finished struct {
 	TaskID string
 	Finish Finish
-	Task   jobs.Task
+	State  jobs.State // of the task, then
+	// Task is the row without its payload. nil: it is Result.Task, which was taken to be right, with what the Result says.
+	Task *jobs.Task
 
 	// Before: the call wrote nothing, since an earlier one, or one of another process, had recorded the same. Each end is written by one call,
 	// which counts it. Where the answer to the COMMIT of this call was lost, and the end is there, this call is taken to have written it.

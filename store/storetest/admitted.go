@@ -52,7 +52,7 @@ func decidedOf(d ledger.Decided, err error) (decided, error) {
 func started(all []ledger.Started) []jobs.Task {
 	var tasks []jobs.Task
 	for _, s := range all {
-		tasks = append(tasks, s.Task)
+		tasks = append(tasks, *s.Task)
 	}
 	return tasks
 }

@@ -70,7 +70,7 @@ func claimRow(t *testing.T, b *Bench) {
 	must(t, err)
 	want := ledger.Claimed{
 		Now: got.Now,
-		Tasks: []ledger.Started{{Until: got.Now.Add(time.Minute), Task: jobs.Task{
+		Tasks: []ledger.Started{{Until: got.Now.Add(time.Minute), Task: &jobs.Task{
 			ID: id, Pool: "again", State: jobs.StateRunning, Attempt: 2, MaxAttempts: 11, OnLost: jobs.LostRetries, LostLimit: 3, Token: 8,
 			Replica: "one", RunAt: time.UnixMicro(1).UTC(), CreatedAt: time.UnixMicro(1).UTC(), StartedAt: got.Now,
 			Payload: json.RawMessage(`"` + id + `"`), PayloadSize: len(id) + 2, IdempotencyKey: id,

@@ -172,7 +172,7 @@ func endedRows(t *testing.T, b *Bench) {
 		TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "exit status 4", Code: reason.ExitCode, Error: "bang",
 		ExitCode: &four, Output: []byte("second"),
 	})
-	ended := done[0].Task
+	ended := *done[0].Task
 	s.wantRow("task that ended", s.row("done", "id=?", task.ID), want.done(row{
 		"state": "failed", "failures": 2, "reason": "exit status 4", "reason_code": "exit_code", "error": "bang", "exit_code": 4, "finished_at": ended.FinishedAt, "fingerprint": fingerprint(jobs.Task{Kind: "k", State: jobs.StateFailed, ReasonCode: reason.ExitCode, ExitCode: &four, Error: "bang"}),
 	}))
@@ -260,7 +260,7 @@ func lateRows(t *testing.T, b *Bench) {
 	s.wantRow("task with a late result", s.row("done", "1=1"), want.with(row{
 		"state": "succeeded", "reason": "late: well", "reason_code": "late", "error": "but", "exit_code": 0, "finished_at": at, "late": 1, "fingerprint": "",
 	}))
-	s.wantTask(late.Task)
+	s.wantTask(*late.Task)
 	s.wantRow("its trigger, late", s.row("triggers", "task_id=?", task.ID), trigger.with(row{
 		"outcome": "ran", "result": "succeeded", "reason": "late: well", "reason_code": "late", "finished_at": at,
 	}))

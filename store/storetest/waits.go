@@ -270,6 +270,6 @@ func waitsClaimed(t *testing.T, b *Bench) {
 		t.Errorf("claimed twice: %+v", again)
 	}
 	s.wantInt(1, "SELECT COUNT(*) FROM {lock_waits}")
-	s.finish(result(got.Tasks[0].Task, ledger.HandBack, jobs.StatePending))
+	s.finish(result(*got.Tasks[0].Task, ledger.HandBack, jobs.StatePending))
 	s.want("handed back", s.task(made[0]), "ready attempt 0 token 1 replica -: -")
 }

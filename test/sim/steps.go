@@ -137,7 +137,7 @@ func (w *world) tooMany(tasks []ledger.Started) bool {
 func (w *world) trap(s step, r *replica, on func([]ledger.Started) bool, strike func([]ledger.Started)) {
 	r.arm(&trap{on, func(tasks []ledger.Started) {
 		if s.N == 2 {
-			w.steps.Go(func() { w.insist(tasks[0].Task) })
+			w.steps.Go(func() { w.insist(*tasks[0].Task) })
 		}
 		strike(tasks)
 	}})

@@ -206,7 +206,7 @@ func TestWhatIsDecidedIsHandedOver(t *testing.T) {
 		st.does = func(ledger.Decide) (ledger.Decided, error) {
 			run, waits := jobs.Task{ID: "1", Job: "a", Pool: "p", Token: 7}, jobs.Task{ID: "2", Job: "c", Pool: "q"}
 			return ledger.Decided{
-				Started: []ledger.Started{{Task: run, Until: time.Now().Add(2 * time.Hour)}}, Opened: []jobs.Task{waits},
+				Started: []ledger.Started{{Task: &run, Until: time.Now().Add(2 * time.Hour)}}, Opened: []jobs.Task{waits},
 				Decisions: []ledger.Decision{
 					{Job: "a", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{Job: "a"}, Task: &run}}},
 					{Job: "b", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{Job: "b", Outcome: jobs.Skipped}}}},
@@ -268,7 +268,7 @@ type cutShort struct {
 
 func (c cutShort) Decide(ctx context.Context, _ ledger.Decide) (ledger.Decided, error) {
 	c.drain()
-	return ledger.Decided{Started: []ledger.Started{{Task: c.task}}}, ctx.Err()
+	return ledger.Decided{Started: []ledger.Started{{Task: &c.task}}}, ctx.Err()
 }
 
 // A decision that is under way as a drain begins is completed, and what it started runs.

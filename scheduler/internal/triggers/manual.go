@@ -166,7 +166,7 @@ func (e notNow) Is(target error) bool { return target == jobs.ErrUnavailable }
 
 func opened(d ledger.Decided) jobs.Task {
 	for _, t := range d.Started {
-		return t.Task
+		return *t.Task
 	}
 	for _, t := range d.Opened {
 		return t

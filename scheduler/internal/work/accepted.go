@@ -77,7 +77,7 @@ func (e *Executor) endedElsewhere(ctx context.Context, a *attempt) *endedAs {
 }
 
 // recordedElsewhere forgets an attempt that another process has ended, and wakes what waits for its end.
-func (e *Executor) recordedElsewhere(t jobs.Task, task jobs.State) {
+func (e *Executor) recordedElsewhere(t *jobs.Task, task jobs.State) {
 	e.register.record(t)
 	e.releases.recorded(t)
 	e.register.recorded(t)

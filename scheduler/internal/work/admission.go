@@ -46,7 +46,8 @@ func (e *Executor) Reserve(names []string) (may ledger.Admission, start func(ctx
 	return e.admission(ses, pools, workers, tried{}), func(ctx context.Context, decided ledger.Decided) {
 		for _, t := range decided.Started {
 			workers[t.Task.Pool]--
-			e.start(ctx, claimed{task: t.Task, session: ses.ID, until: t.Until, since: time.Now()})
+			task := *t.Task // who decided reads the other one
+			e.start(ctx, claimed{task: &task, session: ses.ID, until: t.Until, since: time.Now()})
 		}
 		for pool, n := range workers {
 			e.slots.give(pool, n)

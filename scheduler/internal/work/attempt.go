@@ -44,7 +44,7 @@ func (s stopped) code() reason.Code {
 //	running ──▶ told to stop: the first reason holds ──▶ told to end at once: at killBy, which may only become earlier
 //	   └────────────────┴─────────────────────────────────────────┴──▶ over: the handler has returned
 type attempt struct {
-	task    jobs.Task
+	task    *jobs.Task
 	session string
 	work    plan.Execution
 	locks   []heldLock

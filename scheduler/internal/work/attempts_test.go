@@ -64,7 +64,7 @@ func executing(t *testing.T, h jobs.Handler, m Observer) *replica {
 }
 
 func claimOf(id string) claimed {
-	return claimed{task: jobs.Task{ID: id, Pool: "p", Attempt: 1, Token: 7}, session: "session", since: time.Now()}
+	return claimed{task: &jobs.Task{ID: id, Pool: "p", Attempt: 1, Token: 7}, session: "session", since: time.Now()}
 }
 
 // results are the results that wait to be recorded, by task.

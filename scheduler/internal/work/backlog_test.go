@@ -31,7 +31,7 @@ func TestExpireDoesNotWaitForRoom(t *testing.T) {
 		s := recording(t, replicatest.NewPicky(replicatest.Away), 0)
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(5 * time.Second)})
 		s.work.recorder.fill()
-		s.work.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
+		s.work.register.queue(claimed{task: &jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.work.expire(ctx) }()
@@ -82,7 +82,7 @@ func TestDrainDoesNotWaitForRoom(t *testing.T) {
 					t.Errorf("%d workers are free to take more", free)
 				}
 				s.work.feeders["p"].mu.Lock()
-				s.work.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
+				s.work.register.queue(claimed{task: &jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
 				s.work.feeders["p"].mu.Unlock()
 
 				stop(s, cancel)
@@ -123,7 +123,7 @@ func TestDrainHandsBackAtOnce(t *testing.T) {
 		}
 		f := s.work.feeders["p"]
 		f.mu.Lock()
-		s.work.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: s.work.member.Session().ID, since: time.Now()})
+		s.work.register.queue(claimed{task: &jobs.Task{ID: "queued", Pool: "p"}, session: s.work.member.Session().ID, since: time.Now()})
 		f.mu.Unlock()
 		cancel()
 		time.Sleep(queuedFor / 2)

@@ -60,13 +60,13 @@ func TestWhichAttemptsMayRunLonger(t *testing.T) {
 		next := now.Truncate(time.Hour).Add(time.Hour)
 		all := map[string]*attempt{}
 		for id, a := range map[string]*attempt{
-			"passed":        {task: jobs.Task{Job: "j"}, mayRun: passed},
-			"ahead":         {task: jobs.Task{Job: "j"}, mayRun: ahead},
-			"taken":         {task: jobs.Task{Job: "j"}, mayRun: passed},
-			"retried":       {task: jobs.Task{Job: "r"}, mayRun: passed},
-			"without a job": {mayRun: passed},
-			"unknown":       {task: jobs.Task{Job: "x"}, mayRun: passed},
-			"other session": {task: jobs.Task{Job: "j"}, mayRun: passed, session: "session 0"},
+			"passed":        {task: &jobs.Task{Job: "j"}, mayRun: passed},
+			"ahead":         {task: &jobs.Task{Job: "j"}, mayRun: ahead},
+			"taken":         {task: &jobs.Task{Job: "j"}, mayRun: passed},
+			"retried":       {task: &jobs.Task{Job: "r"}, mayRun: passed},
+			"without a job": {task: &jobs.Task{}, mayRun: passed},
+			"unknown":       {task: &jobs.Task{Job: "x"}, mayRun: passed},
+			"other session": {task: &jobs.Task{Job: "j"}, mayRun: passed, session: "session 0"},
 		} {
 			a.task.ID, a.task.Token, a.bound = id, 7, bound.New(boottime.Awake(), 0)
 			if a.session == "" {

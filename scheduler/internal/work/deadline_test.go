@@ -62,7 +62,7 @@ func TestTheDeadlineOfAContextIsTheTimeout(t *testing.T) {
 				l.s = replicaOn(t, replicatest.NewPicky(nil), l)
 				l.s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(24 * time.Hour)})
 				began := time.Now()
-				l.s.work.execute(context.Background(), claimed{task: jobs.Task{ID: "1", Pool: "p", Attempt: 11}, session: "session"})
+				l.s.work.execute(context.Background(), claimed{task: &jobs.Task{ID: "1", Pool: "p", Attempt: 11}, session: "session"})
 				if !l.has || !l.at.Equal(began.Add(timeout)) {
 					t.Errorf("the deadline is %v, %v; want %v", l.at, l.has, began.Add(timeout))
 				}

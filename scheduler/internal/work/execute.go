@@ -49,19 +49,19 @@ func (e *Executor) work(ctx context.Context, c claimed) {
 
 // handBack makes a claimed task that was never started pending again.
 func (e *Executor) handBack(c claimed) {
-	e.recorder.add(c.session, &c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
+	e.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
 }
 
 // execute is the one path of every attempt: it checks the session, calls the handler with its context and deadline, and
 // records the result.
 func (e *Executor) execute(ctx context.Context, c claimed) {
-	w, ok := e.plan.Execution(c.task)
+	w, ok := e.plan.Execution(*c.task)
 	ses := e.member.Session()
-	t := c.task
-	t.Replica = e.opt.ID
-	t.IdempotencyKey = t.IdempotencyKeyIn(e.plan.Set.Name)
-	t.Locks = forHandler(c.locks)
-	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until, locks: c.locks, reports: reports{wake: e.wakeProgress}}
+	c.task.Replica = e.opt.ID
+	c.task.IdempotencyKey = c.task.IdempotencyKeyIn(e.plan.Set.Name)
+	c.task.Locks = forHandler(c.locks)
+	a := &attempt{task: c.task, session: c.session, work: w, mayRun: c.until, locks: c.locks, reports: reports{wake: e.wakeProgress}}
+	t := *c.task // what the handler does to its own does not matter here
 	t.Reporter = &a.reports
 	if !ok || !e.mayStart(a, ses) || !a.locksLast() {
 		e.handBack(c)
@@ -104,7 +104,7 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 			e.feeders[t.Pool].ended(took)
 		}
 		e.metrics.Ended(t, result.State, took)
-		e.recorder.add(c.session, &a.task, result)
+		e.recorder.add(c.session, a.task, result)
 		e.recorder.waitForRoom()
 	}()
 	err = run(ctx, w.Handler, t, out)

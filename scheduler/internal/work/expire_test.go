@@ -40,7 +40,7 @@ func TestWhoStartsInTheLastMomentIsStoppedOnTime(t *testing.T) {
 				ended := make(chan time.Time, 1)
 				began := time.Now()
 				go func() {
-					s.work.execute(ctx, claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
+					s.work.execute(ctx, claimed{task: &jobs.Task{ID: "1", Pool: "p"}, session: "session"})
 					ended <- time.Now()
 				}()
 				<-h

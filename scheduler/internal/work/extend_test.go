@@ -42,7 +42,7 @@ func TestExtendMovesTheAttemptThatItAskedFor(t *testing.T) {
 			ses := &membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)}
 			s.assume(ses)
 			attemptOf := func(token int64, until time.Time) *attempt {
-				return &attempt{task: jobs.Task{ID: "t", Job: "j", Token: token}, session: ses.ID, mayRun: until, bound: bound.New(ses.Trust, 0)}
+				return &attempt{task: &jobs.Task{ID: "t", Job: "j", Token: token}, session: ses.ID, mayRun: until, bound: bound.New(ses.Trust, 0)}
 			}
 			now := s.members.Clock().Now()
 			was, is := attemptOf(5, now.Add(-time.Second)), attemptOf(6, now.Add(time.Hour))

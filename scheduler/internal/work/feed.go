@@ -266,10 +266,12 @@ func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.C
 		f.executor.notices.Add(f.pool.Name)
 	}
 	f.mu.Unlock()
-	for _, t := range got.Tasks {
+	all, now := make([]claimed, len(got.Tasks)), time.Now()
+	for i, t := range got.Tasks {
 		f.executor.releases.keep(t.Task, held[t.ID])
-		f.executor.register.queue(claimed{task: t.Task, session: ses.ID, until: t.Until, since: time.Now(), locks: held[t.ID]})
+		all[i] = claimed{task: t.Task, session: ses.ID, until: t.Until, since: now, locks: held[t.ID]}
 	}
+	f.executor.register.queue(all...)
 	f.startQueued(ctx)
 }
 

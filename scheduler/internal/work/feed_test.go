@@ -71,7 +71,7 @@ func (s *oneTask) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
 	}
 	s.take()
 	s.take = nil
-	return ledger.Claimed{Tasks: []ledger.Started{{Task: jobs.Task{ID: "t", Pool: "p", Token: 1}}}}, nil
+	return ledger.Claimed{Tasks: []ledger.Started{{Task: &jobs.Task{ID: "t", Pool: "p", Token: 1}}}}, nil
 }
 
 // A claimed task starts as soon as any worker is free, whatever pool that worked for before.

@@ -93,7 +93,7 @@ func fed(t *testing.T, all ...any) (*feeder, *answers) {
 func took(n int, more bool) ledger.Claimed {
 	c := ledger.Claimed{More: more}
 	for i := range n {
-		c.Tasks = append(c.Tasks, ledger.Started{Task: jobs.Task{ID: fmt.Sprint("t", i), Pool: "p", Token: 1}})
+		c.Tasks = append(c.Tasks, ledger.Started{Task: &jobs.Task{ID: fmt.Sprint("t", i), Pool: "p", Token: 1}})
 	}
 	return c
 }
@@ -404,7 +404,7 @@ func TestHowMuchIsClaimed(t *testing.T) {
 func refill(f *feeder, n int) {
 	f.executor.register.unqueue("p", 0)
 	for i := range n {
-		f.executor.register.queue(claimed{task: jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, since: time.Now()})
+		f.executor.register.queue(claimed{task: &jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, since: time.Now()})
 	}
 }
 
@@ -456,7 +456,7 @@ func TestWhatIsQueued(t *testing.T) {
 		}
 		refill(f, 2)
 		time.Sleep(queuedFor / 2)
-		f.executor.register.queue(claimed{task: jobs.Task{ID: "young", Pool: "p"}, since: time.Now()})
+		f.executor.register.queue(claimed{task: &jobs.Task{ID: "young", Pool: "p"}, since: time.Now()})
 		if time.Sleep(queuedFor/2 - 1); f.executor.register.queued("p") != 3 {
 			t.Error("what has not waited long has gone")
 		}

@@ -24,7 +24,7 @@ func TestWhatIsToldToStopAtOnce(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.work.expire(ctx) }()
 		told := func() (*attempt, context.Context) {
-			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: plan.Execution{Timeout: time.Hour}}
+			a := &attempt{task: &jobs.Task{ID: "1"}, session: "session", work: plan.Execution{Timeout: time.Hour}}
 			ctx, end := a.begin(t.Context())
 			t.Cleanup(end)
 			s.work.register.run(a)
@@ -66,7 +66,7 @@ func TestHowLongBeforeItsTimeIsOverWorkIsTold(t *testing.T) {
 			s.work.opt.StopGrace, s.work.opt.SessionTTL = c.grace, c.ttl
 			trust := boottime.Awake().Add(5 * second)
 			s.assume(&membership.Session{ID: "session", Trust: trust})
-			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: plan.Execution{Timeout: time.Hour}}
+			a := &attempt{task: &jobs.Task{ID: "1"}, session: "session", work: plan.Execution{Timeout: time.Hour}}
 			running, end := a.begin(t.Context())
 			defer end()
 			s.work.register.run(a)

@@ -44,7 +44,7 @@ func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
 
 // The results of claims, for metrics.
 func TestWhatCameOfAClaim(t *testing.T) {
-	tasks := []ledger.Started{{Task: jobs.Task{ID: "1"}}}
+	tasks := []ledger.Started{{Task: &jobs.Task{ID: "1"}}}
 	for _, c := range []struct {
 		got  ledger.Claimed
 		err  error

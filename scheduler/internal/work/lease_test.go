@@ -99,7 +99,7 @@ func TestEndedByTheDeadlineOfItsLock(t *testing.T) {
 		}
 		check := func(when string, goesOn bool, want reason.Code) {
 			t.Helper()
-			a := &attempt{locks: []heldLock{{plan.Lock{Name: "a", Continue: goesOn}, leases[0], time.Second}}}
+			a := &attempt{task: &jobs.Task{}, locks: []heldLock{{plan.Lock{Name: "a", Continue: goesOn}, leases[0], time.Second}}}
 			a.work.Retries = jobs.Retries{Limit: 1}
 			a.task.Attempt = 1
 			r := a.result(fmt.Errorf("its deadline passed: %w", abort.ErrLost), nil)

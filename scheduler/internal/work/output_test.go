@@ -32,7 +32,7 @@ func TestOutputIsCutAtTheLimitOfTheReplica(t *testing.T) {
 		s.work.opt.OutputLimit = 100
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		s.work.slots.take("p", 1)
-		s.work.start(t.Context(), claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
+		s.work.start(t.Context(), claimed{task: &jobs.Task{ID: "1", Pool: "p"}, session: "session"})
 		synctest.Wait()
 		half := strings.Repeat("x", 50)
 		all := s.work.recorder.take()

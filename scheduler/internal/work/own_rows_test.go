@@ -65,22 +65,22 @@ var known = map[string]func(s *replica, task jobs.Task) (forget func()){
 		return func() { s.work.register.forget(a) }
 	},
 	"it is about to run": func(s *replica, task jobs.Task) func() {
-		s.work.register.start(claimed{task: task})
-		return func() { s.work.register.forget(&attempt{task: task}) }
+		s.work.register.start(claimed{task: &task})
+		return func() { s.work.register.forget(&attempt{task: &task}) }
 	},
 	"its result waits for the store": func(s *replica, task jobs.Task) func() {
 		s.work.recorder.add("session", &task, ledger.Result{TaskID: task.ID, Token: task.Token})
-		return func() { s.work.register.recorded(*s.work.recorder.take()[0].result.Task) }
+		return func() { s.work.register.recorded(s.work.recorder.take()[0].result.Task) }
 	},
 	"it waits for a worker": func(s *replica, task jobs.Task) func() {
-		s.work.register.queue(claimed{task: task, session: "session", since: time.Now()})
+		s.work.register.queue(claimed{task: &task, session: "session", since: time.Now()})
 		return func() { s.work.register.forget(&attempt{task: s.work.register.unqueue(task.Pool, 0)[0].task}) }
 	},
 }
 
 // attemptOf is an attempt of a task that can be told to stop.
 func attemptOf(task jobs.Task) *attempt {
-	a := &attempt{task: task, session: "session", work: plan.Execution{Timeout: time.Hour}}
+	a := &attempt{task: &task, session: "session", work: plan.Execution{Timeout: time.Hour}}
 	a.begin(context.Background())
 	return a
 }

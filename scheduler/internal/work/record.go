@@ -61,7 +61,7 @@ func newRecorder(e *Executor) *recorder {
 
 // add adds a result. It never waits: the caller may have other tasks to hand back.
 func (r *recorder) add(session string, t *jobs.Task, result ledger.Result) {
-	r.executor.register.record(*t)
+	r.executor.register.record(t)
 	result.Task, result.KindLimited = t, r.executor.plan.LimitsKind(*t)
 	r.mu.Lock()
 	r.pending = append(r.pending, outcome{session: session, result: result})
@@ -120,8 +120,8 @@ func (r *recorder) take() []outcome {
 		}
 		n++
 	}
-	batch := r.pending[:n:n]
-	r.pending = r.pending[n:]
+	batch := slices.Clone(r.pending[:n])
+	r.pending = slices.Delete(r.pending, 0, n)
 	r.room.Broadcast()
 	return batch
 }
@@ -135,8 +135,8 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 		if err == nil {
 			var freed []*feeder // one of each pool
 			for i, f := range finished {
-				r.executor.releases.recorded(*batch[i].result.Task) // first: with the last result the replica may end
-				r.executor.register.recorded(*batch[i].result.Task)
+				r.executor.releases.recorded(batch[i].result.Task) // first: with the last result the replica may end
+				r.executor.register.recorded(batch[i].result.Task)
 				if i == 0 || batch[i].result.Task.Pool != batch[i-1].result.Task.Pool {
 					if f, ours := r.executor.feeders[batch[i].result.Task.Pool]; ours && !slices.Contains(freed, f) {
 						freed = append(freed, f)
@@ -185,7 +185,7 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 // recorded logs and counts a result, unless another process has recorded the same before, and wakes what waits for the slot that became free.
 func (e *Executor) recorded(o outcome, f ledger.Finished) {
 	t := *o.result.Task
-	t.State = f.Task.State
+	t.State = f.State
 	if f.Finish == ledger.Fenced {
 		e.metrics.Fenced(t, o.result.State)
 		e.log.Warn("result rejected: stale token; the task no longer belongs to this replica", "task", t.ID, "job", t.Job,
@@ -194,7 +194,7 @@ func (e *Executor) recorded(o outcome, f ledger.Finished) {
 	}
 	if f.Before && !o.tried { // another process has counted it, and woke what waits there
 		if o.result.Verdict != ledger.HandBack {
-			e.on.Recorded(t.Job, f.Task.State)
+			e.on.Recorded(t.Job, f.State)
 		}
 		return
 	}
@@ -224,12 +224,12 @@ func (e *Executor) recorded(o outcome, f ledger.Finished) {
 		attrs = append(attrs, "retry_in", o.result.RetryIn.Round(time.Millisecond).String())
 	}
 	level := slog.LevelInfo
-	if f.Task.State == jobs.StateFailed {
+	if f.State == jobs.StateFailed {
 		level = slog.LevelWarn // no further attempt is due
 	}
 	e.log.Log(context.Background(), level, "attempt ended", attrs...)
-	if f.Task.State == jobs.StatePending {
+	if f.State == jobs.StatePending {
 		wake.Send(e.wakePoll)
 	}
-	e.on.Recorded(t.Job, f.Task.State)
+	e.on.Recorded(t.Job, f.State)
 }

@@ -23,7 +23,7 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 	ofPool := jobs.Task{ID: "2", Pool: "p", Attempt: 1, Token: 8}
 	failed := ledger.Result{Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "timeout", Error: "no luck"}
 	became := func(f ledger.Finish, s jobs.State) ledger.Finished {
-		return ledger.Finished{Finish: f, Task: jobs.Task{State: s}}
+		return ledger.Finished{Finish: f, State: s}
 	}
 	for what, c := range map[string]struct {
 		task  jobs.Task
@@ -72,7 +72,7 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		}
 		var told []string
 		if c.f.Finish != ledger.Fenced && c.r.Verdict != ledger.HandBack {
-			told = []string{fmt.Sprintf("%q %s", c.task.Job, c.f.Task.State)}
+			told = []string{fmt.Sprintf("%q %s", c.task.Job, c.f.State)}
 		}
 		if !slices.Equal(recorded, told) {
 			t.Errorf("%s: the other parts are told %q, want %q", what, recorded, told)
@@ -104,7 +104,7 @@ func TestAnEndThatWasRecordedBefore(t *testing.T) {
 		s.work.on.Recorded = func(string, jobs.State) { wakes++ }
 		task := jobs.Task{ID: "1", Pool: "p", Attempt: 1}
 		s.work.recorded(outcome{session: "session", result: ledger.Result{Verdict: c.verdict, State: jobs.StateSucceeded, Task: &task}, tried: c.tried},
-			ledger.Finished{Finish: c.finish, Before: true, Task: jobs.Task{State: jobs.StateSucceeded}})
+			ledger.Finished{Finish: c.finish, Before: true, State: jobs.StateSucceeded})
 		if lines := log.Take(); !slices.Equal(m.all, c.told) || len(lines) != c.lines || wakes != c.wakes {
 			t.Errorf("%+v: told %q, said %q, %d woken", c, m.all, lines, wakes)
 		}

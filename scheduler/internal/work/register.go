@@ -34,14 +34,14 @@ type claimKey struct {
 	token int64
 }
 
-func keyOf(t jobs.Task) claimKey { return claimKey{t.ID, t.Token} }
+func keyOf(t *jobs.Task) claimKey { return claimKey{t.ID, t.Token} }
 
 // claimed is a task that this replica has claimed and not started.
 type claimed struct {
-	task    jobs.Task
-	session string    // under which it was claimed
-	until   time.Time // may_run_until; zero: as long as the session is trusted
-	since   time.Time // when it was claimed, on this machine's clock
+	task    *jobs.Task // of this replica alone, from now on
+	session string     // under which it was claimed
+	until   time.Time  // may_run_until; zero: as long as the session is trusted
+	since   time.Time  // when it was claimed, on this machine's clock
 	locks   []heldLock
 }
 
@@ -107,12 +107,17 @@ func (r *register) running(k claimKey) bool {
 	return state == taskRunning
 }
 
-// queue adds a claimed task to its pool's queue.
-func (r *register) queue(c claimed) {
+// queue adds claimed tasks of one pool to its queue.
+func (r *register) queue(all ...claimed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(c.task, taskQueued)
-	r.queues[c.task.Pool] = append(r.queues[c.task.Pool], c)
+	for _, c := range all {
+		r.enter(c.task, taskQueued)
+	}
+	if len(all) > 0 {
+		pool := all[0].task.Pool
+		r.queues[pool] = append(r.queues[pool], all...)
+	}
 }
 
 // queued is how many tasks of a pool wait for a worker.
@@ -130,9 +135,10 @@ func (r *register) next(pool string) (c claimed, of int, ok bool) {
 	if len(q) == 0 {
 		return claimed{}, 0, false
 	}
+	c, q[0] = q[0], claimed{} // the queue does not keep the task
 	r.queues[pool] = q[1:]
-	r.enter(q[0].task, taskRunning)
-	return q[0], len(q), true
+	r.enter(c.task, taskRunning)
+	return c, len(q), true
 }
 
 // unqueue takes the tasks out of a pool's queue that have waited for so long. They count as queued until they are handed back.
@@ -185,7 +191,7 @@ func (r *register) attemptsByPool() map[string]int {
 }
 
 // record notes that a task has a result.
-func (r *register) record(t jobs.Task) {
+func (r *register) record(t *jobs.Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.enter(t, taskRecording).attempt = nil
@@ -193,7 +199,7 @@ func (r *register) record(t jobs.Task) {
 }
 
 // recorded forgets a task whose result is acknowledged.
-func (r *register) recorded(t jobs.Task) {
+func (r *register) recorded(t *jobs.Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.tasks, keyOf(t))
@@ -220,11 +226,12 @@ func (r *register) settle() {
 }
 
 // enter moves a task to a state. The caller holds r.mu.
-func (r *register) enter(t jobs.Task, to taskState) *taskEntry {
-	e := r.tasks[keyOf(t)]
+func (r *register) enter(t *jobs.Task, to taskState) *taskEntry {
+	k := keyOf(t)
+	e := r.tasks[k]
 	if e == nil {
 		e = &taskEntry{}
-		r.tasks[keyOf(t)] = e
+		r.tasks[k] = e
 	}
 	e.state = to
 	return e

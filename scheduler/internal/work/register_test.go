@@ -45,7 +45,7 @@ func (r *register) forget(a *attempt) {
 
 // A task goes from state to state, is in one at a time, and is this replica's in each of them.
 func TestTheStatesOfATask(t *testing.T) {
-	task := jobs.Task{ID: "1", Token: 7, Pool: "p"}
+	task := &jobs.Task{ID: "1", Token: 7, Pool: "p"}
 	key := keyOf(task)
 	c := claimed{task: task}
 	type step struct {
@@ -85,10 +85,20 @@ func TestTheStatesOfATask(t *testing.T) {
 	}
 }
 
+// The queue does not keep a task that a worker has: its payload may be large, and the queue's memory is used on.
+func TestTheQueueLetsGoOfATask(t *testing.T) {
+	r := newRegister()
+	r.queue(claimed{task: &jobs.Task{ID: "1", Pool: "p"}}, claimed{task: &jobs.Task{ID: "2", Pool: "p"}})
+	q := r.queues["p"]
+	if c, of, ok := r.next("p"); !ok || of != 2 || c.task.ID != "1" || q[0].task != nil || q[1].task == nil {
+		t.Errorf("next is %v of %d, and the queue has %v", c.task, of, q)
+	}
+}
+
 // The next claim of a task is another entry: the state of one changes nothing of the other.
 func TestAClaimHasItsToken(t *testing.T) {
 	r := newRegister()
-	first, second := jobs.Task{ID: "1", Token: 7, Pool: "p"}, jobs.Task{ID: "1", Token: 8, Pool: "p"}
+	first, second := &jobs.Task{ID: "1", Token: 7, Pool: "p"}, &jobs.Task{ID: "1", Token: 8, Pool: "p"}
 	a := &attempt{task: first}
 	r.run(a)
 	if state, _ := r.find(keyOf(second)); state != taskUnknown {
@@ -110,10 +120,10 @@ func TestTheQueueOfAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRegister()
 		for n := range 4 {
-			r.queue(claimed{task: jobs.Task{ID: fmt.Sprint(n), Pool: "p"}, since: time.Now()})
+			r.queue(claimed{task: &jobs.Task{ID: fmt.Sprint(n), Pool: "p"}, since: time.Now()})
 			time.Sleep(time.Second)
 		}
-		r.queue(claimed{task: jobs.Task{ID: "other", Pool: "q"}, since: time.Now()})
+		r.queue(claimed{task: &jobs.Task{ID: "other", Pool: "q"}, since: time.Now()})
 		if c, of, ok := r.next("p"); c.task.ID != "0" || of != 4 || !ok || r.queued("p") != 3 || r.queued("q") != 1 {
 			t.Errorf("the first is %+v of %d, %t; %d and %d are left", c, of, ok, r.queued("p"), r.queued("q"))
 		}
@@ -146,7 +156,7 @@ func TestAllIsRecorded(t *testing.T) {
 	if !closed(r.allRecorded()) {
 		t.Error("nothing is to be recorded, and it is waited for")
 	}
-	one, two := jobs.Task{ID: "1"}, jobs.Task{ID: "2"}
+	one, two := &jobs.Task{ID: "1"}, &jobs.Task{ID: "2"}
 	r.record(one)
 	r.record(two)
 	all := r.allRecorded()

@@ -34,7 +34,7 @@ func newReleases(l JobLocks, running func(claimKey) bool) *releases {
 }
 
 // keep keeps the leases of a claimed task until its result is acknowledged.
-func (r *releases) keep(t jobs.Task, held []heldLock) {
+func (r *releases) keep(t *jobs.Task, held []heldLock) {
 	if len(held) == 0 {
 		return
 	}
@@ -44,7 +44,7 @@ func (r *releases) keep(t jobs.Task, held []heldLock) {
 }
 
 // recorded gives the leases of a task back: its result is acknowledged.
-func (r *releases) recorded(t jobs.Task) {
+func (r *releases) recorded(t *jobs.Task) {
 	r.mu.Lock()
 	held := r.held[keyOf(t)]
 	delete(r.held, keyOf(t))

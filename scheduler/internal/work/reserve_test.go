@@ -36,7 +36,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 			t.Errorf("while workers are reserved %d are free in p, and %d in q", p, q)
 		}
 		start(t.Context(), ledger.Decided{
-			Started: []ledger.Started{{Task: jobs.Task{ID: "1", Job: "a", Pool: "p", Token: 7}, Until: until}},
+			Started: []ledger.Started{{Task: &jobs.Task{ID: "1", Job: "a", Pool: "p", Token: 7}, Until: until}},
 			Opened:  []jobs.Task{{ID: "2", Job: "c", Pool: "q"}},
 		})
 		<-h.Began

@@ -80,7 +80,7 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 		"lost, after a timeout":            {lost, stopTimeout, 3, 0, ended(jobs.StateFailed, reason.Timeout, "why", lost.Error())},
 	} {
 		a := &attempt{
-			task: jobs.Task{ID: "1", Token: 7, Attempt: c.attempt, Lost: c.lost},
+			task: &jobs.Task{ID: "1", Token: 7, Attempt: c.attempt, Lost: c.lost},
 			work: plan.Execution{Retries: jobs.Retries{Limit: 2, Backoff: time.Second, MaxBackoff: time.Second}},
 			why:  c.why,
 		}
@@ -99,7 +99,7 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 			t.Errorf("%s:\n%+v, want\n%+v", what, got, c.want)
 		}
 	}
-	exit := (&attempt{}).result(fmt.Errorf("command: %w", &jobs.ExitError{Code: 3}), nil)
+	exit := (&attempt{task: &jobs.Task{}}).result(fmt.Errorf("command: %w", &jobs.ExitError{Code: 3}), nil)
 	if exit.ExitCode == nil || *exit.ExitCode != 3 || exit.Code != reason.ExitCode {
 		t.Errorf("the exit code is %v, and the reason %s", exit.ExitCode, exit.Code)
 	}
@@ -111,7 +111,7 @@ func TestWhatComesAfterTheLastStartGoesBack(t *testing.T) {
 	s := replicaOn(t, st, replicatest.Blocked{})
 	s.work.attempts.drain()
 	s.work.slots.take("p", 1)
-	s.work.start(t.Context(), claimed{task: jobs.Task{ID: "1", Token: 7, Pool: "p"}, session: "session"})
+	s.work.start(t.Context(), claimed{task: &jobs.Task{ID: "1", Token: 7, Pool: "p"}, session: "session"})
 	if room := s.work.slots.room("p"); room != 4 || !s.work.register.holds("1") {
 		t.Errorf("%d slots are free, want 4; it is to be recorded: %v", room, s.work.register.holds("1"))
 	}
@@ -138,7 +138,7 @@ func TestWhatIsNotStartedGoesBack(t *testing.T) {
 				h := &replicatest.Counting{}
 				s := replicaOn(t, replicatest.NewPicky(nil), h)
 				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
-				c := claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"}
+				c := claimed{task: &jobs.Task{ID: "1", Pool: "p"}, session: "session"}
 				if spoil != nil {
 					spoil(s, &c)
 				}

@@ -129,7 +129,7 @@ func TestAStopGraceThatPanicsIsTheReplicasOwn(t *testing.T) {
 		log := &replicatest.Lines{}
 		s := replicaOn(t, replicatest.NewPicky(nil), ungraceful{})
 		s.work.log = slog.New(log)
-		s.work.register.run(&attempt{task: jobs.Task{ID: "1", Pool: "p", Kind: "k"}, work: plan.Execution{Handler: ungraceful{}, Timeout: time.Hour}})
+		s.work.register.run(&attempt{task: &jobs.Task{ID: "1", Pool: "p", Kind: "k"}, work: plan.Execution{Handler: ungraceful{}, Timeout: time.Hour}})
 		_, end := s.work.register.attemptAt("1").begin(t.Context())
 		defer end()
 		if got := s.work.stopAll(time.Time{}); got != time.Second {

@@ -78,14 +78,14 @@ func TestLeasesAfterTheEndOfTheLoops(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			task := jobs.Task{ID: key, Token: 1}
+			task := &jobs.Task{ID: key, Token: 1}
 			r.keep(task, []heldLock{{plan.Lock{}, leases[0], time.Second}})
 			reg.start(claimed{task: task})
 		}
-		reg.record(jobs.Task{ID: "unrecorded", Token: 1})
+		reg.record(&jobs.Task{ID: "unrecorded", Token: 1})
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		r.recorded(jobs.Task{ID: "recorded", Token: 1})
+		r.recorded(&jobs.Task{ID: "recorded", Token: 1})
 		r.run(ctx)
 		for key, free := range map[string]bool{"unrecorded": true, "recorded": true, "running": false} {
 			attempts, err := other.TryAcquire(t.Context(), locks.Request{Key: key})
@@ -108,7 +108,7 @@ func TestLeasesAreGivenBackBeforeTheLastResultCounts(t *testing.T) {
 	f, _ := fed(t)
 	e := f.executor
 	e.store = acknowledging{e.store}
-	task := jobs.Task{ID: "t", Pool: "p", Token: 1}
+	task := &jobs.Task{ID: "t", Pool: "p", Token: 1}
 	e.releases.keep(task, []heldLock{{}})
 	e.register.start(claimed{task: task})
 	e.register.record(task)
@@ -116,7 +116,7 @@ func TestLeasesAreGivenBackBeforeTheLastResultCounts(t *testing.T) {
 	e.releases.mu.Lock() // the recorder must wait here before it says that all is recorded
 	written := make(chan error, 1)
 	go func() {
-		written <- e.recorder.write(t.Context(), []outcome{{session: "session", result: ledger.Result{TaskID: "t", Token: 1, Task: &task}}})
+		written <- e.recorder.write(t.Context(), []outcome{{session: "session", result: ledger.Result{TaskID: "t", Token: 1, Task: task}}})
 	}()
 	select {
 	case <-settled:

@@ -140,7 +140,7 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 				recorded := make(chan struct{})
 				go func() { defer close(recorded); s.work.recorder.run(recording) }()
 				s.work.slots.take("p", 1)
-				s.work.start(t.Context(), claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
+				s.work.start(t.Context(), claimed{task: &jobs.Task{ID: "1", Pool: "p"}, session: "session"})
 				<-w.began
 				began := time.Now()
 				if c.halt > 0 {
@@ -173,7 +173,7 @@ func TestADrainHandsBackWhatWaitsForAWorker(t *testing.T) {
 		s := recording(t, st, 0)
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		for _, id := range []string{"1", "2"} {
-			s.work.register.queue(claimed{task: jobs.Task{ID: id, Pool: "p"}, session: "session", since: time.Now()})
+			s.work.register.queue(claimed{task: &jobs.Task{ID: id, Pool: "p"}, session: "session", since: time.Now()})
 		}
 		if err := s.work.Drain(); err != nil {
 			t.Fatal(err)
@@ -226,7 +226,7 @@ func (graceful) StopGrace() time.Duration { return time.Minute }
 func TestWhoseGracePeriodHolds(t *testing.T) {
 	for handler, want := range map[jobs.Handler]time.Duration{replicatest.Blocked{}: time.Second, graceful{}: time.Minute} {
 		log := &replicatest.Warnings{}
-		a := &attempt{work: plan.Execution{Handler: handler}}
+		a := &attempt{task: &jobs.Task{}, work: plan.Execution{Handler: handler}}
 		if got := a.grace(time.Second, slog.New(log)); got != want {
 			t.Errorf("%T: %v, want %v", handler, got, want)
 		}
@@ -268,7 +268,7 @@ func TestTheLastBoundHolds(t *testing.T) {
 // The attempts of an expired session are marked, and no others.
 func TestOnlyTheAttemptsOfASessionDieWithIt(t *testing.T) {
 	s := &Executor{register: newRegister()}
-	mine, other := &attempt{task: jobs.Task{ID: "1", Pool: "p"}, session: "died"}, &attempt{task: jobs.Task{ID: "2", Pool: "p"}, session: "lives"}
+	mine, other := &attempt{task: &jobs.Task{ID: "1", Pool: "p"}, session: "died"}, &attempt{task: &jobs.Task{ID: "2", Pool: "p"}, session: "lives"}
 	s.register.run(mine)
 	s.register.run(other)
 	s.SessionDied("died")

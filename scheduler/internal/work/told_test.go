@@ -43,7 +43,7 @@ func TestOverdueByWhatItWasTold(t *testing.T) {
 			"neither has come":                       {[]toldEnd{renewedLock}, reason.OutcomeUnknown},
 			"a bound that is none is not told, lock": {[]toldEnd{lock, {}}, reason.LockLost},
 		} {
-			a := &attempt{locks: []heldLock{{plan.Lock{Name: "a"}, leases[0], time.Second}}, bound: bound.New(now, time.Second, now)}
+			a := &attempt{task: &jobs.Task{}, locks: []heldLock{{plan.Lock{Name: "a"}, leases[0], time.Second}}, bound: bound.New(now, time.Second, now)}
 			a.task.Attempt, a.work.Retries = 1, jobs.Retries{Limit: 1}
 			for _, one := range c.told {
 				a.note(one)

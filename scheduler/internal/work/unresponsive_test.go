@@ -80,7 +80,7 @@ func TestTheNameOfAnAttempt(t *testing.T) {
 		"task 1 of kind k of pool p": {ID: "1", Kind: "k", Pool: "p"},
 		"task 1 of pool p":           {ID: "1", Pool: "p"},
 	} {
-		if got := (&attempt{task: task}).name(); got != want {
+		if got := (&attempt{task: &task}).name(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

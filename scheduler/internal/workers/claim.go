@@ -105,7 +105,7 @@ func (w *Workers) claimUnder(ctx context.Context, c wire.WorkerClaim, ses ledger
 	}
 	for _, t := range started {
 		w.log.Info("task claimed by a worker", "worker", ses.Replica, "task", t.ID, "pool", t.Pool, "job", t.Job, "attempt", t.Attempt)
-		answer.Items = append(answer.Items, w.item(t.Task, t.Until))
+		answer.Items = append(answer.Items, w.item(*t.Task, t.Until))
 	}
 	return answer, nil
 }
@@ -211,7 +211,7 @@ func (w *Workers) missed(ctx context.Context, c wire.WorkerClaim, ses ledger.Pee
 			switch after = h.ID; {
 			case have[h.ID]:
 			case h.Cancel != "":
-				cancelled = append(cancelled, ledger.Started{Task: h.Task})
+				cancelled = append(cancelled, ledger.Started{Task: &h.Task})
 			case h.Until.After(now) && len(missed) < mostMissed:
 				missed = append(missed, h.ID)
 			}

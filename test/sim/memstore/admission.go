@@ -104,7 +104,8 @@ func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok,
 	r.State, r.Attempt, r.Session, r.Replica = Running, r.Attempt+1, a.Session, a.Replica
 	r.MayRunUntil, r.StartedAt = micros(until), micros(a.now)
 	r.MaxAttempts, r.OnLost, r.LostLimit = c.Task.MaxAttempts, string(c.Task.OnLost), c.Task.LostLimit
-	return r, ledger.Started{Task: r.task(), Until: until}, true, false
+	task := r.task()
+	return r, ledger.Started{Task: &task, Until: until}, true, false
 }
 
 // behind reports whether the pending tasks of a limited pool that go before a new one take all the room.

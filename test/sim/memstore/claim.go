@@ -171,7 +171,7 @@ func (a *admission) take(c ledger.Claim, r Task, out *ledger.Claimed) {
 		if r.waitsForKey() {
 			out.Freed++
 		}
-		started.Task = is.task()
+		*started.Task = is.task()
 		out.Tasks = append(out.Tasks, started)
 	}
 }

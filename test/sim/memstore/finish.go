@@ -28,10 +28,10 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 		}
 		for i, r := range results {
 			r = r.Kept()
-			out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Fenced, Task: jobs.Task{ID: r.TaskID}}
+			out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Fenced, Task: &jobs.Task{ID: r.TaskID}}
 			row, open := t.tasks.rows[r.TaskID]
 			if open {
-				out[i].Task = bare(row.task())
+				became(&out[i], row.task())
 			}
 			mine := open && row.Token == r.Token
 			switch {
@@ -42,8 +42,8 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 					failed[on.Pool], pauses[on.Pool] = append(failed[on.Pool], m.end == jobs.StateFailed), on.PauseOn
 				}
 				out[i].Finish = ledger.Recorded
-				var end *happening
-				out[i].Task, end = t.move(now, m)
+				task, end := t.move(now, m)
+				became(&out[i], task)
 				if end != nil {
 					ends = append(ends, *end)
 				}
@@ -74,6 +74,12 @@ func bare(task jobs.Task) jobs.Task {
 	return task
 }
 
+// became notes what the row of a result is then.
+func became(out *ledger.Finished, task jobs.Task) {
+	task = bare(task)
+	out.State, out.Task = task.State, &task
+}
+
 // finishing plans what a result means for a row that is its writer's.
 func finishing(row Task, r ledger.Result, now time.Time) move {
 	if r.Verdict == ledger.Died {
@@ -102,7 +108,7 @@ func finishing(row Task, r ledger.Result, now time.Time) move {
 // settle judges a result whose row is not its writer's now: written before, late, or refused.
 func (t *tx) settle(now time.Time, r ledger.Result, row Done, ended bool, out *ledger.Finished) *happening {
 	if ended {
-		out.Task = bare(row.task())
+		became(out, row.task())
 	}
 	end := r.State
 	if r.Verdict == ledger.Died {
@@ -160,6 +166,6 @@ func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.Stat
 	if len(r.Value) > 0 {
 		add(t, &t.results, Result{row.ID, r.Value})
 	}
-	out.Task = bare(row.task())
+	became(out, row.task())
 	return ending(row)
 }
