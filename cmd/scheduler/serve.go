@@ -123,6 +123,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if p.lockErr != nil {
 		log.Warn("lock service unreachable; starting without it", "meanwhile", whileDown(c.Lock.WhenDown), "error", p.lockErr)
 	}
+	collectLater(a.env)
 	log.Info("listening", "url", srv.url(listener), "replica", s.ID(), "store", c.Store.Driver, "lock", p.service)
 
 	running, drain := context.WithCancel(ctx)

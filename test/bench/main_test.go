@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +17,9 @@ func TestMain(m *testing.M) {
 	if exechandler.Warden() { // commands are started by a process of their own
 		return
 	}
+	// As scheduler serve does while little is in use; the other programs get it, too.
+	debug.SetGCPercent(400)
+	_ = os.Setenv("GOGC", "400")
 	// As much memory as PostgreSQL has, and a log that holds a whole round, as there.
 	servers.MySQLArgs = []string{"--innodb-buffer-pool-size=256M", "--innodb-log-file-size=1G"}
 	code := servers.Main(m)
