@@ -287,6 +287,9 @@ func (w *claim) take(t *tx) error {
 			return err
 		}
 	}
+	if err := w.readPayloads(t); err != nil {
+		return err
+	}
 	got := func(string) bool { return true }
 	if count < len(w.rows) {
 		if got, err = w.ours(t, ""); err != nil {

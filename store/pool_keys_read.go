@@ -236,7 +236,7 @@ type keyedModel struct {
 }
 
 // keyedColumns are those of a task t, and of the row k of its key.
-var keyedColumns = "t." + strings.ReplaceAll(taskColumns+openColumns, ", ", ", t.") +
+var keyedColumns = "t." + strings.ReplaceAll(taskFacts+openColumns, ", ", ", t.") + laterPayload +
 	", COALESCE({now}, 0) AS n, COALESCE(k.look_at, 0) AS look_at, COALESCE(k.bucket_full_at, 0) AS bucket_full_at, COALESCE(k.pass, 0) AS pass"
 
 // keyJoin finds the row of a task's key.

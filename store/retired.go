@@ -21,7 +21,7 @@ func cancelRetired(t *tx, limit int) (int, error) {
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	rows, err := t.openTasks(taskColumns, `{index}{tasks}_job{end} WHERE job>'' AND {in name job} AND state+0<>2 ORDER BY id LIMIT ?`, sqlkit.Keys(names), limit)
+	rows, err := t.openTasks(taskFacts, `{index}{tasks}_job{end} WHERE job>'' AND {in name job} AND state+0<>2 ORDER BY id LIMIT ?`, sqlkit.Keys(names), limit)
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}

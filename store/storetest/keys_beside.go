@@ -1,12 +1,16 @@
 package storetest
 
 import (
+	"encoding/json"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -14,6 +18,7 @@ import (
 var keyBesideCases = []Case{
 	{"Keys/Kinds", keyKinds},
 	{"Keys/Look", keyLook},
+	{"Keys/Payloads", keyPayloads},
 	{"Keys/Locks", keyLocks},
 	{"Keys/LocksLater", keyLocksLater},
 }
@@ -131,5 +136,35 @@ func keyLocksLater(t *testing.T, b *Bench) {
 	first := s.first()
 	if len(first) != 1 || first[0].Task().ID != k[1] {
 		t.Errorf("first for its lock: %+v", first)
+	}
+}
+
+// A task gets its payload when it starts, however long that is, at once or after it has waited for its key.
+func keyPayloads(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.perKey(jobs.KeyLimits{MaxRunning: 1}, jobs.OrderNone)
+	var want []string
+	for i, size := range []int{0, limits.ListedPayload, limits.ListedPayload + 1, 100_000} {
+		for _, key := range []string{"a", "b"} {
+			payload := ""
+			if size > 0 {
+				payload = `"` + strings.Repeat(strconv.Itoa(i), size-2) + `"`
+			}
+			s.newTask(jobs.NewTask{Key: key, Payload: json.RawMessage(payload)})
+			want = append(want, payload)
+		}
+	}
+	var got []string
+	for range want {
+		for _, task := range s.limitedClaim("work", 20).Tasks {
+			if task.PayloadSize != len(task.Payload) {
+				t.Errorf("the payload has %d bytes, and is said to have %d", len(task.Payload), task.PayloadSize)
+			}
+			got = append(got, string(task.Payload))
+			s.ends(task.ID)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
