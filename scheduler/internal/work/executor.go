@@ -55,12 +55,11 @@ type Executor struct {
 	halt      sync.Once
 	halted    chan struct{} // closed when everything must stop at once
 
-	arrival        atomic.Pointer[time.Time] // when tasks were taken that the poll had found; nil: never
-	metUnknown     atomic.Bool               // a task that this replica has no handler for
-	wakePoll       chan struct{}             // look at the pools now
-	wakeProgress   chan struct{}             // write the progress of attempts
-	wakeTend       chan struct{}             // look at own rows and at those of expired sessions now
-	wakeUnrunnable chan struct{}             // look at tasks that no live replica can run now
+	metUnknown     atomic.Bool   // a task that this replica has no handler for
+	wakePoll       chan struct{} // look at the pools now
+	wakeProgress   chan struct{} // write the progress of attempts
+	wakeTend       chan struct{} // look at own rows and at those of expired sessions now
+	wakeUnrunnable chan struct{} // look at tasks that no live replica can run now
 }
 
 // New makes the work of a replica. It starts no loop.

@@ -59,6 +59,7 @@ type feeder struct {
 	byKind    bool           // they showed a kind, too, that it does not know
 	forgets   int            // calls of forget
 	polled    bool           // the poll woke the feeder
+	arrival   time.Time      // when tasks were taken that the poll had found; zero: never
 	fruitless int            // claims in a row that could get nothing, though the pool has work
 	notBefore time.Time      // the poll wakes the feeder again
 	seen      lookout
@@ -132,6 +133,9 @@ func (f *feeder) claim(ctx context.Context) bool {
 	f.noteArrival(got)
 	if err != nil {
 		unlock()
+		f.mu.Lock()
+		f.more = false // the poll is to wake it
+		f.mu.Unlock()
 		outdated := errors.Is(err, ledger.ErrOutdated)
 		f.backOff(asked, outdated)
 		if outdated {

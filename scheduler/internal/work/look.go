@@ -181,12 +181,13 @@ func (f *feeder) backOff(asked int, fruitless bool) {
 }
 
 // forPoll reports whether the poll is to wake the feeder if the pool has tasks that are due, and whether those count
-// as work: not while claims find nothing, and not tasks that this replica cannot run.
+// as work: not while claims find nothing, and not tasks that this replica cannot run, or that it takes without being told, as its last
+// claim has left some behind.
 func (f *feeder) forPoll() (wake, work bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wake, work = !time.Now().Before(f.notBefore), f.fruitless == 0 && !f.seen.nothing
-	f.polled = wake && work && !f.more // what it left behind has come before, and it takes that without being told
+	wake, work = !time.Now().Before(f.notBefore), f.fruitless == 0 && !f.seen.nothing && !f.more
+	f.polled = wake && work
 	return wake, work
 }
 
@@ -194,10 +195,16 @@ func (f *feeder) forPoll() (wake, work bool) {
 // the last ones that the limits let start: they may have waited for that.
 func (f *feeder) noteArrival(got ledger.Claimed) {
 	f.mu.Lock()
-	arrived := f.polled && len(got.Tasks) > got.Freed && !limitReached(got)
-	f.polled = false
-	f.mu.Unlock()
-	if arrived {
-		f.executor.arrival.Store(new(time.Now()))
+	defer f.mu.Unlock()
+	if f.polled && len(got.Tasks) > got.Freed && !limitReached(got) {
+		f.arrival = time.Now()
 	}
+	f.polled = false
+}
+
+// tasksArrive reports whether there was an arrival within arrivalsFor, unless the feeder takes what comes without being told.
+func (f *feeder) tasksArrive() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.more && !f.arrival.IsZero() && time.Since(f.arrival) < arrivalsFor
 }

@@ -20,8 +20,8 @@ const (
 // poll asks which pools have work and wakes their feeders, until ctx is done. Tasks that this replica cannot run, in pools
 // that it has or lacks, are no work.
 //
-//  1. wait pollFast for arrivalsFor after an arrival, and pollBusy after work was found, then twice as long each time, up to
-//     pollSlow; or until woken. Where the store shows that it was written, watchWrites wakes the poll
+//  1. wait pollFast for arrivalsFor after an arrival, and pollBusy after work was found, but not for pools whose feeders go on by
+//     themselves; then twice as long each time, up to pollSlow; or until woken. Where the store shows that it was written, watchWrites wakes the poll
 //  2. while no work may begin, wait again
 //  3. ask the store which pools have tasks that are due, and when the next waiting task is
 //  4. wake the feeders of these pools, unless their claims found nothing to take a short time ago
@@ -67,8 +67,12 @@ func (e *Executor) poll(ctx context.Context) {
 	}
 }
 
-// tasksArrive reports whether there was an arrival within arrivalsFor.
+// tasksArrive reports whether tasks arrive in a pool that this replica is to be told of.
 func (e *Executor) tasksArrive() bool {
-	at := e.arrival.Load()
-	return at != nil && time.Since(*at) < arrivalsFor
+	for _, f := range e.feeders {
+		if f.tasksArrive() {
+			return true
+		}
+	}
+	return false
 }

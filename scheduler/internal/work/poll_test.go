@@ -49,13 +49,20 @@ func each(apart, first, last time.Duration) (at []time.Duration) {
 	return at
 }
 
+// arrivedIn makes it look as if tasks of a pool had been taken that the poll had found.
+func arrivedIn(f *feeder) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.arrival = time.Now()
+}
+
 // The poll asks each 15 ms for two seconds after tasks were taken that it had found, each 50 ms while there is work, backs off up to
-// half a second while there is none, and asks exactly when the next waiting task is due. Tasks that this replica cannot start or
-// has no pool for are no work. Where a write of the store wakes it, none come unseen.
+// half a second while there is none, and asks exactly when the next waiting task is due. Tasks that this replica cannot start, takes
+// without being told, or has no pool for are no work. Where a write of the store wakes it, none come unseen.
 func TestWhenThePollAsks(t *testing.T) {
 	idle := []time.Duration{50, 150, 350, 750, 1250, 1750, 2250}
 	arrivals, busy := slices.Concat(each(15, 50, 2000), []time.Duration{2030, 2090, 2210, 2450}), each(50, 50, 2450)
-	arrived := func(s *replica) { s.work.arrival.Store(new(time.Now())) }
+	arrived := func(s *replica) { arrivedIn(s.work.feeders["p"]) }
 	once := func(n int) ([]string, time.Time, error) {
 		if n == 2 {
 			return []string{"p"}, time.Time{}, nil
@@ -78,6 +85,11 @@ func TestWhenThePollAsks(t *testing.T) {
 			arrived(s)
 			s.work.store.(*askable).written = func() bool { return false }
 		}, idle, false},
+		"its feeder takes it without being told": {always("p"), func(s *replica) { s.work.feeders["p"].more = true }, idle, true},
+		"its feeder takes what arrives without being told": {always("p"), func(s *replica) {
+			arrived(s)
+			s.work.feeders["p"].more = true
+		}, idle, true},
 		"only other replicas have the pool": {always("q"), nil, idle, false},
 		"one of the pools is known":         {always("q", "p", "r"), nil, busy, true},
 		"there is no room to start any of it": {always("p"), func(s *replica) {
@@ -171,7 +183,7 @@ func TestArrivals(t *testing.T) {
 			f.forPoll()
 		}
 		f.noteArrival(ledger.Claimed{Tasks: make([]ledger.Started, c.tasks), Limited: c.full})
-		if got := s.work.arrival.Load() != nil; got != c.arrival {
+		if got := !f.arrival.IsZero(); got != c.arrival {
 			t.Errorf("%s: an arrival: %t", c.what, got)
 		}
 	}
