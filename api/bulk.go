@@ -44,26 +44,54 @@ func changeTasks(action wire.BulkAction) handler {
 	}
 }
 
+// readBulk reads a batch. A part of the filter that is given says something: an empty one, as of a variable that is not set, would have more
+// tasks changed.
 func readBulk(w http.ResponseWriter, r *http.Request, q *query) (b wire.Bulk, err error) {
 	state, since, until := "", "", ""
+	texts := []struct {
+		key string
+		is  *string
+	}{
+		{"pool", &b.Pool}, {"job", &b.Job}, {"state", &state}, {"kind", &b.Kind}, {"key", &b.Key}, {"tag", &b.Tag}, {"fingerprint", &b.Fingerprint},
+		{"since", &since}, {"until", &until},
+	}
 	var limit *int
-	err = readKeys(w, r, q, map[string]any{
-		"ids": &b.IDs, "pool": &b.Pool, "job": &b.Job, "state": &state, "kind": &b.Kind, "key": &b.Key, "tag": &b.Tag, "fingerprint": &b.Fingerprint,
-		"since": &since, "until": &until, "limit": &limit, "cursor": &b.Cursor, "dry_run": &b.DryRun, "force": &b.Force,
-	})
+	keys := map[string]any{"ids": &b.IDs, "limit": &limit, "cursor": &b.Cursor, "dry_run": &b.DryRun, "force": &b.Force}
+	given := make([]*string, len(texts))
+	for i, t := range texts {
+		keys[t.key] = &given[i]
+	}
+	if err := readKeys(w, r, q, keys); err != nil {
+		return b, err
+	}
+	for i, t := range texts {
+		switch {
+		case given[i] == nil:
+		case *given[i] == "":
+			return b, invalid(t.key, "is empty; give it a value, or leave it out")
+		default:
+			*t.is = *given[i]
+		}
+	}
 	b.State = jobs.State(state)
-	if err == nil && limit != nil {
+	if limit != nil {
 		if b.Limit = *limit; b.Limit == 0 {
-			err = invalid("limit", "must be a whole number from 1 to %d; leave it out for %d", paging.MaxLimit, paging.DefaultLimit)
+			return b, invalid("limit", "must be a whole number from 1 to %d; leave it out for %d", paging.MaxLimit, paging.DefaultLimit)
 		}
 	}
 	for _, at := range []struct {
 		field, text string
 		is          *time.Time
 	}{{"since", since, &b.Since}, {"until", until, &b.Until}} {
-		if err == nil && at.text != "" {
-			*at.is, err = readTime(at.text, at.field)
+		if at.text == "" {
+			continue
+		}
+		if *at.is, err = readTime(at.text, at.field); err != nil {
+			return b, err
+		}
+		if outOfEra(*at.is) {
+			return b, invalid(at.field, "year %d is out of range 1970–2199", at.is.Year())
 		}
 	}
-	return b, err
+	return b, nil
 }

@@ -43,6 +43,13 @@ func TestBulkOverSQLite(t *testing.T) {
 		{"retry", `{"pool":"mail","limit":"1"}`, 400, `"field":"limit"`},
 		{"retry", `{"pool":"mail","pools":"mail"}`, 400, `"field":"pools"`},
 		{"purge", `{"pool":"mail","force":true}`, 422, `"field":"force"`},
+		{"retry", `{"ids":["01a2215c-e1d6-755a-8c05-3dd02985a2ca"],"limit":1}`, 422, `{"error":{"code":"invalid","message":"is of a list; tasks that are named by their ids are one batch","field":"limit"}}`},
+		{"purge", `{"pool":"mail","until":"0001-01-01T00:00:00Z"}`, 422, `{"error":{"code":"invalid","message":"year 1 is out of range 1970–2199","field":"until"}}`},
+		{"purge", `{"pool":"mail","since":"0001-01-01T00:00:00Z"}`, 422, `"field":"since"`},
+		{"purge", `{"pool":"mail","until":""}`, 422, `{"error":{"code":"invalid","message":"is empty; give it a value, or leave it out","field":"until"}}`},
+		{"retry", `{"pool":"mail","kind":""}`, 422, `"field":"kind"`},
+		{"cancel", `{"pool":"mail","job":""}`, 422, `"field":"job"`},
+		{"retry", `{"pool":"mail","tag":null,"until":null,"dry_run":true}`, 200, `"matched":3`},
 		{"retry", `{"pool":"nothing"}`, 404, `nothing`},
 		{"cancel", `{"job":"nothing"}`, 404, `nothing`},
 	} {

@@ -22,7 +22,7 @@ const (
 
 // TaskMatch selects tasks to change. It names some by their ids, a pool, or a job; what else is given must be true of a task, too.
 type TaskMatch struct {
-	IDs         []string   `json:"ids,omitzero"` // 1 to 500; nil: not by ids
+	IDs         []string   `json:"ids,omitzero"` // 1 to 500, which are one batch; nil: not by ids
 	Pool        string     `json:"pool,omitempty"`
 	Job         string     `json:"job,omitempty"`
 	State       jobs.State `json:"state,omitempty"` // absent: for retry failed and lost, for cancel pending and running, for purge all that have ended
@@ -37,7 +37,7 @@ type TaskMatch struct {
 // Bulk is one batch of a change of many tasks.
 type Bulk struct {
 	TaskMatch
-	Limit  int    `json:"limit,omitempty"`   // matched tasks of the batch, 1 … 500; 0: 50
+	Limit  int    `json:"limit,omitempty"`   // matched tasks of the batch, 1 … 500; 0: 50, or all IDs
 	Cursor string `json:"cursor,omitempty"`  // Next of the batch before
 	DryRun bool   `json:"dry_run,omitempty"` // nothing is changed, and the answer is what would have been done
 	Force  bool   `json:"force,omitempty"`   // retry also what no live replica can run
@@ -135,6 +135,8 @@ func (b Bulk) Check(action BulkAction) error {
 		return wrong("ids", "has %d; at most %d in one batch", len(b.IDs), paging.MaxLimit)
 	case len(b.IDs) > 0 && b.Cursor != "":
 		return wrong("cursor", "is of a list; tasks that are named by their ids are one batch")
+	case len(b.IDs) > 0 && b.Limit != 0:
+		return wrong("limit", "is of a list; tasks that are named by their ids are one batch")
 	case b.State != "" && !slices.Contains(action.States(), b.State):
 		states := make([]string, len(action.States()))
 		for i, state := range action.States() {

@@ -68,9 +68,6 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			if uniqueFor != "" && unique.For == 0 {
 				return usagef("--unique-for: 0s is out of range 1ms–366d; leave it out where no time is meant")
 			}
-			if cmd.Flags().Changed("idempotency-key") && task.IdempotencyKey == "" {
-				return usagef("--idempotency-key is empty; leave it out for a task that may be added twice")
-			}
 			if unique.By != nil || uniqueFor != "" || unique.While != "" || unique.OnConflict != "" {
 				task.Unique = &unique
 			}

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,8 +46,8 @@ func rateOfLimit(text string) (jobs.Rate, error) {
 // kindLimits is a flag for limits by kind, as in mail:max_running=2,rate=10/s. It may be given again, also for the same kind.
 type kindLimits map[string]wire.LimitFields
 
-func (kindLimits) Type() string   { return "string" }
-func (kindLimits) String() string { return "" }
+func (kindLimits) Type() string     { return "string" }
+func (f kindLimits) String() string { return strings.Join(slices.Sorted(maps.Keys(f)), ",") }
 
 func (f kindLimits) Set(text string) error {
 	kind, all, found := strings.Cut(text, ":")
@@ -84,8 +86,8 @@ func (f kindLimits) Set(text string) error {
 // weights is a flag for the weight of a key, as in acme=3. A key may have a = in it.
 type weights map[string]int
 
-func (weights) Type() string   { return "string" }
-func (weights) String() string { return "" }
+func (weights) Type() string     { return "string" }
+func (f weights) String() string { return strings.Join(slices.Sorted(maps.Keys(f)), ",") }
 
 func (f weights) Set(text string) error {
 	at := strings.LastIndex(text, "=")
@@ -106,8 +108,17 @@ type resets struct {
 	fields *[]string
 }
 
-func (resets) Type() string   { return "string" }
-func (resets) String() string { return "" }
+func (resets) Type() string { return "string" }
+
+func (f resets) String() string {
+	switch {
+	case f.all != nil && *f.all:
+		return "all"
+	case f.fields == nil || *f.fields == nil:
+		return "false"
+	}
+	return strings.Join(*f.fields, ",")
+}
 
 func (f resets) Set(text string) error {
 	if all, err := strconv.ParseBool(text); err == nil || text == "all" {

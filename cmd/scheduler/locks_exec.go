@@ -121,6 +121,7 @@ func newLocksExecCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&shared, "shared", false, "hold the key together with others that share it")
 	cmd.Flags().IntVar(&limit, "limit", 1, "up to `N` hold the key together, all with the same N")
 	cmd.Flags().StringVar(&name, "name", "", "`TEXT` that 'locks list' and busy messages show, in place of the command with its arguments; \"\": nothing")
+	_ = cmd.Flags().SetAnnotation("name", mayBeEmpty, []string{})
 	return cmd
 }
 

@@ -75,7 +75,7 @@ func TestOfflineCommands(t *testing.T) {
 		"completion-too-many":   {"completion", "bash", "x"},
 		"completion-unknown":    {"completion", "bsh"},
 		"too-many-arguments":    {"validate", "a", "b"},
-		"validate-no-file":      {"-c", "", "validate"},
+		"validate-no-file":      {"validate"},
 		"validate-missing":      {"validate", "missing.yaml"},
 		"validate":              {"validate", "example.yaml"},
 		"validate-json":         {"validate", "example.yaml", "-o", "json"},

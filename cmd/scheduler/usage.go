@@ -18,8 +18,11 @@ import (
 )
 
 // checkUsage compares arguments with the Use line of cmd: NAME is required, [NAME] is optional; and requires the flags
-// marked so.
+// marked so. Flags that are given have a value.
 func checkUsage(cmd *cobra.Command, args []string) error {
+	if err := checkFlags(cmd); err != nil {
+		return err
+	}
 	names := arguments(cmd)
 	how := "write '" + strings.TrimSuffix(cmd.UseLine(), " [flags]") + "'"
 	if what, command := commandArgument(cmd); command {
@@ -63,6 +66,24 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 		}
 	})
 	return missing
+}
+
+// mayBeEmpty marks a flag to which an empty text means something.
+const mayBeEmpty = "lockstep_may_be_empty"
+
+// checkFlags refuses a flag that is given without a value, as by a variable that is not set: without the flag a command is about more
+// tasks, or changes something else.
+func checkFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		is := f.Value.Type() == "string" && f.Value.String() == ""
+		if several, ok := f.Value.(pflag.SliceValue); ok {
+			is = len(several.GetSlice()) == 0 || slices.Contains(several.GetSlice(), "")
+		}
+		if is && f.Annotations[mayBeEmpty] == nil && err == nil {
+			err = usagef("--%s is empty; give it a value, or leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 // commandArgument is the name of what stands behind -- in the Use line of a command that takes another one.

@@ -41,7 +41,11 @@ func bulkFilters(t *testing.T, b *Bench) {
 		"ids":          {wire.TaskMatch{IDs: []string{ids[0], ids[3]}}, []string{ids[3], ids[0]}},
 		"ids and kind": {wire.TaskMatch{IDs: []string{ids[0], ids[3]}, Kind: "k"}, ids[:1]},
 	} {
-		got := s.changeAll(wire.BulkPurge, wire.Bulk{TaskMatch: withState(c.match), DryRun: true, Limit: 3})
+		b := wire.Bulk{TaskMatch: withState(c.match), DryRun: true}
+		if c.match.IDs == nil {
+			b.Limit = 3
+		}
+		got := s.changeAll(wire.BulkPurge, b)
 		if d := cmp.Diff(append([]string{}, c.want...), append([]string{}, idsOf(got.Tasks)...)); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
@@ -71,6 +75,7 @@ func bulkRefused(t *testing.T, b *Bench) {
 		"only a kind":    {wire.BulkRetry, wire.Bulk{TaskMatch: wire.TaskMatch{Kind: "k"}}, "pool"},
 		"many ids":       {wire.BulkRetry, wire.Bulk{TaskMatch: wire.TaskMatch{IDs: slices.Repeat(ids, 501)}}, "ids"},
 		"ids and cursor": {wire.BulkRetry, wire.Bulk{TaskMatch: wire.TaskMatch{IDs: ids}, Cursor: "x"}, "cursor"},
+		"ids and limit":  {wire.BulkRetry, wire.Bulk{TaskMatch: wire.TaskMatch{IDs: ids}, Limit: 1}, "limit"},
 		"open":           {wire.BulkRetry, wire.Bulk{TaskMatch: pool(wire.TaskMatch{State: jobs.StatePending})}, "state"},
 		"ended":          {wire.BulkCancel, wire.Bulk{TaskMatch: pool(wire.TaskMatch{State: jobs.StateFailed})}, "state"},
 		"no state":       {wire.BulkPurge, wire.Bulk{TaskMatch: pool(wire.TaskMatch{State: "x"})}, "state"},
