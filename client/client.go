@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/plainjson"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -173,7 +174,7 @@ func (c *Client) roundTrip(ctx context.Context, method string, path []string, qu
 	}
 	var text io.Reader
 	if body != nil {
-		encoded, err := json.Marshal(body)
+		encoded, err := plainjson.Marshal(body)
 		if err != nil {
 			return nil, fmt.Errorf("client: %w: %w", jobs.ErrInvalid, err)
 		}

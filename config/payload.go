@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/plainjson"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -100,8 +101,6 @@ func (r *reader) writeScalar(b *bytes.Buffer, n *yaml.Node) bool {
 }
 
 func writeText(b *bytes.Buffer, text string) {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // neither a buffer nor a string fails
-	b.Truncate(b.Len() - 1)
+	quoted, _ := plainjson.Marshal(text) // strings always encode
+	b.Write(quoted)
 }

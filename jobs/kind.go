@@ -22,7 +22,7 @@ type Kind[P any] struct{ pool, name string }
 func NewKind[P any](pool, name string) Kind[P] { return Kind[P]{pool, name} }
 
 // New is a task of this kind. The payload is encoded when the task is enqueued, as [json.Marshal] does
-// it, a json.RawMessage as it is; the handler gets what [Func] decodes of that.
+// it, with <, > and & as they are, a json.RawMessage as it is; the handler gets what [Func] decodes of that.
 func (k Kind[P]) New(payload P) NewTask {
 	return NewTask{Pool: k.pool, Kind: k.name, Payload: payload}
 }

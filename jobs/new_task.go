@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/internal/plainjson"
 )
 
 // Encode checks the task and returns its payload as compact JSON; nil if it has none. All problems
@@ -73,7 +74,7 @@ func (p *problems) ownDuration(path string, d time.Duration) {
 // MarshalJSON writes durations as text.
 func (n NewTask) MarshalJSON() ([]byte, error) {
 	type fields NewTask
-	return json.Marshal(struct {
+	return plainjson.Marshal(struct {
 		fields
 		Timeout Duration `json:"timeout,omitempty"`
 		Backoff Duration `json:"backoff,omitempty"`

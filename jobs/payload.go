@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/nesting"
+	"github.com/lockstep-scheduler/lockstep/internal/plainjson"
 )
 
 // MaxPayload is how large the payload of a task may be, in bytes of JSON.
@@ -30,7 +31,7 @@ func (p *problems) payload(path string, v any) json.RawMessage {
 		text = compact(text)
 	} else {
 		var err error
-		if text, err = json.Marshal(v); err != nil {
+		if text, err = plainjson.Marshal(v); err != nil {
 			p.add(path, "cannot be written as JSON: %v", err)
 			return nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/nesting"
+	"github.com/lockstep-scheduler/lockstep/internal/plainjson"
 )
 
 // MaxResult is how large the result of a task may be, in bytes of JSON.
@@ -77,7 +78,7 @@ func encodeResult(v any) (json.RawMessage, error) {
 		text = compact(text)
 	} else {
 		var err error
-		if text, err = json.Marshal(v); err != nil {
+		if text, err = plainjson.Marshal(v); err != nil {
 			return nil, fmt.Errorf("result: %w: cannot be written as JSON: %w", ErrInvalid, err)
 		}
 	}

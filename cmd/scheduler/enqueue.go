@@ -20,6 +20,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/internal/plainjson"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -293,7 +294,7 @@ func nameLine(err error, from []int) error {
 
 // defaultKeys are the keys of a task that flags have set.
 func defaultKeys(task jobs.NewTask) (keys map[string]json.RawMessage, err error) {
-	text, err := json.Marshal(task)
+	text, err := plainjson.Marshal(task)
 	if err == nil {
 		err = json.Unmarshal(text, &keys)
 	}
@@ -329,5 +330,5 @@ func readLine(line []byte, defaults map[string]json.RawMessage) (json.RawMessage
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, errors.New("text after the JSON object")
 	}
-	return json.Marshal(task)
+	return plainjson.Marshal(task)
 }
