@@ -20,7 +20,7 @@ import (
 // still pending under the token that was read. In a pool with limits its row is locked: its running tasks are counted by index, and its
 // bucket is read and written, so the limits are exact over all replicas.
 //
-// When Admit refuses a whole batch, the next one is read, once.
+// When Admit refuses a whole batch, the next one is read, once. A claim ends early where the payloads would be more than c.Bytes.
 //
 // Errors: ledger.ErrSessionDead, ledger.ErrOutdated, what c.Now returned, jobs.ErrUnavailable.
 func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
@@ -61,6 +61,7 @@ type claim struct {
 	seen      int        // candidates
 	beyond    bool       // there may be more of them
 	read      []openTask // candidates of a pool without limits by key, as they were read
+	enough    bool       // the payloads of the next one would not fit
 	jobs      []*jobRow
 	taken     []taken
 	rows      []*taken    // the same, in the order of locks
@@ -207,7 +208,7 @@ func (w *claim) choose(t *tx, room int) error {
 		return err
 	}
 	w.askFor(candidates, busy)
-	w.out.More = w.beyond || len(busy) > 0 || keys.more() || keys != nil && keys.fair != nil && len(w.behind) > 0
+	w.out.More = w.beyond || w.enough || len(busy) > 0 || keys.more() || keys != nil && keys.fair != nil && len(w.behind) > 0
 	return nil
 }
 
@@ -227,12 +228,20 @@ func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 	return busy, err
 }
 
-// askFor asks the admission about each candidate whose job is not busy.
+// askFor asks the admission about each candidate whose job is not busy, as long as their payloads fit.
 func (w *claim) askFor(candidates []openTask, busy []string) {
-	w.taken = slices.Grow(w.taken[:0], len(candidates))
+	w.taken, w.enough = slices.Grow(w.taken[:0], len(candidates)), false
+	bytes := 0
 	for i := range candidates {
-		if _, is := slices.BinarySearch(busy, candidates[i].Job); !is {
-			w.ask(&candidates[i])
+		r, before := &candidates[i], len(w.taken)
+		if _, is := slices.BinarySearch(busy, r.Job); is {
+			continue
+		}
+		if w.enough = w.Bytes > 0 && before > 0 && bytes+r.PayloadSize > w.Bytes; w.enough {
+			return
+		}
+		if w.ask(r); len(w.taken) > before {
+			bytes += r.PayloadSize
 		}
 	}
 }

@@ -18,7 +18,10 @@ type Claim struct {
 	// Waiting are ids: the claim takes these tasks, which wait for locks, and no others. If the pool is full they wait for locks no
 	// more: they are pending as others are.
 	Waiting []string
-	Now     Judge
+	// Bytes bounds the payloads of the tasks that are claimed, together: the claim ends before the task that would not fit, and says that there
+	// is More. Its first task is claimed whatever it has. 0: no bound.
+	Bytes int
+	Now   Judge
 }
 
 // Scope is which tasks of a pool a replica looks at: what it cannot run neither stands in front of the rest nor

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 var claimCases = []Case{
 	{"Claims/Order", claimOrder},
+	{"Claims/Bytes", claimBytes},
 	{"Claims/Row", claimRow},
 	{"Claims/FirstStart", claimFirstStart},
 	{"Claims/Refusals", claimRefusals},
@@ -58,6 +60,27 @@ func claimOrder(t *testing.T, b *Bench) {
 	}
 	if got := s.claim("work", 3); len(got) != 0 {
 		t.Errorf("claimed %v", ids(got))
+	}
+}
+
+// A claim ends before the payload that would be too much, in the order of claims, and takes one task whatever it has.
+func claimBytes(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	made := s.enqueue("work", 6) // with their ids as payloads, in quotes
+	s.DB.Exec(t, "UPDATE {tasks} SET payload=? WHERE id=?", []byte(`"`+strings.Repeat("x", 500)+`"`), made[3])
+	size := len(made[0]) + 2
+	for _, c := range []struct {
+		bytes int
+		want  []string
+		more  bool
+	}{{2*size - 1, made[:1], true}, {2 * size, made[1:3], true}, {1, made[3:4], true}, {0, made[4:], false}} {
+		claim := s.claiming("work", 5)
+		claim.Bytes = c.bytes
+		got, err := tasksOf(s.Store.Claim(s.ctx(), claim))
+		must(t, err)
+		if d := cmp.Diff(c.want, ids(got.Tasks)); d != "" || got.More != c.more {
+			t.Errorf("%d bytes: %t, %s", c.bytes, got.More, d)
+		}
 	}
 }
 

@@ -24,12 +24,14 @@ const (
 	leastTime = callTime
 	// rounds is how many times one claim asks again for what it has learned to leave out.
 	rounds = 3
-	// mostMissed is how many tasks of lost answers come again with one claim.
-	mostMissed = 100
+	// mostMissed is how many tasks of lost answers come again with one claim, and missedPart how many of them are read at once.
+	mostMissed, missedPart = 100, 16
+	// mostBytes bounds the payloads of one answer, or it is one task: on a slow line the worker would not have it in time, and lose its tasks.
+	mostBytes = 1 << 20
 )
 
-// ClaimFor claims tasks for a worker, and opens its session if it has none. Tasks that the worker does not have, although its session
-// runs them, come first, alone. Nothing is asked of the store once c.Wait is over, or 5 s with a shorter one, or the caller has gone. What the
+// ClaimFor claims tasks for a worker, c.Max or 1 MiB of payloads at most, and opens its session if it has none. Tasks that the worker does not
+// have, although its session runs them, come first, alone. Nothing is asked of the store once c.Wait is over, or 5 s with a shorter one, or the caller has gone. What the
 // store then answers to an earlier question is handed back, unless the worker says what it has: then its next claim brings it, and until then it
 // runs under the session. Tasks come with a session that was renewed less than a third of its ttl before: see fresh.
 //
@@ -190,8 +192,8 @@ func (w *Workers) session(ctx context.Context, c *wire.WorkerClaim) (ledger.Peer
 	return ses, nil
 }
 
-// missed are tasks that the session runs and that the worker says it does not have, at most as many as a claim takes: the rest come with
-// the next claim.
+// missed are tasks that the session runs and that the worker says it does not have, at most as many, and with as many bytes, as a claim takes:
+// the rest come with the next claim.
 func (w *Workers) missed(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) (items []wire.ClaimedTask, err error) {
 	if c.Have == nil || c.Session == "" {
 		return nil, nil
@@ -221,16 +223,22 @@ func (w *Workers) missed(ctx context.Context, c wire.WorkerClaim, ses ledger.Pee
 		}
 		more = len(held) == batch
 	}
-	if len(missed) == 0 {
-		return nil, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	held, err := w.store.HeldWhole(ctx, ses.Session, missed)
-	for _, h := range held {
-		items = append(items, w.item(h.Task, h.Until))
+	bytes := 0
+	for part := range slices.Chunk(missed, missedPart) {
+		held, err := w.store.HeldWhole(ctx, ses.Session, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range held {
+			if bytes += len(h.Payload); bytes > mostBytes && len(items) > 0 {
+				return items, nil
+			}
+			items = append(items, w.item(h.Task, h.Until))
+		}
 	}
-	return items, err
+	return items, nil
 }
 
 // claim asks the store for tasks. opens is when the pool's rate lets a task start, if that is why there is none, or when to ask again
@@ -256,7 +264,7 @@ func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 					return w.plan.AdmitByWorker(governs, c.Kinds, now, candidate)
 				},
 			},
-			Pool: c.Pool, ID: uuid.NewString(), Guard: true, Now: w.member.Clock().Check,
+			Pool: c.Pool, ID: uuid.NewString(), Guard: true, Bytes: mostBytes, Now: w.member.Clock().Check,
 			Scope: ledger.Scope{Kinds: c.Kinds, SkipJobs: slices.Sorted(maps.Keys(skip))},
 		})
 		learned := false

@@ -75,7 +75,12 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		if out.More = len(candidates) >= room; !shared {
 			candidates = candidates[:min(look, len(candidates))]
 		}
+		bytes := 0
 		for _, r := range candidates {
+			if c.Bytes > 0 && len(out.Tasks) > 0 && bytes+len(r.Payload) > c.Bytes {
+				out.More = true
+				break
+			}
 			if lets, _ := t.lets(r); !lets {
 				t.waitForKey(r)
 				out.Behind++
@@ -83,6 +88,9 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 			}
 			before := len(out.Tasks)
 			a.take(c, r, &out)
+			if len(out.Tasks) > before {
+				bytes += len(r.Payload)
+			}
 			switch started := len(out.Tasks) > before; {
 			case shared && started:
 				t.startInTurn(t.tasks.rows[r.ID])
