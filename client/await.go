@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -14,6 +16,7 @@ const (
 	awaitFirst = 50 * time.Millisecond // between the first two requests; each later pause is longer by a quarter
 	awaitMost  = time.Second           // the longest pause
 	awaitAway  = time.Minute           // how long there may be no answer
+	awaitOne   = 20 * time.Second      // how long one request may take: it may be of a replica that is frozen
 )
 
 // Await waits until a task has ended, and returns it with its earlier attempts; see Follow.
@@ -27,20 +30,20 @@ func (c *Client) Await(ctx context.Context, id string) (wire.Task, error) {
 //  2. it has ended: return it
 //  3. pause, for 50 ms at first, then longer each time, up to a second; begin again
 //
-// Errors: that of see, which ends the wait; jobs.ErrNotFound, as of an ended task whose retention is over; that of ctx; and the last
-// error where no replica has answered for a minute (ErrUnreachable, jobs.ErrUnavailable). Others end the wait at once. The task is not
-// changed by any of it: after an error it can be awaited again.
+// Errors: that of see, which ends the wait; that of ctx; a refusal that holds, as jobs.ErrNotFound of an ended task whose retention is over;
+// and the last error where all requests of a minute failed in another way, see Transient. The task is not changed by any of it: after an
+// error it can be awaited again.
 func (c *Client) Follow(ctx context.Context, id string, see func(wire.Task) error) (wire.Task, error) {
 	pause, answered := awaitFirst, time.Now()
 	for {
-		task, err := c.Task(ctx, id)
+		task, err := c.ask(ctx, id)
 		switch {
 		case err == nil:
 			answered = time.Now()
 			if err := see(task); err != nil || task.State.Ended() {
 				return task, err
 			}
-		case !errors.Is(err, ErrUnreachable) && !errors.Is(err, jobs.ErrUnavailable) || time.Since(answered) > awaitAway:
+		case ctx.Err() == nil && (!Transient(err) || time.Since(answered) > awaitAway):
 			return task, err
 		}
 		timer := time.NewTimer(pause)
@@ -52,4 +55,21 @@ func (c *Client) Follow(ctx context.Context, id string, see func(wire.Task) erro
 		}
 		pause = min(pause*5/4, awaitMost)
 	}
+}
+
+func (c *Client) ask(ctx context.Context, id string) (wire.Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, awaitOne)
+	defer cancel()
+	return c.Task(ctx, id)
+}
+
+// Transient reports whether a read that failed with err may succeed when it is repeated, at this replica or behind another connection: there
+// was no connection, it broke, the answer did not come in time, or the replica was busy or in trouble. A refusal holds, and so do what the
+// client refuses itself and a certificate that is not trusted. After the end of the context of the call it says nothing.
+func Transient(err error) bool {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	if refused, ok := errors.AsType[*Error](err); ok {
+		return refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusTooManyRequests
+	}
+	return err != nil && !untrusted && !errors.Is(err, jobs.ErrInvalid)
 }

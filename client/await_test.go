@@ -2,11 +2,14 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// replies is a replica that gives one reply after the other, and the last one again. "" is no connection.
+// replies is a replica that gives one reply after the other, and the last one again. "" is no connection; others than JSON break.
 type replies struct {
 	all   []string
 	asked []time.Time
@@ -24,15 +27,25 @@ type replies struct {
 func (r *replies) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.asked = append(r.asked, time.Now())
 	reply := r.all[min(len(r.asked), len(r.all))-1]
-	if reply == "" {
+	switch reply {
+	case away:
 		return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+	case reset:
+		return nil, &net.OpError{Op: "read", Err: syscall.ECONNRESET}
+	case frozen:
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	case foreign:
+		return nil, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
 	}
 	status := http.StatusOK
-	switch {
-	case strings.Contains(reply, "not_found"):
-		status = http.StatusNotFound
-	case strings.Contains(reply, "unavailable"):
-		status = http.StatusServiceUnavailable
+	for code, is := range map[string]int{
+		"not_found": http.StatusNotFound, "invalid": http.StatusUnprocessableEntity, "too_many_requests": http.StatusTooManyRequests,
+		"internal": http.StatusInternalServerError, "unavailable": http.StatusServiceUnavailable,
+	} {
+		if strings.Contains(reply, code) {
+			status = is
+		}
 	}
 	return &http.Response{
 		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(reply)), Request: req,
@@ -49,6 +62,13 @@ func (r *replies) client(t *testing.T) *Client {
 
 const (
 	away      = ""
+	reset     = "reset"
+	frozen    = "frozen"
+	foreign   = "foreign"
+	cut       = `{"id":"a",`
+	many      = `{"error":{"code":"too_many_requests","message":"wait"}}`
+	internal  = `{"error":{"code":"internal","message":"see the log"}}`
+	refusing  = `{"error":{"code":"invalid","message":"no"}}`
 	down      = `{"error":{"code":"unavailable","message":"the store does not answer"}}`
 	unknown   = `{"error":{"code":"not_found","message":"no task"}}`
 	pending   = `{"id":"a","state":"pending"}`
@@ -70,6 +90,12 @@ func TestFollow(t *testing.T) {
 		"it ends":             {[]string{pending, pending, running, succeeded}, "pending pending running succeeded", 0, nil},
 		"it fails":            {[]string{running, failed}, "running failed", 0, nil},
 		"nothing answers":     {[]string{away, down, away, down, running, away, down, succeeded}, "running succeeded", 0, nil},
+		"connections break":   {[]string{running, reset, cut, reset, many, internal, succeeded}, "running succeeded", 0, nil},
+		"one is frozen":       {[]string{running, frozen, succeeded}, "running succeeded", 20 * time.Second, nil},
+		"all are frozen":      {[]string{running, frozen}, "running", time.Minute, context.DeadlineExceeded},
+		"all break":           {[]string{running, reset}, "running", time.Minute, syscall.ECONNRESET},
+		"it is refused":       {[]string{refusing}, "", 0, jobs.ErrInvalid},
+		"not trusted":         {[]string{foreign}, "", 0, x509.UnknownAuthorityError{}},
 		"there is none":       {[]string{unknown}, "", 0, jobs.ErrNotFound},
 		"it is deleted":       {[]string{running, unknown}, "running", 0, jobs.ErrNotFound},
 		"no replica for long": {[]string{running, away}, "running", time.Minute, ErrUnreachable},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -187,23 +186,6 @@ func (a *app) showTask(w io.Writer, t wire.Task) error {
 	})
 }
 
-// followRun waits for the task to end and prints its output. The error has the final state, unless that is succeeded.
-func (a *app) followRun(ctx context.Context, c *client.Client, id string) error {
-	task, err := a.follow(ctx, c, id)
-	if err != nil {
-		return err
-	}
-	if a.output != "table" {
-		if err := a.print(task, nil); err != nil {
-			return err
-		}
-	}
-	if task.State != jobs.StateSucceeded {
-		return fmt.Errorf("the run did not succeed: %s", task.State) // the reason is on stderr
-	}
-	return nil
-}
-
 // ending describes how a task ended.
 func ending(t jobs.Task) string {
 	text := fmt.Sprintf("task %s: %s", t.ID, t.State)
@@ -216,50 +198,6 @@ func ending(t jobs.Task) string {
 	return text
 }
 
-// follow waits for the task to end. Each change of its state and progress is printed on stderr, with -o table the output of each attempt that
-// has ended on stdout, and the result of the task, too, on stderr: stdout has what the attempts wrote, and nothing else.
-func (a *app) follow(ctx context.Context, c *client.Client, id string) (wire.Task, error) {
-	var shown string
-	printed := 0
-	task, err := c.Follow(ctx, id, func(task wire.Task) error {
-		if news := progress(task.Task); news != shown {
-			fmt.Fprintln(a.stderr, news)
-			shown = news
-		}
-		return a.printAttempts(ctx, c, task, &printed)
-	})
-	if err == nil && len(task.Result) > 0 && a.output == "table" {
-		fmt.Fprintf(a.stderr, "task %s: result %s\n", task.ID, task.Result)
-	}
-	return task, err
-}
-
-// printAttempts prints the output of ended attempts after the first *printed ones.
-func (a *app) printAttempts(ctx context.Context, c *client.Client, task wire.Task, printed *int) error {
-	if a.output != "table" {
-		return nil
-	}
-	ended := task.Attempt
-	if !task.State.Ended() {
-		ended = len(task.Attempts)
-	}
-	for ; *printed < ended; *printed++ {
-		output, err := c.Output(ctx, task.ID, *printed+1)
-		switch {
-		case errors.Is(err, jobs.ErrNotFound): // it printed nothing
-		case errors.Is(err, client.ErrUnreachable), errors.Is(err, jobs.ErrUnavailable):
-			return nil // the next poll retries
-		case err != nil:
-			return err
-		default:
-			if err := a.raw(output); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // progressOf is how far the running attempt has come, as it says: "40%, text".
 func progressOf(t jobs.Task) string {
 	if t.ProgressDone == nil {
@@ -270,21 +208,4 @@ func progressOf(t jobs.Task) string {
 		text += ", " + t.ProgressText
 	}
 	return text
-}
-
-func progress(t jobs.Task) string {
-	switch t.State {
-	case jobs.StatePending:
-		if t.Attempt > 0 {
-			return fmt.Sprintf("task %s: attempt %d of %d ended, pending", t.ID, t.Attempt, max(t.Attempt, t.MaxAttempts))
-		}
-		return fmt.Sprintf("task %s: pending", t.ID)
-	case jobs.StateRunning:
-		text := fmt.Sprintf("task %s: attempt %d runs on %s", t.ID, t.Attempt, t.Replica)
-		if p := progressOf(t); p != "" {
-			text += ", " + p
-		}
-		return text
-	}
-	return ending(t)
 }
