@@ -49,11 +49,15 @@ func (f *bulkFlags) add(cmd *cobra.Command, states string) {
 }
 
 // newBulkCommand adds to a command about one task the form about many. about is what one is called with.
-func newBulkCommand(a *app, action wire.BulkAction, cmd *cobra.Command, states string, force func() bool) *cobra.Command {
+func newBulkCommand(a *app, action wire.BulkAction, cmd *cobra.Command, states string, force func() (bool, error)) *cobra.Command {
 	f := &bulkFlags{}
 	one := cmd.RunE
 	many := a.call(func(ctx context.Context, c *client.Client, _ []string) error {
-		return f.run(ctx, a, c, action, force())
+		forced, err := force()
+		if err != nil {
+			return err
+		}
+		return f.run(ctx, a, c, action, forced)
 	})
 	cmd.Long = cmd.Short + "." + bulkHelp
 	f.add(cmd, states)
@@ -80,8 +84,11 @@ func newTasksPurgeCommand(a *app) *cobra.Command {
 		Short: "Delete ended tasks with their attempts and output",
 		RunE:  func(*cobra.Command, []string) error { return nil },
 	}
-	return newBulkCommand(a, wire.BulkPurge, cmd, "succeeded, failed, lost or cancelled; default all of them", func() bool { return false })
+	return newBulkCommand(a, wire.BulkPurge, cmd, "succeeded, failed, lost or cancelled; default all of them", noForce)
 }
+
+// noForce is of commands without --force.
+func noForce() (bool, error) { return false, nil }
 
 // span is a flag that says when, or how long ago.
 type span struct {

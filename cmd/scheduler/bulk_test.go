@@ -102,6 +102,8 @@ func TestBulkCommands(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
+		"tasks retry --pool mail --yes --force=01a2215c-e1d6-755a-8c05-3dd02985a2ca": "--force=01a2215c-e1d6-755a-8c05-3dd02985a2ca is about the lost attempt of one task, and these are many: write --force alone",
+		"tasks retry 01a2215c-e1d6-755a-8c05-3dd02985a2ca --force=false":             ": not found",
 		"tasks purge":                         "which tasks? Name those of a --pool or a --job",
 		"tasks purge x":                       `unexpected argument "x"; tasks are deleted by --pool or --job and the other flags, not by their id`,
 		"tasks retry":                         "which tasks? Name one TASK, or all of a --pool or a --job",

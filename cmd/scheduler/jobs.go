@@ -51,10 +51,10 @@ func newJobsRunCommand(a *app) *cobra.Command {
 			"It does not override a run that is pending or running: cancel that first.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			run, err := wire.Run{}, error(nil)
-			if force == "" {
-				run, err = c.RunJob(ctx, args[0])
-			} else {
+			if forces(force) {
 				run, err = c.ForceRunJob(ctx, args[0], force)
+			} else {
+				run, err = c.RunJob(ctx, args[0])
 			}
 			switch {
 			case err != nil:
@@ -69,6 +69,9 @@ func newJobsRunCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "wait for its end and print its output")
 	return cmd
 }
+
+// forces reports whether a --force says so: it has the form of a flag that is true or false, too.
+func forces(force string) bool { return force != "" && force != "false" }
 
 // forceFlag is --force=TASK. Without a value it forces a task that no live replica can run.
 func forceFlag(cmd *cobra.Command, force *string, usage string) {

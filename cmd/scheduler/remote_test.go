@@ -341,6 +341,10 @@ func TestForcedTasks(t *testing.T) {
 
 	r.fine(t, "tasks", "cancel", id)
 	refused("", "tasks", "retry", id)
+	refused("", "tasks", "retry", id, "--force=false")
+	if got := r.fine(t, "tasks", "retry", "--pool", "mail", "--state", "cancelled", "--yes", "--force=false"); !strings.HasPrefix(got, "0 tasks were retried\nskipped: 1, ") {
+		t.Error(got)
+	}
 	again := forced("", "tasks", "retry", id, "--force")[0]
 	if task := decodeJSON[wire.Task](t, r.fine(t, "tasks", "get", again, "-o", "json")).Task; again == id || task.RetryOf != id {
 		t.Errorf("%+v", task)

@@ -25,7 +25,7 @@ func newTasksCommand(a *app) *cobra.Command {
 		newTasksLogsCommand(a),
 		newTasksUpdateCommand(a),
 		newBulkCommand(a, wire.BulkCancel, newOneCommand(a, "cancel [TASK]", "Cancel a pending task, or ask a running one to stop", (*client.Client).Cancel, printCancelled),
-			"pending or running; default both", func() bool { return false }),
+			"pending or running; default both", noForce),
 		newTasksRetryCommand(a),
 		newTasksPurgeCommand(a),
 	)
@@ -34,14 +34,19 @@ func newTasksCommand(a *app) *cobra.Command {
 func newTasksRetryCommand(a *app) *cobra.Command {
 	force := ""
 	retry := func(c *client.Client, ctx context.Context, id string) (jobs.Task, error) {
-		if force != "" {
+		if forces(force) {
 			return c.ForceRetry(ctx, id, force)
 		}
 		return c.Retry(ctx, id)
 	}
 	cmd := newOneCommand(a, "retry [TASK]", "Enqueue an ended task again, as a new task", retry, printID)
 	forceFlag(cmd, &force, "also if no live replica can run it, or if the lost attempt of `TASK` of its job may still run: you know that it has ended")
-	return newBulkCommand(a, wire.BulkRetry, cmd, "failed, lost, succeeded or cancelled; default failed and lost", func() bool { return force != "" })
+	return newBulkCommand(a, wire.BulkRetry, cmd, "failed, lost, succeeded or cancelled; default failed and lost", func() (bool, error) {
+		if forces(force) && force != "true" {
+			return false, usagef("--force=%s is about the lost attempt of one task, and these are many: write --force alone", force)
+		}
+		return forces(force), nil
+	})
 }
 
 func newTasksListCommand(a *app) *cobra.Command {
