@@ -20,8 +20,8 @@ type Claim struct {
 // ClaimedTask is a task that a worker has claimed. In JSON it is the task's object with more keys.
 type ClaimedTask struct {
 	jobs.Task
-	Deadline       time.Time // the attempt times out then
-	IdempotencyKey string    // the same over all attempts and retries
+	Deadline       time.Time `json:"deadline"`        // the attempt times out then
+	IdempotencyKey string    `json:"idempotency_key"` // the same over all attempts and retries
 }
 
 // MarshalJSON adds the keys to the task's object.
