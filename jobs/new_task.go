@@ -1,8 +1,10 @@
 package jobs
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
@@ -79,4 +81,31 @@ func (n NewTask) MarshalJSON() ([]byte, error) {
 		Timeout Duration `json:"timeout,omitempty"`
 		Backoff Duration `json:"backoff,omitempty"`
 	}{fields(n), Duration(n.Timeout), Duration(n.Backoff)})
+}
+
+// UnmarshalJSON takes durations as definitions have them, and no unknown keys. The payload is a json.RawMessage, as it was written. What text
+// does not have stays, as Pool and By, which JSON does not have.
+func (n *NewTask) UnmarshalJSON(text []byte) error {
+	type fields NewTask
+	is := struct {
+		fields
+		Payload json.RawMessage `json:"payload"`
+		Timeout Duration        `json:"timeout"`
+		Backoff Duration        `json:"backoff"`
+	}{fields: fields(*n), Timeout: Duration(n.Timeout), Backoff: Duration(n.Backoff)}
+	is.Tags = slices.Clone(n.Tags)
+	if n.Unique != nil {
+		is.Unique = new(*n.Unique)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&is); err != nil {
+		return err
+	}
+	*n = NewTask(is.fields)
+	n.Timeout, n.Backoff = time.Duration(is.Timeout), time.Duration(is.Backoff)
+	if is.Payload != nil {
+		n.Payload = is.Payload
+	}
+	return nil
 }
