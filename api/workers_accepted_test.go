@@ -220,7 +220,46 @@ func (o *office) said0(c claimed, how string) (int, map[string]any) {
 	return o.call(0, "POST", "tasks/"+c.id+"/"+how, map[string]any{"token": c.token})
 }
 
-// A replica whose file does not have the job cannot tell whether a server may end its attempt: it says 503, and another one ends it.
+// The newest file does not have the job any more: once its attempt is lost, what the server says is recorded, by any replica, and refused under
+// another token.
+func TestAnAcceptedRequestOfARemovedJob(t *testing.T) {
+	o, came := acceptanceFor(t, 0, 0, api.Options{})
+	o.jobs = map[string]jobs.Job{"sync": {Pool: "web", OnLost: jobs.LostFails, Timeout: time.Hour}}
+	o.open("replica-0", 3*time.Second, api.Options{})
+	c := o.run("sync", came)
+	o.jobs = nil
+	o.open("replica-1", 3*time.Second, api.Options{})
+	replica := o.store.Sides().Replica
+	peers, err := replica.Peers(t.Context())
+	if err != nil || len(peers) != 2 {
+		t.Fatalf("%+v, %v", peers, err)
+	}
+	for _, p := range peers {
+		if p.Replica == "replica-0" {
+			err = replica.Leave(t.Context(), p.Session)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the attempt is lost", func() bool { return strings.HasPrefix(o.state(c.id), "lost ") })
+	other := c
+	other.token++
+	await.Until(t, "another token is refused for good", func() bool {
+		status, answer := o.said(other, "complete", nil)
+		return status == 409 && answer["error"].(map[string]any)["code"] == "stale_token"
+	})
+	for range 2 {
+		if status, answer := o.said(c, "complete", nil); status != 200 || answer["state"] != "succeeded" {
+			t.Errorf("completed: %d %v", status, answer)
+		}
+	}
+	if got := o.state(c.id); got != "succeeded late attempt 1 of 1" {
+		t.Error(got)
+	}
+}
+
+// A replica whose file does not have the job cannot tell whether a server may end its running attempt: it says 503, and another one ends it.
 func TestAnAcceptedRequestOfAnUnknownJob(t *testing.T) {
 	o, came := acceptanceFor(t, 0, 0, api.Options{})
 	o.jobs = map[string]jobs.Job{"sync": {Pool: "web", Timeout: time.Hour}}
