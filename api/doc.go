@@ -24,8 +24,8 @@
 // With [Options].Access every route but /healthz, /readyz and those of the page needs a bearer token with the route's
 // role or a stronger one: GET needs Viewer, POST and PATCH Operator, the audit Admin, and the calls of workers (claim, heartbeat, complete,
 // fail, snooze, and DELETE of their session) Worker, for its pools, or Admin. Without a token /readyz says only true or
-// false. Every write with a good token, done or refused, is given to [Backend].Audit before its response; many refused
-// ones are counted, and given to it as one entry within half a minute or by [Handler.Flush].
+// false. Every write with a good token, done or refused, is written to the audit of [Backend].Store before its response, if
+// [Backend].Audit says so; many refused ones are counted, and written as one entry within half a minute or by [Handler.Flush].
 //
 // Lists are {"items":[…],"next":"…"}; ?limit= is 1 … 500, default 50; ?cursor= is the "next" of the page before, absent
 // on the last page. A page also ends after about 1 MiB. Tasks in lists have "payload_size" in bytes, and no payload

@@ -10,7 +10,7 @@ import (
 
 var figure = regexp.MustCompile(`\b\d+(?:,\d{3})+\b|\b\d+\.\d+\b`)
 
-// The figures of the pages about pools and other products are those of the page about performance.
+// The figures of the pages about pools, other products and capacity are those of the page about performance.
 func TestPagesHaveMeasuredFigures(t *testing.T) {
 	measured, err := os.ReadFile(filepath.Join(root, "docs/performance.md"))
 	if err != nil {
@@ -20,13 +20,24 @@ func TestPagesHaveMeasuredFigures(t *testing.T) {
 	for _, n := range figure.FindAllString(string(measured), -1) {
 		known[n] = true
 	}
-	for _, page := range []struct{ file, title string }{
-		{"docs/pools.md", "## Limits, and what they cost"},
-		{"docs/comparison.md", "## Measured"},
+	for _, page := range []struct {
+		file, title string
+		upTo        string // in the section; "": all of it
+		least       int    // figures
+	}{
+		{"docs/pools.md", "## Limits, and what they cost", "", 4},
+		{"docs/comparison.md", "## Measured", "", 4},
+		{"docs/operations.md", "## Capacity", "Beyond that, per replica", 3},
 	} {
 		text := code.ReplaceAllString(strings.Join(section(t, page.file, page.title), "\n"), "")
+		if page.upTo != "" {
+			within, _, ends := strings.Cut(text, page.upTo)
+			if text = within; !ends {
+				t.Fatalf("%s: %q is not in %s", page.file, page.upTo, page.title)
+			}
+		}
 		found := figure.FindAllString(link.ReplaceAllString(text, "]"), -1)
-		if len(found) < 4 {
+		if len(found) < page.least {
 			t.Fatalf("%s: only the figures %v were found", page.file, found)
 		}
 		for _, n := range found {
