@@ -48,6 +48,7 @@ const (
 	list      kind = "list"
 	mapping   kind = "map"
 	object    kind = "object"
+	nothing   kind = "an empty map"
 	reserved  kind = "reserved"
 	theOne    kind = "1"
 	expressed kind = "expression"
@@ -104,11 +105,14 @@ func probe(t *testing.T, path ...string) *shape {
 	return nil
 }
 
-// probeMap distinguishes a map with fixed keys from one with the author's keys.
+// probeMap distinguishes a map with fixed keys, or none, from one with the author's keys.
 func probeMap(t *testing.T, path []string) *shape {
 	t.Helper()
 	below := append(slices.Clone(path), nonsenseKey)
 	for _, s := range errorsOf(t, below, nonsense)[strings.ReplaceAll(strings.Join(below, "."), ".[]", "[0]")] {
+		if strings.HasPrefix(s, "unknown key; it has no keys") {
+			return &shape{kind: nothing}
+		}
 		m := wantsKeys.FindStringSubmatch(s)
 		if m == nil {
 			continue
@@ -219,6 +223,7 @@ func TestAsk(t *testing.T) {
 		{"pool.order", top.keys["pools"].value.keys["order"], shape{kind: choice}},
 		{"job.suspend", job.keys["suspend"], shape{kind: truth}},
 		{"job.payload", job.keys["payload"], shape{kind: anything}},
+		{"pool.worker", top.keys["pools"].value.keys["worker"], shape{kind: nothing}},
 		{"job.schedule", job.keys["schedule"], shape{kind: expressed}},
 		{"job.timezone", job.keys["timezone"], shape{kind: zone}},
 	} {

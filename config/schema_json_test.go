@@ -127,6 +127,8 @@ func valueRules(path []string, s *shape, entries map[string]entry) rules {
 			return rules{"anyOf": []any{many, of}}
 		}
 		return many
+	case nothing:
+		return rules{"type": []string{"object", "null"}, "patternProperties": rules{"^x-": true}, "additionalProperties": false}
 	case mapping:
 		r := rules{
 			"type":                 []string{"object", "null"},
