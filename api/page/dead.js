@@ -59,7 +59,7 @@ export function deadPage() {
     table("tasks", tasks, (t) => t.id, (t) => [
       ["Task", el("code", {}, t.id), "head"],
       ["Ended", when(t.finished_at)],
-      ["Attempt", `${t.attempt} of ${t.max_attempts}`],
+      ["Attempt", `${t.attempt} of ${Math.max(t.attempt, t.max_attempts)}`],
       ["Why", [first(t.error) || t.reason], "why"],
       ["Replica", t.replica, "id"],
       ["", opener(t.id), "act"],

@@ -66,7 +66,7 @@ async function fill(id, box) {
     const parts = [
       facts([
         ["State", [badge(task.state), " ", task.reason ?? ""]],
-        ["Attempt", `${task.attempt} of at most ${task.max_attempts}`],
+        ["Attempt", `${task.attempt} of at most ${Math.max(task.attempt, task.max_attempts)}`],
         ["Progress", progress(task)],
         ["Exit code", task.exit_code === undefined ? "" : String(task.exit_code)],
         ["Pool", task.pool + (task.kind ? ", kind " + task.kind : "")],
