@@ -47,7 +47,7 @@ func with(secret string) func(*http.Request) { return header("Authorization", "B
 func from(addr string) func(*http.Request) { return func(r *http.Request) { r.RemoteAddr = addr } }
 
 func filled(path string) string {
-	return strings.NewReplacer("{name}", "report", "{id}", "task-1", "{file}", "page.css").Replace(path)
+	return strings.NewReplacer("{name}", "report", "{id}", "task-1", "{session}", "session-1", "{file}", "page.css").Replace(path)
 }
 
 // expected is the role of every route. A new route must be added here.
@@ -89,7 +89,7 @@ var expected = map[string]Role{
 	"GET /api/v1/audit":                 Admin,
 	"GET /api/v1/events":                Viewer,
 	"GET /api/v1/workers":               Viewer,
-	"DELETE /api/v1/workers/{id}":       Worker,
+	"DELETE /api/v1/workers/{session}":  Worker,
 	"POST /api/v1/pools/{name}/claim":   Worker,
 	"POST /api/v1/tasks/{id}/heartbeat": Worker,
 	"POST /api/v1/tasks/{id}/complete":  Worker,

@@ -134,7 +134,7 @@ func TestUnavailable(t *testing.T) {
 		if route.method == "PATCH" {
 			body = `{"priority":1}`
 		}
-		target := strings.NewReplacer("{name}", "backup", "{id}", "task-1").Replace(route.path)
+		target := strings.NewReplacer("{name}", "backup", "{id}", "task-1", "{session}", "session-1").Replace(route.path)
 		w := ask(t, b.api(Options{}), route.method, target, body)
 		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"code":"unavailable"`) {
 			t.Errorf("%s %s: %d %s", route.method, route.path, w.Code, w.Body)

@@ -53,7 +53,7 @@ func TestStoredMarkup(t *testing.T) {
 		if route.method != "GET" || strings.HasSuffix(route.path, "/events") { // events are the same, told without end
 			continue
 		}
-		target := strings.NewReplacer("{name}", "backup", "{id}", "task-1", "{file}", "x").Replace(route.path)
+		target := strings.NewReplacer("{name}", "backup", "{id}", "task-1", "{session}", "session-1", "{file}", "x").Replace(route.path)
 		w := ask(t, h, "GET", target, "")
 		kind, got := w.Header().Get("Content-Type"), w.Header()
 		if got.Get("X-Content-Type-Options") != "nosniff" || got.Get("Content-Security-Policy") != "default-src 'none'; frame-ancestors 'none'; sandbox" {

@@ -71,7 +71,7 @@ var routes = []route{
 
 	{"GET", "/api/v1/replicas", Viewer, "limit cursor", (*server).listReplicas},
 	{"GET", "/api/v1/workers", Viewer, "limit cursor", (*server).listWorkers},
-	{"DELETE", "/api/v1/workers/{id}", Worker, "", (*server).leaveWorker},
+	{"DELETE", "/api/v1/workers/{session}", Worker, "", (*server).leaveWorker},
 	{"GET", "/api/v1/locks", Viewer, "prefix limit cursor", (*server).listLocks},
 	{"POST", "/api/v1/locks/release", Admin, "", (*server).releaseLock},
 	{"GET", "/api/v1/audit", Admin, "limit cursor", (*server).listAudit},
@@ -84,9 +84,10 @@ var words = []string{"retry", "cancel", "purge"}
 
 // values are the patterns of placeholders. What cannot be a name or an id is not found.
 var values = map[string]*regexp.Regexp{
-	"{name}": naming.Pattern,
-	"{id}":   regexp.MustCompile(`^[0-9a-zA-Z-]{1,64}$`),
-	"{file}": regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,63}$`),
+	"{name}":    naming.Pattern,
+	"{id}":      regexp.MustCompile(`^[0-9a-zA-Z-]{1,64}$`),
+	"{session}": regexp.MustCompile(`^[0-9a-zA-Z-]{1,64}$`),
+	"{file}":    regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,63}$`),
 }
 
 // errNothing has its own code: a wrong path must not look like a missing task.

@@ -111,7 +111,7 @@ func readClaim(w http.ResponseWriter, r *http.Request, q *query) (c wire.WorkerC
 	switch {
 	case !naming.Pattern.MatchString(c.Name):
 		return c, invalid("name", "%s is not a name; up to %d of a-z A-Z 0-9 . _ -, the first a letter or digit", quote(c.Name), maxName)
-	case c.Session != "" && !values["{id}"].MatchString(c.Session):
+	case c.Session != "" && !values["{session}"].MatchString(c.Session):
 		return c, invalid("session", "%s is not one that a claim has opened", quote(c.Session))
 	case c.Max < 1 || c.Max > maxClaim:
 		return c, invalid("max", "%d is out of range 1–%d", c.Max, maxClaim)
@@ -171,7 +171,7 @@ func (s *server) readAttempt(w http.ResponseWriter, r *http.Request, q *query, s
 		return a, err
 	case a.Session == "" && session:
 		return a, invalid("session", "is missing; send that of the claim. A server that has accepted a request has none: it ends the attempt with complete, fail or snooze, and sends no heartbeats")
-	case (a.Session != "" || session) && !values["{id}"].MatchString(a.Session):
+	case (a.Session != "" || session) && !values["{session}"].MatchString(a.Session):
 		return a, invalid("session", "%s is not one that a claim has opened; send that of the claim", quote(a.Session))
 	case a.Token < 1:
 		return a, invalid("token", "%d is none; send that of the claimed task", a.Token)
@@ -258,7 +258,7 @@ func (s *server) leaveWorker(w http.ResponseWriter, r *http.Request, q *query) e
 	if err != nil {
 		return err
 	}
-	stopped, err := workers.LeaveFor(r.Context(), workerCaller(r), r.PathValue("id"))
+	stopped, err := workers.LeaveFor(r.Context(), workerCaller(r), r.PathValue("session"))
 	if err != nil {
 		return err
 	}
