@@ -40,7 +40,8 @@
 // nesting is at most 100, and numbers inside a payload stay as written. A body is at most 1 MiB, a list of tasks 8 MiB
 // and 1,000 tasks, a payload 256 KiB. Unknown query parameters are refused.
 //
-// A claim of a worker waits for tasks up to a minute; it ends when [Serve] stops. At most 400 wait, 200 of one token (429). An answer has 1 MiB of payloads at most, or one task. 409 has codes of its
+// A claim of a worker waits for tasks up to a minute; it ends when [Serve] stops. At most 400 wait, 200 of one token (429), or as
+// many as a token may have connections, see [ServeOptions].MaxConnections: one more ends the oldest. An answer has 1 MiB of payloads at most, or one task. 409 has codes of its
 // own there: "session_expired", "stale_token", "timed_out" and "attempt_ended". These calls are not audited, unless the role is refused.
 //
 // Only POST, PATCH and DELETE change anything. There are no CORS headers, and those of a browser are refused from another origin. The Host of a
