@@ -84,7 +84,7 @@ func TestRequests(t *testing.T) {
 		{func() error { _, err := c.Pools(ctx, wire.Page{}); return err }, "GET /below/api/v1/pools  Bearer secret"},
 		{func() error { _, err := c.PausePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/pause application/json Bearer secret {}"},
 		{func() error { _, err := c.ResumePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/resume application/json Bearer secret {}"},
-		{func() error { _, err := c.ResetPool(ctx, "mail"); return err }, `POST /below/api/v1/pools/mail/resume application/json Bearer secret {"reset":true}`},
+		{func() error { _, err := c.ResetPause(ctx, "mail"); return err }, `POST /below/api/v1/pools/mail/resume application/json Bearer secret {"reset":true}`},
 		{func() error {
 			_, err := c.LimitPool(ctx, "mail", &wire.PoolLimits{MaxRunning: new(0), Rate: &jobs.Rate{Count: 100, Per: time.Second}, Burst: new(20)})
 			return err

@@ -22,8 +22,8 @@ func (c *Client) ResumePool(ctx context.Context, name string) (wire.Pool, error)
 	return post[wire.Pool](ctx, c, override{}, "pools", name, "resume")
 }
 
-// ResetPool clears the override.
-func (c *Client) ResetPool(ctx context.Context, name string) (wire.Pool, error) {
+// ResetPause removes what PausePool and ResumePool have set: the configuration decides again whether the pool is paused. Limits stay, see LimitPool.
+func (c *Client) ResetPause(ctx context.Context, name string) (wire.Pool, error) {
 	return post[wire.Pool](ctx, c, override{Reset: true}, "pools", name, "resume")
 }
 

@@ -151,7 +151,7 @@ func perKindText(of map[string]wire.KeyLimits) string {
 
 func newPoolsOverrideCommand(a *app, verb, short string, set request[wire.Pool]) *cobra.Command {
 	return newOverrideCommand(a, setting[wire.Pool]{
-		use: verb + " POOL", short: short, set: set, reset: (*client.Client).ResetPool,
+		use: verb + " POOL", short: short, set: set, reset: (*client.Client).ResetPause,
 		long:    ", on all replicas. Running tasks go on. This overrides the configuration until --reset.",
 		message: func(p wire.Pool) string { return p.Name + " is " + poolState(p) },
 	})
