@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -77,9 +76,7 @@ func viewPool(set jobs.Set, row ledger.PoolStatus) wire.Pool {
 	if pool, ok := set.Pool(row.Name); ok {
 		v.Description, v.Workers = pool.Description, pool.Workers
 		v.Kinds = slices.Sorted(maps.Keys(pool.Kinds))
-		if on := pool.PauseOn; on.Of > 0 {
-			v.PauseOn = &wire.PauseOn{Failures: fmt.Sprint(on.Failures, "%"), Of: on.Of}
-		}
+		v.PauseOn = wire.NewPauseOn(pool.PauseOn)
 	}
 	return v
 }

@@ -69,7 +69,7 @@ func (c *connection) isAuthenticated() bool {
 	return c.authenticated
 }
 
-// turned notes the state that the server reports.
+// setState notes the state that the server reports.
 func (c *connection) setState(state http.ConnState) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

@@ -2,9 +2,9 @@ package api
 
 import (
 	"net/http"
-	"regexp"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 // listDeadLetters lists what failed, or was lost, for good and was not retried since, in groups of what ended in the same way. An unknown
@@ -26,14 +26,12 @@ func (s *server) listDeadLetters(w http.ResponseWriter, r *http.Request, q *quer
 	return replyList(w, http.StatusOK, rows, next, nil)
 }
 
-var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
-
 // fingerprint returns the parameter of that name, "" if it is absent. It needs the parameter pool.
 func (q *query) fingerprint() string {
 	s := q.values.Get("fingerprint")
 	switch {
 	case s == "":
-	case !fingerprint.MatchString(s):
+	case !naming.Fingerprint.MatchString(s):
 		q.refuse("fingerprint", "%s is not 16 hexadecimal digits, as /dead-letters has them", quote(s))
 	case q.values.Get("pool") == "":
 		q.refuse("fingerprint", "needs the parameter pool: a fingerprint is of tasks of one pool")

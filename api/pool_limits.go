@@ -18,11 +18,8 @@ func (s *server) limitPool(w http.ResponseWriter, r *http.Request, q *query) err
 	}
 	name := r.PathValue("name")
 	err = s.store.LimitPool(r.Context(), name, by(r), limits)
-	if wrong, ok := errors.AsType[*jobs.FieldError](err); ok { // the pool's definition does not go with it
-		return invalid(wrong.Path, "%s", wrong.Problem)
-	}
 	if err != nil {
-		return err
+		return unfit(err, "", 0) // the pool's definition may not go with it
 	}
 	s.Replica.Wake()
 	return s.replyPool(r.Context(), w, name)
@@ -70,11 +67,7 @@ func readLimits(w http.ResponseWriter, r *http.Request, q *query) (*wire.PoolLim
 	case none:
 		return nil, malformed("", `there is nothing to set; send max_running, rate, burst, per_key, per_kind or fair, or "reset": true`)
 	}
-	err = o.Check()
-	if wrong, ok := errors.AsType[*jobs.FieldError](err); ok {
-		return nil, invalid(wrong.Path, "%s", wrong.Problem)
-	}
-	return &o, err
+	return &o, unfit(o.Check(), "", 0)
 }
 
 // is reports whether a value was sent that is not null.

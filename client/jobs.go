@@ -3,9 +3,7 @@ package client
 import (
 	"context"
 	"net/url"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -40,19 +38,6 @@ func (c *Client) ForceRunJob(ctx context.Context, name, force string) (wire.Run,
 	return post[wire.Run](ctx, c, forcing(force), "jobs", name, "run")
 }
 
-// forcing is the body with force; "true" is for tasks without a lost attempt.
-func forcing(force string) any {
-	if force == "" || force == "true" {
-		return map[string]bool{"force": true}
-	}
-	return map[string]string{"force": force}
-}
-
-// override is the body of suspend, resume and pause, and that of limits to remove them.
-type override struct {
-	Reset bool `json:"reset,omitempty"` // removes the override
-}
-
 // SuspendJob overrides the configuration: due times of the job are skipped until it is resumed.
 func (c *Client) SuspendJob(ctx context.Context, name string) (wire.Job, error) {
 	return post[wire.Job](ctx, c, override{}, "jobs", name, "suspend")
@@ -75,26 +60,4 @@ func (c *Client) Triggers(ctx context.Context, f wire.TriggerFilter) (wire.List[
 		q.Set("since", since)
 	}
 	return get[wire.List[jobs.Trigger]](ctx, c, q, "triggers")
-}
-
-// pageQuery are the parameters of a page, and those given by name and value; empty ones are left out.
-// timeText is a time as a parameter; "" if it is zero.
-func timeText(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339Nano)
-}
-
-func pageQuery(p wire.Page, more ...string) url.Values {
-	q := url.Values{}
-	if p.Limit != 0 {
-		q.Set("limit", strconv.Itoa(p.Limit))
-	}
-	for pair := range slices.Chunk(append(more, "cursor", p.Cursor), 2) {
-		if pair[1] != "" {
-			q.Set(pair[0], pair[1])
-		}
-	}
-	return q
 }

@@ -2,11 +2,11 @@ package wire
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -118,8 +118,6 @@ func (m TaskMatch) Matches(a BulkAction, t jobs.Task) bool {
 		(m.IDs == nil || slices.Contains(m.IDs, t.ID)) && details.Match(t)
 }
 
-var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
-
 // Check returns the first thing that is wrong, as a [*jobs.FieldError]: nothing that can be matched, or all tasks.
 func (b Bulk) Check(action BulkAction) error {
 	wrong := func(field, format string, args ...any) error {
@@ -144,7 +142,7 @@ func (b Bulk) Check(action BulkAction) error {
 		}
 		last := len(states) - 1
 		return wrong("state", "%s is about tasks that are %s or %s, not %.32q", action, strings.Join(states[:last], ", "), states[last], b.State)
-	case b.Fingerprint != "" && !fingerprint.MatchString(b.Fingerprint):
+	case b.Fingerprint != "" && !naming.Fingerprint.MatchString(b.Fingerprint):
 		return wrong("fingerprint", "%.64q is not 16 hexadecimal digits, as dead letters have them", b.Fingerprint)
 	case b.Fingerprint != "" && b.Pool == "":
 		return wrong("fingerprint", "is of tasks of one pool; name the pool, too")

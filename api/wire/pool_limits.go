@@ -128,7 +128,7 @@ func (l *LimitFields) burstAlone(path string) error {
 	return &jobs.FieldError{Path: path, Problem: "has no effect with rate 0; set a rate, as in 50/s, or leave the burst out"}
 }
 
-// field is that of l with a name; nil: it has none.
+// reset leaves the field with a name to the definition; "" is all of them.
 func (l *LimitFields) reset(name string) {
 	switch name {
 	case "":

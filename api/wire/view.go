@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -66,6 +67,14 @@ type Pool struct {
 type PauseOn struct {
 	Failures string `json:"failures"` // a share, as in "50%"
 	Of       int    `json:"of"`
+}
+
+// NewPauseOn is nil for none.
+func NewPauseOn(on jobs.PauseOn) *PauseOn {
+	if on == (jobs.PauseOn{}) {
+		return nil
+	}
+	return &PauseOn{Failures: fmt.Sprint(on.Failures, "%"), Of: on.Of}
 }
 
 // KeyLimits are limits of a pool for the tasks with one key, or of one kind: a jobs.KeyLimits or jobs.KindLimits in JSON.

@@ -1,5 +1,7 @@
 // Package wire has the JSON of the API as Go types: for package api, package client, the program's -o json and the
-// page. Tasks, triggers and attempts are those of package jobs. [Vitals] is for metrics within the process, and no JSON.
+// page. Tasks, triggers and attempts are those of package jobs. No JSON are what methods of Go take in place of a request: [Page], the filters
+// ([TaskFilter] with [TaskDetails], [TriggerFilter], [DeadLetterFilter]) and the calls of workers ([WorkerCaller] and others), and [Vitals],
+// which is for metrics within the process.
 //
 // Times are UTC. Fields that do not apply are absent.
 package wire

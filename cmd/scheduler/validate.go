@@ -122,9 +122,7 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 		pool := poolSummary{
 			Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Rate: p.Rate, Burst: p.Burst,
 			PerKind: wire.PerKind(p.PerKind), PerKey: wire.KeyLimits(p.PerKey), Fair: (*wire.Fair)(p.Fair), Kinds: slices.Sorted(maps.Keys(p.Kinds)),
-		}
-		if p.PauseOn != (jobs.PauseOn{}) {
-			pool.PauseOn = &wire.PauseOn{Failures: fmt.Sprint(p.PauseOn.Failures, "%"), Of: p.PauseOn.Of}
+			PauseOn: wire.NewPauseOn(p.PauseOn),
 		}
 		if p.Order == jobs.OrderKey {
 			pool.Order = p.Order

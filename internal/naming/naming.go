@@ -1,4 +1,4 @@
-// Package naming has the pattern of names, the reserved ones, and what labels may be.
+// Package naming has the patterns of names and fingerprints, the reserved ones, and what labels may be.
 package naming
 
 import (
@@ -11,6 +11,9 @@ import (
 
 // Pattern matches the names of jobs, pools, kinds and replicas. Names are unique without regard to case.
 var Pattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+
+// Fingerprint matches a jobs.Fingerprint, by which dead letters are grouped.
+var Fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // Pools that exist without being defined; a set may define them to change their limits.
 const (
