@@ -20,9 +20,11 @@ import (
 // still pending under the token that was read. In a pool with limits its row is locked: its running tasks are counted by index, and its
 // bucket is read and written, so the limits are exact over all replicas.
 //
-// When Admit refuses a whole batch, the next one is read, once. A claim ends early where the payloads would be more than c.Bytes.
+// A claim ends early where the payloads would be more than c.Bytes.
+// When Admit refuses a whole batch, the next one is read, once, in a transaction of its own. Candidates whose keys cannot be made are ended
+// after the claim is committed, in another one. If that fails, the next claim finds them again: what this one took is returned without an error.
 //
-// Errors: ledger.ErrSessionDead, ledger.ErrOutdated, what c.Now returned, jobs.ErrUnavailable.
+// Errors, which come without tasks: ledger.ErrSessionDead, ledger.ErrOutdated, what c.Now returned, jobs.ErrUnavailable.
 func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	if c.Pools[c.Pool].Room < 1 {
 		return ledger.Claimed{}, nil
@@ -37,8 +39,12 @@ func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, err
 	}
 	if len(w.wrong) > 0 {
 		failed, err := s.failLocks(ctx, w.wrong)
-		w.out.Failed = failed
-		return w.out, err
+		if err == nil {
+			w.out.Failed = failed
+		} else if len(w.out.Tasks) == 0 {
+			return ledger.Claimed{}, err
+		}
+		return w.out, nil
 	}
 	if len(w.out.Tasks) > 0 || len(w.locked) > 0 || len(w.out.Foreign) == 0 || !w.beyond {
 		return w.out, nil

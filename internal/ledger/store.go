@@ -100,7 +100,8 @@ type Tasks interface {
 	// Look looks for tasks of a pool, of those that Ready speaks of, that are in a scope. It reads l.Most tasks of each
 	// priority at most, and those with the run_at of the last, however many are out of scope.
 	Look(ctx context.Context, pool string, l Look) (Seen, error)
-	// Claim takes pending tasks that are due, in order of priority, due time and id.
+	// Claim takes pending tasks that are due, in order of priority, due time and id. An error comes without tasks: those
+	// that were claimed, if its outcome is unknown, are found by Own.
 	Claim(ctx context.Context, c Claim) (Claimed, error)
 	// Finish writes the ends of attempts of the session's tasks, each under its token. The answer
 	// has the order of results. An error that is not jobs.ErrUnavailable is a refusal: nothing was written,

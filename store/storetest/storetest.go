@@ -146,6 +146,7 @@ var Cases = slices.Concat(
 	[]Case{
 		{"Enqueue/Listened", listened},
 		{"Bulk/Looks", bulkLooks},
+		{"Waits/WrongKeyStays", waitsWrongKeyStays},
 		{"Workers/WithTasks", workersWithTasks},
 		{"Sessions/Fails", sessionsFail},
 		{"Definitions/HundredThousand", hundredThousand},

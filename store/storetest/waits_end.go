@@ -111,3 +111,26 @@ func waitsWrongKey(t *testing.T, b *Bench) {
 	s.want("row", s.task(made[0]), "failed attempt 0 token 0 replica -: the payload has no tenant")
 	s.want("code", s.DB.Text(t, "SELECT reason_code FROM {done} WHERE id=?", made[0]), string(reason.LockKey))
 }
+
+// What a claim took is not lost when another candidate, whose keys cannot be made, cannot be ended: that one is left to the next claim.
+func waitsWrongKeyStays(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	made := s.enqueue("work", 3)
+	wrong := map[string]ledger.Locking{made[0]: {State: ledger.LocksWrong, Reason: "the payload has no tenant"}}
+	b.DB.Exec(t, "ALTER TABLE {done} RENAME TO {elsewhere}")
+	got := s.locking("work", wrong)
+	c := s.claiming("work", 10)
+	c.Locks = func(c ledger.Candidate) ledger.Locking { return wrong[c.Task.ID] }
+	_, err := b.Store.Claim(s.ctx(), c)
+	b.DB.Exec(t, "ALTER TABLE {elsewhere} RENAME TO {done}")
+	if d := cmp.Diff(made[1:], ids(started(got.Tasks))); d != "" || len(got.Failed) > 0 {
+		t.Error(d, ids(got.Failed))
+	}
+	if err == nil {
+		t.Error("a claim that took nothing, and could not end the task, says nothing")
+	}
+	s.want("row", s.task(made[0]), "ready attempt 0 token 0 replica -: -")
+	if d := cmp.Diff(made[:1], ids(s.locking("work", wrong).Failed)); d != "" {
+		t.Error(d)
+	}
+}
