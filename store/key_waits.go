@@ -122,10 +122,11 @@ func (t *tx) deleteRows(rows [][]any) error {
 // poolKey is a key of a pool.
 type poolKey struct{ pool, key string }
 
-// keysOfMoves are the keys of tasks that end, or that others need not wait for any more, in the order of locks.
+// keysOfMoves are the keys of tasks that end, or that others need not wait for any more, in the order of locks. Tasks without a key wait for
+// it too, where keys share the pool.
 func keysOfMoves(moves []move) (all []poolKey) {
 	for _, m := range moves {
-		if m.Key != "" {
+		if m.Key != "" || m.row == rowKeyed {
 			all = append(all, poolKey{m.Pool, m.Key})
 		}
 		if m.Kind != "" && m.Job == "" && !m.anyKind {

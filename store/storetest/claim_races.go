@@ -2,15 +2,18 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // Replicas that claim without a lock take every task once, and each gets its own.
@@ -109,5 +112,40 @@ func claimStolen(t *testing.T, b *Bench) {
 			t.Errorf("%s: claimed %+v, %v", change, got.Tasks, err)
 		}
 		s.wantInt(0, "SELECT SUM(attempt) FROM {tasks}")
+	}
+}
+
+// A task without a key that waits for its turn is changed while a claim takes it: it starts with this claim, or a later one looks for it.
+func fairChanged(t *testing.T, b *Bench) {
+	if b.Dialect == store.SQLite {
+		return // as above
+	}
+	s := newScene(t, b)
+	s.shared(jobs.KeyLimits{}, "", nil)
+	s.many("", 1)
+	waits := s.newTask(jobs.NewTask{})
+	s.limitedClaim("work", 1)
+	s.waitsForKey(waits, "the turn of other keys")
+	c := s.claiming("work", 1)
+	share(&c, func(s *ledger.Share) { s.Limited = true })
+	changed := make(chan error, 1)
+	c.Admit = func(now time.Time, _ ledger.Candidate) (time.Time, bool) {
+		go func() {
+			_, err := b.Store.UpdateTask(s.ctx(), waits, wire.TaskChange{Tags: &[]string{"x"}})
+			changed <- err
+		}()
+		await.Until(t, "the task is changed, or waits for the claim", func() bool {
+			return len(changed) > 0 ||
+				b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {keys}%' AND id<>CONNECTION_ID()") == 1
+		})
+		return now.Add(time.Minute), true
+	}
+	got, err := tasksOf(b.Store.Claim(s.ctx(), c))
+	must(t, err)
+	if err := <-changed; err != nil && !errors.Is(err, jobs.ErrConflict) {
+		t.Error(err)
+	}
+	if len(got.Tasks) == 0 {
+		s.starts("it waits on", waits)
 	}
 }

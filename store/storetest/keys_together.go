@@ -21,6 +21,7 @@ var keysTogetherCases = []Case{
 	{"Order/Together", orderTogether},
 	{"Order/Transactions", orderTransactions},
 	{"Order/OpenTransaction", orderOpenTransaction},
+	{"Fair/Changed", fairChanged},
 }
 
 // running are the tasks of each key that run at one time, as their owners know it.
