@@ -27,8 +27,9 @@ func (s *Scheduler) sweep(ctx context.Context) {
 		cancel()
 		wait = sweepEvery
 		if err != nil {
-			s.members.StoreFailed(err)
-		} else if more {
+			s.members.StoreFailed(err) // of one kind; more is about the others
+		}
+		if more {
 			wait = max(sweepPause, time.Since(began))
 		}
 	}

@@ -307,7 +307,7 @@ func (w *bulk) ask(t *tx, rows []openTask, why string) error {
 func (w *bulk) purge(t *tx) error {
 	ids := sqlkit.Keys(mapped(w.rows, openTask.id))
 	for i, statement := range deleteEnded {
-		n, err := t.Exec(statement, ids)
+		n, err := t.Exec(t.byList(statement), ids)
 		if err == nil && i == 0 && n != int64(len(w.rows)) { // another call, or the retention, has deleted some
 			err = sqlkit.ErrMoved
 		}

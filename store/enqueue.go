@@ -197,7 +197,8 @@ func (t *tx) takeKeys(batch []*newTask, now time.Time) error {
 	}
 	for part := range slices.Chunk(keyed, sqlkit.MaxRows) {
 		var conflict error
-		err := each(t.rows(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE {in name pool, name idem_key}{share}`, // primary key
+		// Without the index, a user's transaction would lock a small table as a whole.
+		err := each(t.rows(`SELECT pool, idem_key, task_id, body FROM {idempotency}{by_key} WHERE {in name pool, name idem_key}{share}`,
 			sqlkit.Rows(part, func(p *newTask) []any { return []any{p.task.Pool, p.key} })),
 			func(m *struct{ Pool, IdemKey, TaskID, Body string }) {
 				p := byKey[[2]string{m.Pool, m.IdemKey}]

@@ -161,6 +161,11 @@ func keys(f found) (all sqlkit.Many, err error) {
 			dest[i] = &row[i]
 		}
 		err = f.Scan(dest...)
+		for i, v := range row {
+			if text, is := v.([]byte); is { // as drivers for MySQL have it
+				row[i] = string(text)
+			}
+		}
 		all = append(all, row)
 	}
 	return all, cmp.Or(err, f.Err())

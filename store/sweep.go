@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -22,29 +23,38 @@ const (
 // idempotency key and uniqueness go with their task. Open triggers stay. Pending tasks of jobs that no
 // configuration has any more are cancelled, at most limit of them. It implements ledger.Tasks.
 //
-// Errors: what judge returned, and nothing is deleted; jobs.ErrUnavailable: what was deleted before it
-// stays deleted.
+// A kind of which nothing could be deleted holds up no other: it has half of the time that is left, and the next ones are deleted.
+//
+// Errors: what judge returned, and nothing is deleted; jobs.ErrUnavailable, or what the database refused: the other kinds were
+// deleted, and more is about them.
 func (s replica) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention, limit int) (more bool, err error) {
 	now, err := get(ctx, s.read, "sweep", func(t *tx) (time.Time, error) { return t.judged(judge) })
 	if err != nil {
 		return false, err
 	}
-	retired, err := get(ctx, s.settled, "cancel tasks of retired jobs", func(t *tx) (int, error) { return cancelRetired(t, limit) })
-	if err != nil {
-		return false, err
+	var errs []error
+	kind := func(by reading, op string, fn func(t *tx) (int, error)) {
+		ctx, cancel := halfOf(ctx)
+		defer cancel()
+		n, err := get(ctx, by, op, fn)
+		more, errs = more || err == nil && n >= limit, append(errs, err)
 	}
-	more = retired >= limit
+	kind(s.settled, "cancel tasks of retired jobs", func(t *tx) (int, error) { return cancelRetired(t, limit) })
 	for _, w := range sweeps(r) {
-		if w.age == 0 {
-			continue
+		if w.age > 0 {
+			kind(s.sure, "sweep "+w.what, func(t *tx) (int, error) { return w.once(t, micros(now.Add(-w.age)), limit) })
 		}
-		n, err := get(ctx, s.sure, "sweep "+w.what, func(t *tx) (int, error) { return w.once(t, micros(now.Add(-w.age)), limit) })
-		if err != nil {
-			return more, err
-		}
-		more = more || n >= limit
 	}
-	return more, nil
+	return more, errors.Join(errs...)
+}
+
+// halfOf ends after half of the time that ctx has left, if that ends at all.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ends := ctx.Deadline()
+	if !ends {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Until(end)/2)
 }
 
 // sweep is one kind of rows. An age of 0 keeps all rows.
@@ -55,14 +65,23 @@ type sweep struct {
 	delete []string // what has these keys; parameters besides them are the moment
 }
 
-// deleteEnded deletes ended tasks by their ids, with all that belongs to them.
+// byList is a deletion of rows by a list that is read first, where rows are locked: for a list of values MariaDB reads a small table as a
+// whole, and with it rows that transactions of users have locked.
+func (t *tx) byList(statement string) string {
+	if t.DB.Dialect.LocksRows() {
+		return statement
+	}
+	return strings.Replace(statement, "{each}", "", 1)
+}
+
+// deleteEnded deletes ended tasks by their ids, with all that belongs to them; see byList.
 var deleteEnded = []string{
 	"{delete} {done} AS t{by_key} WHERE {in name id}",
 	"{delete} {attempts} AS t{by_key} WHERE {in name task_id}",
 	"{delete} {outputs} AS t{by_key} WHERE {in name task_id}",
 	"{delete} {results} AS t{by_key} WHERE {in name task_id}",
-	"{delete} {idempotency} AS t WHERE {in name task_id}",
-	"{delete} {unique_tasks} AS t WHERE {in name task_id}",
+	"{delete} {each}{idempotency} AS t{index}{idempotency}_task{end} WHERE {in name task_id}",
+	"{delete} {each}{unique_tasks} AS t{index}{unique_tasks}_task{end} WHERE {in name task_id}",
 }
 
 func sweeps(r jobs.Retention) []sweep {
@@ -109,20 +128,20 @@ func sweeps(r jobs.Retention) []sweep {
 		// A key that nobody waits for, whose bucket is full, is as one without a row. Index: keys_look.
 		{
 			"keys", time.Hour, "SELECT pool, task_key FROM {keys}{index}{keys}_look{end} WHERE look_at=0 AND bucket_full_at<?*1000 LIMIT ?",
-			[]string{"DELETE FROM {keys} WHERE look_at=0 AND bucket_full_at<?*1000 AND {in name pool, name task_key}"},
+			[]string{"{delete} {each}{keys} AS t{by_key} WHERE look_at=0 AND bucket_full_at<?*1000 AND {in name pool, name task_key}"},
 		},
 		// Those that a transaction has locked are in use.
 		{
 			"sequences", time.Hour, "SELECT pool, task_key FROM {sequences} s WHERE last_place<? AND " + noPlace("s") + " LIMIT ?{for_update}{skip_locked}",
-			[]string{"DELETE FROM {sequences} WHERE last_place<? AND {in name pool, name task_key} AND " + noPlace("{sequences}")},
+			[]string{"{delete} {each}{sequences} AS t{by_key} WHERE last_place<? AND {in name pool, name task_key} AND " + noPlace("t")},
 		},
 		// Each row is looked at once. One whose task is unique for longer goes with the task. Index: unique_tasks_look; primary keys.
 		{
 			"unique tasks", time.Hour,
 			"SELECT pool, values_hash FROM {unique_tasks}{index}{unique_tasks}_look{end} WHERE look_at>0 AND look_at<? ORDER BY look_at LIMIT ?{for_update}{skip_locked}",
 			[]string{
-				"DELETE FROM {unique_tasks} WHERE look_at<? AND {in name pool, name values_hash} AND " + noUniqueTask,
-				"UPDATE {unique_tasks} SET look_at=0 WHERE {in name pool, name values_hash}",
+				"{delete} {each}{unique_tasks} AS t{by_key} WHERE look_at<? AND {in name pool, name values_hash} AND " + noUniqueTask,
+				"UPDATE {unique_tasks}{by_key} SET look_at=0 WHERE {in name pool, name values_hash}",
 			},
 		},
 		sessions("sessions", "=''", deadSessionsFor),
@@ -130,14 +149,16 @@ func sweeps(r jobs.Retention) []sweep {
 	}
 }
 
-// noPlace is the condition that no task has a place of a sequence. Index: primary key of key_waits.
+// noPlace is the condition that no task has a place of a sequence. MariaDB would read all places for NOT EXISTS, and a deletion would wait for
+// those that transactions of users have locked. Index: primary key of key_waits.
 func noPlace(table string) string {
-	return "NOT EXISTS (SELECT 1 FROM {key_waits} w WHERE w.pool=" + table + ".pool AND w.task_key=" + table + ".task_key)"
+	return "(SELECT w.task_id FROM {key_waits} w{by_key} WHERE w.pool=" + table + ".pool AND w.task_key=" + table + ".task_key LIMIT 1) IS NULL"
 }
 
-// noUniqueTask is the condition that what a row names is not unique any more, whose time is over; see unique.holds.
-const noUniqueTask = "NOT EXISTS (SELECT 1 FROM {tasks} k WHERE k.id={unique_tasks}.task_id AND ({unique_tasks}.unique_while='open' OR " +
-	"{unique_tasks}.unique_while='pending' AND k.state<>2 AND k.token<={unique_tasks}.token))"
+// noUniqueTask is the condition that what a row t names is not unique any more, whose time is over; see unique.holds. It is written as noPlace
+// is. Index: primary key of tasks.
+const noUniqueTask = "(SELECT k.id FROM {tasks} k{by_key} WHERE k.id=t.task_id AND " +
+	"(t.unique_while='open' OR t.unique_while='pending' AND k.state<>2 AND k.token<=t.token)) IS NULL"
 
 // once deletes some rows that are older than a moment, and returns how many.
 func (w sweep) once(t *tx, before int64, limit int) (int, error) {
@@ -146,7 +167,7 @@ func (w sweep) once(t *tx, before int64, limit int) (int, error) {
 	old, err := keys(t.rows(w.old, args...))
 	for _, statement := range w.delete {
 		if err == nil {
-			_, err = t.Exec(statement, append([]any{old}, slices.Repeat([]any{before}, strings.Count(statement, "?"))...)...)
+			_, err = t.Exec(t.byList(statement), append([]any{old}, slices.Repeat([]any{before}, strings.Count(statement, "?"))...)...)
 		}
 	}
 	return len(old), err

@@ -270,6 +270,6 @@ func (t *tx) waitNoMore(tasks []string) error {
 //
 // Index: lock_waits_task.
 func (t *tx) forgetWaits(tasks []string) error {
-	_, err := t.Exec("{delete} {lock_waits} AS t WHERE {in name task_id}", sqlkit.Keys(sqlkit.Distinct(tasks)))
+	_, err := t.Exec(t.byList("{delete} {each}{lock_waits} AS t{index}{lock_waits}_task{end} WHERE {in name task_id}"), sqlkit.Keys(sqlkit.Distinct(tasks)))
 	return err
 }

@@ -138,6 +138,7 @@ var Cases = slices.Concat(
 	enqueueTxCases,
 	keysTogetherCases[2:],
 	uniqueTogetherCases[3:],
+	sweepBesideCases,
 	viewCases,
 	deadLetterCases,
 	whyCases,
