@@ -22,7 +22,8 @@ const (
 	bulkError = 200
 )
 
-// ChangeTasks does one batch of an action: with the tasks that match, the latest id first, b.Limit of them at most, in one transaction. It
+// ChangeTasks does one batch of an action: with the tasks that match, the latest id first, b.Limit of them at most, in one transaction. A
+// cancellation or purge that others get in the way of, as claims of tasks that are to be cancelled, goes on in several. It
 // looks at 2,000 tasks at most, so a batch may match fewer, or none, before the last; Next goes on behind them. What no longer matches when the transaction
 // begins is left out. What is done is done once: a batch that is sent again, since its answer was lost, skips the tasks that were retried,
 // and does not find those that were cancelled or deleted.
@@ -31,7 +32,7 @@ const (
 // task; one whose lost attempt may still run is skipped.
 //
 // Errors: [*jobs.FieldError] for what b.Check refuses; jobs.ErrInvalid for a cursor that is none; jobs.ErrUnavailable, after which the
-// batch may have been done.
+// batch may have been done, or a part of it.
 func (s *Store) ChangeTasks(ctx context.Context, action wire.BulkAction, b wire.Bulk) (wire.BulkResult, error) {
 	if err := b.Check(action); err != nil {
 		return wire.BulkResult{}, err
@@ -54,7 +55,7 @@ func (s *Store) ChangeTasks(ctx context.Context, action wire.BulkAction, b wire.
 	if b.DryRun {
 		err = s.view(ctx, op, w.judge)
 	} else {
-		err = s.settle(ctx, op, w.write, w.committed)
+		err = s.changeParts(ctx, op, w)
 	}
 	if err != nil {
 		return wire.BulkResult{}, err
@@ -222,11 +223,16 @@ func (w *bulk) write(t *tx) error {
 	}
 	switch w.action {
 	case wire.BulkCancel:
-		return w.cancel(t)
+		err = w.cancel(t)
 	case wire.BulkPurge:
-		return w.purge(t)
+		err = w.purge(t)
+	default:
+		return w.retry(t) // in the order of the old ones, which parts would not have
 	}
-	return w.retry(t)
+	if errors.Is(err, sqlkit.ErrMoved) && len(w.picked) > 1 {
+		err = errSplit
+	}
+	return err
 }
 
 // committed reports whether what write did was committed, by what became of one task. Doing the same again would find nothing left to do, and

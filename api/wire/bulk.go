@@ -79,6 +79,18 @@ func (r *BulkResult) Skip(id, reason string) {
 	r.Skipped[i].Count++
 }
 
+// Add adds what another part of the batch did.
+func (r *BulkResult) Add(part BulkResult) {
+	r.Matched, r.Done, r.Tasks = r.Matched+part.Matched, r.Done+part.Done, append(r.Tasks, part.Tasks...)
+	for _, k := range part.Skipped {
+		if i := slices.IndexFunc(r.Skipped, func(s BulkSkipped) bool { return s.Reason == k.Reason }); i >= 0 {
+			r.Skipped[i].Count += k.Count
+			continue
+		}
+		r.Skipped = append(r.Skipped, k)
+	}
+}
+
 // BulkReason is why a task is not changed that matches, by what can be said of the task alone; "" if nothing.
 func BulkReason(action BulkAction, t jobs.Task) string {
 	switch {

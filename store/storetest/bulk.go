@@ -23,6 +23,7 @@ var bulkCases = []Case{
 	{"Bulk/RetryTogether", bulkRetryTogether},
 	{"Bulk/Cancel", bulkCancel},
 	{"Bulk/CancelEnded", bulkCancelEnded},
+	{"Bulk/CancelBesideClaims", bulkCancelBesideClaims},
 	{"Bulk/Purge", bulkPurge},
 	{"Bulk/PurgeGone", bulkPurgeGone},
 	{"Bulk/RetryGone", retryGone},
