@@ -88,7 +88,9 @@ func (m move) task(now time.Time) jobs.Task {
 	t.Lost += int(m.losses())
 	if m.to == toDone {
 		t.State, t.FinishedAt = m.end, now
-		t.Fingerprint, t.RetriedAs = m.fingerprint(), ""
+		if t.Fingerprint = ""; t.RetriedAs == "" {
+			t.Fingerprint = m.fingerprint()
+		}
 		return t
 	}
 	t.State, t.Replica, t.StartedAt = jobs.StatePending, "", time.Time{}

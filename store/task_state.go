@@ -250,12 +250,14 @@ func (t *tx) unkeyTasks(pool string) error {
 	return err
 }
 
-// replaceLostTasks writes the own late results of tasks that had ended as lost, once: column late is set.
+// replaceLostTasks writes the own late results of tasks that had ended as lost, once: column late is set. Those that were retried are no dead
+// letters.
 //
 // Index: primary key of done.
 func (t *tx) replaceLostTasks(now time.Time, late []move) error {
 	n, err := t.Exec(`UPDATE {each}{done}{by_key}
-		SET state={name end}, reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit}, fingerprint={name fingerprint}, late=1, finished_at=?
+		SET state={name end}, reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit},
+			fingerprint=CASE WHEN retried_as='' THEN {name fingerprint} ELSE '' END, late=1, finished_at=?
 		WHERE COALESCE(state, '')='lost' AND late=0 AND {in name id, int token}`,
 		sqlkit.Rows(late, func(m move) []any {
 			return []any{string(m.end), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), m.fingerprint(), m.ID, m.Token}

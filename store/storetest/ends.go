@@ -26,6 +26,7 @@ var endCases = []Case{
 	{"Ends/Died", ownerDied},
 	{"Ends/Late", lateResult},
 	{"Ends/LateOfJob", lateResultOfJob},
+	{"Ends/LateOfRetried", lateResultOfRetried},
 	{"Ends/Moved", endMoved},
 	{"Ends/Many", manyEnds},
 	{"Ends/LongTexts", longTexts},

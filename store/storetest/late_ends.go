@@ -41,6 +41,24 @@ func lateResult(t *testing.T, b *Bench) {
 	s.want("row", s.task(task.ID), "succeeded attempt 1 token 1 replica one: late")
 }
 
+// A lost task that was retried is no dead letter, whatever its own result says.
+func lateResultOfRetried(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	s.enqueue("work", 1)
+	task := s.claim("work", 1)[0]
+	s.die()
+	other.reap()
+	again, err := s.Store.Retry(s.ctx(), task.ID, "me", true)
+	must(t, err)
+	done := s.finish(result(task, ledger.Ended, jobs.StateFailed))
+	s.wantFinish(done, ledger.Late)
+	if is := done[0].Task; is.State != jobs.StateFailed || is.Fingerprint != "" || is.RetriedAs != again.ID {
+		t.Errorf("answer is %+v", is)
+	}
+	s.want("row", s.DB.Text(t, "SELECT CONCAT(state, ' ', fingerprint, ' ', retried_as) FROM {done}"), "failed  "+again.ID)
+}
+
 func lateResultOfJob(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	got, err := s.decide(run("a", due(1), true), run("b", due(1), true), run("c", due(1), true))

@@ -151,7 +151,9 @@ func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.Stat
 		put(t, &t.triggers, g)
 	}
 	row.State, row.Reason, row.ReasonCode, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), why, code, r.Error, r.ExitCode, true, micros(now)
-	row.Fingerprint = jobs.Fingerprint(row.task())
+	if row.RetriedAs == "" {
+		row.Fingerprint = jobs.Fingerprint(row.task())
+	}
 	put(t, &t.done, row)
 	if job, ofJob := t.jobs.rows[row.Job]; ofJob && job.BusyUntil > 0 && (job.Fence == row.Token || job.BusyUntil == row.MayRunUntil) {
 		job.BusyUntil = 0
