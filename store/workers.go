@@ -57,11 +57,14 @@ func (s replica) Holds(ctx context.Context, session, task string) (h ledger.Held
 
 // Held returns a page of the running tasks of a session. It implements ledger.Workers.
 //
-// Index: tasks_claim for the state, as few tasks run.
+// Index: tasks_claim for the state and the one pool of the session, as few tasks run; primary key of sessions.
 func (s replica) Held(ctx context.Context, session, after string, limit int) ([]ledger.Held, error) {
-	return get(ctx, s.read, "held tasks", func(t *tx) ([]ledger.Held, error) {
-		return t.held(taskFacts, "{index}{tasks}_claim{end} WHERE state=2 AND session_id=? AND id>? ORDER BY id LIMIT ?", session, after, limit)
-	})
+	return get(ctx, s.read, "held tasks", func(t *tx) ([]ledger.Held, error) { return t.heldBy(session, after, limit) })
+}
+
+func (t *tx) heldBy(session, after string, limit int) ([]ledger.Held, error) {
+	return t.held(taskFacts, "{index}{tasks}_claim{end} WHERE state=2 AND pool=(SELECT pool FROM {sessions} WHERE id=?) AND session_id=? AND id>? ORDER BY id LIMIT ?",
+		session, session, after, limit)
 }
 
 // HeldWhole returns those of some tasks that a session runs, with their payloads. It implements ledger.Workers.
