@@ -138,14 +138,22 @@ func (t *tx) move(now time.Time, g guard, moves []move) error {
 
 // moveAwake is move after wakeKeys, which locks rows that come before those of tasks.
 func (t *tx) moveAwake(now time.Time, g guard, moves []move, places bool) error {
+	if err := t.moveRows(now, g, moves, places); err != nil {
+		return err
+	}
+	// Whatever follows from the end of a task, such as that of a group it is in, belongs here: in the transaction that ends it.
+	return t.happened(now, ends(moves))
+}
+
+// moveRows is moveAwake without what follows, whose rows come after those of tasks.
+func (t *tx) moveRows(now time.Time, g guard, moves []move, places bool) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
 	for part := range sqlkit.Portions(moves, sqlkit.MaxRows, move.texts) {
 		if err := t.movePart(now, g, part, places); err != nil {
 			return err
 		}
 	}
-	// Whatever follows from the end of a task, such as that of a group it is in, belongs here: in the transaction that ends it.
-	return t.happened(now, ends(moves))
+	return nil
 }
 
 func (t *tx) movePart(now time.Time, g guard, moves []move, places bool) error {

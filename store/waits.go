@@ -244,7 +244,7 @@ func (t *tx) endPending(now time.Time, moves []move) error {
 		if len(part) == 0 {
 			continue
 		}
-		if err := t.moveAwake(now, of.guard, part, places); err != nil {
+		if err := t.moveRows(now, of.guard, part, places); err != nil {
 			return err
 		}
 		if of.rows[0] == rowLocked {
@@ -253,7 +253,7 @@ func (t *tx) endPending(now time.Time, moves []move) error {
 			}
 		}
 	}
-	return nil
+	return t.happened(now, ends(moves))
 }
 
 // waitNoMore makes tasks ready that wait for their locks: they wait for room in their pool now, and hold up no other task.

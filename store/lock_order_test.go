@@ -1,0 +1,74 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/store"
+)
+
+// A transaction that ends pending tasks in several states locks the standings once, after all other rows.
+func TestStandingsAreLockedLast(t *testing.T) {
+	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
+		t.Run(string(d), func(t *testing.T) {
+			s, db, r := recordedStore(t, d)
+			ctx := t.Context()
+			check := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			session, err := s.Sides().Replica.Join(ctx, ledger.Member{Replica: "r", LockService: "x"})
+			check(err)
+			_, err = s.Sides().Replica.Load(ctx, session, ledger.Definitions{
+				Pools: []ledger.PoolDef{{Name: "p", Hash: "h", MaxAttempts: 1}},
+				Jobs:  []ledger.JobDef{{Name: "j", Hash: "h", Schedule: "s", Next: hourly}},
+			})
+			check(err)
+			at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+			var made []ledger.Opening
+			for i, state := range []int{0, 1, 3, 4} {
+				at := at.Add(time.Duration(i) * time.Minute)
+				made = append(made, ledger.Opening{
+					Trigger: jobs.Trigger{Job: "j", At: at, Cause: jobs.CauseSchedule}, Task: &jobs.Task{ID: newID(), Pool: "p"},
+				})
+				_, err := s.Sides().Replica.Decide(ctx, ledger.Decide{
+					Admission: ledger.Admission{Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "h"}}, Locks: lockless},
+					Jobs:      []string{"j"}, Now: asIs,
+					Decide: func(time.Time, []ledger.JobState) []ledger.Decision {
+						return []ledger.Decision{{Job: "j", Cursor: at, NextAt: at.Add(time.Hour), Triggers: made[i:]}}
+					},
+				})
+				check(err)
+				_, err = db.ExecContext(ctx, "UPDATE lockstep_tasks SET state=? WHERE id=?", state, made[i].Task.ID)
+				check(err)
+			}
+			r.take()
+			got, err := s.ChangeTasks(ctx, wire.BulkCancel, wire.Bulk{TaskMatch: wire.TaskMatch{Pool: "p"}})
+			check(err)
+			if got.Done != len(made) {
+				t.Fatalf("%+v", got)
+			}
+			standings, writes := 0, func(text, table string) bool {
+				text = strings.TrimPrefix(text, "INSERT INTO lockstep_done") // which selects from the tasks
+				return !strings.HasPrefix(text, "SELECT") && strings.Contains(text, table)
+			}
+			for _, c := range r.take() {
+				switch {
+				case writes(c.text, "lockstep_standings"):
+					standings++
+				case standings > 0 && (writes(c.text, "lockstep_tasks") || writes(c.text, "lockstep_triggers") || writes(c.text, "lockstep_key_waits")):
+					t.Errorf("after the standings: %.100s", c.text)
+				}
+			}
+			if standings != 2 { // the row is made, and written
+				t.Errorf("the standings are written with %d statements", standings)
+			}
+		})
+	}
+}
