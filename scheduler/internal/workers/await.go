@@ -58,11 +58,11 @@ func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 				break
 			}
 			asked, must = true, false
-			got, opens, err := w.claim(ctx, c, ses)
-			if err == nil {
+			got, decided, opens, err := w.claim(ctx, c, ses)
+			if decided {
 				l.limited.Store(got.Limited)
 			}
-			if err == nil && !got.More {
+			if decided && !got.More {
 				l.nothingLeft(kinds, number)
 			}
 			leave()

@@ -242,13 +242,13 @@ func (w *Workers) missed(ctx context.Context, c wire.WorkerClaim, ses ledger.Pee
 }
 
 // claim asks the store for tasks. opens is when the pool's rate lets a task start, if that is why there is none, or when to ask again
-// after an answer that decides nothing. The end of ctx does not end it: the tasks of a claim without an answer would stay running.
-func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) (got ledger.Claimed, opens time.Duration, err error) {
+// if nothing was decided: then got says nothing about what is left, or about limits. The end of ctx does not end it: the tasks of a claim without an answer would stay running.
+func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) (got ledger.Claimed, decided bool, opens time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
 	governs := w.work.Governed(c.Pool)
 	if governs.Hash == "" {
-		return got, askAgain, nil
+		return got, false, askAgain, nil
 	}
 	skip := map[string]bool{}
 	for _, name := range w.plan.NotByWorker(c.Pool, c.Kinds) {
@@ -280,13 +280,13 @@ func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 	w.opt.Observer.Claimed(jobs.ClaimTry{Pool: c.Pool, LockBackend: "store", Result: result(got, err), Tasks: len(got.Tasks), Took: time.Since(began)})
 	switch {
 	case errors.Is(err, ledger.ErrSessionDead):
-		return got, 0, errExpired(ses)
+		return got, false, 0, errExpired(ses)
 	case errors.Is(err, ledger.ErrOutdated):
 		w.on.Outdated()
-		return ledger.Claimed{}, askAgain, nil
+		return ledger.Claimed{}, false, askAgain, nil
 	case errors.Is(err, ledger.ErrClock):
 		w.member.StoreFailed(err)
-		return ledger.Claimed{}, askAgain, nil
+		return ledger.Claimed{}, false, askAgain, nil
 	case err != nil:
 		w.member.StoreFailed(err)
 	case len(got.Tasks) == 0 && got.Behind > 0: // others may come behind those that wait for their keys now
@@ -294,7 +294,7 @@ func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 	case len(got.Tasks) == 0:
 		opens = got.OpensIn
 	}
-	return got, opens, err
+	return got, err == nil, opens, err
 }
 
 // result is that of a jobs.ClaimTry.
