@@ -80,10 +80,20 @@ func (s *server) claim(w http.ResponseWriter, r *http.Request, q *query) error {
 	_ = stream.SetWriteDeadline(time.Now().Add(c.Wait + 2*answerTime))
 	c.Stop = stopping(r.Context())
 	got, err := workers.ClaimFor(r.Context(), c)
+	if errors.Is(err, ledger.ErrManyWorkers) {
+		return busySessions(w)
+	}
 	if err != nil {
 		return unfit(err, "", 0)
 	}
 	return reply(w, http.StatusOK, got)
+}
+
+// busySessions refuses a claim that would open one more session than the caller may have.
+func busySessions(w http.ResponseWriter) error {
+	w.Header().Set("Retry-After", "10")
+	return newProblem(http.StatusTooManyRequests, "busy", fmt.Sprintf("%d sessions of workers with this token live, and no more may: "+
+		"claim with the session that a claim has answered, and leave it at the end; give more workers than that tokens of their own", ledger.MostWorkers))
 }
 
 func plural(pools []string) string {

@@ -12,19 +12,18 @@ import (
 // Join adds a session and returns its id. Sessions with a process that is known to have ended, since it ran
 // on this boot of this machine, are declared dead first. After that, a live session with the same
 // replica id is ledger.ErrReplicaLive, and one with another lock service is ledger.ErrLockService.
-// The session of a worker is compared with no other; its id must be new.
+// The session of a worker is compared with no other; its id must be new. ledger.ErrManyWorkers: as many as may of its owner live.
 func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 	session := newID()
 	labels, _ := json.Marshal(m.Labels) // strings always encode
 	kinds, _ := json.Marshal(m.Kinds)
 	join := func(t *tx) error {
-		if !m.IsWorker() {
-			if _, err := t.lockConfig(); err != nil { // one join at a time
-				return err
-			}
-			if err := t.admit(m); err != nil {
-				return err
-			}
+		admit := t.admit
+		if m.IsWorker() {
+			admit = t.admitWorker
+		}
+		if err := admit(m); err != nil {
+			return err
 		}
 		now, err := t.Now()
 		if err != nil {
@@ -48,6 +47,9 @@ func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 
 // admit ends the sessions of processes that have ended, and refuses m if it conflicts with a live session.
 func (t *tx) admit(m ledger.Member) error {
+	if _, err := t.lockConfig(); err != nil { // one join at a time
+		return err
+	}
 	live, err := t.peers(`dead = 0 AND pool = ''`)
 	if err != nil {
 		return err
@@ -71,6 +73,18 @@ func (t *tx) admit(m ledger.Member) error {
 		}
 	}
 	return refused
+}
+
+// admitWorker refuses the session of a worker if as many of its owner live as may.
+//
+// Index: sessions_dead.
+func (t *tx) admitWorker(m ledger.Member) error {
+	var n int
+	_, err := t.One("SELECT COUNT(*) FROM {sessions}{index}{sessions}_dead{end} WHERE dead=0 AND pool<>'' AND owner=?", []any{m.Owner}, &n)
+	if err == nil && n >= ledger.MostWorkers {
+		err = ledger.ErrManyWorkers
+	}
+	return err
 }
 
 // Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -34,6 +35,12 @@ type Held struct {
 	Until   time.Time // may_run_until: of a worker's task, when its attempt times out
 	Cancel  string    // reason, if its cancellation was asked for
 }
+
+// MostWorkers is how many sessions of workers with one owner live at most; those that join at the same moment may be a few more.
+const MostWorkers = 1000
+
+// ErrManyWorkers refuses the session of another worker.
+var ErrManyWorkers = errors.New("too many sessions of workers")
 
 // WorkerError refuses a call of a worker: what it says of its session or its attempt holds no longer. It is jobs.ErrConflict.
 type WorkerError struct {

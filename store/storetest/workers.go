@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 var workerCases = []Case{
 	{"Workers/Session", workerSession},
+	{"Workers/Many", manyWorkers},
 	{"Workers/NoReplica", workerIsNoReplica},
 	{"Workers/Held", heldByWorker},
 	{"Workers/HeldInPages", heldInPages},
@@ -80,6 +82,39 @@ func workerSession(t *testing.T, b *Bench) {
 	if _, err := s.Store.Claim(s.ctx(), c); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("it claims after its end: %v", err)
 	}
+}
+
+// So many sessions of workers with one owner live at most. Those of others, and those that have ended, do not count.
+func manyWorkers(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	var rows []string
+	var args []any
+	for i := range ledger.MostWorkers {
+		owner, dead, live := "ci", 0, any(1)
+		switch i {
+		case 0:
+			owner = "other"
+		case 1:
+			dead, live = 1, nil
+		}
+		rows = append(rows, "(?, ?, ?, ?, 0, '', '', '', 0, 0, '', '', 0, '{}', 'work', ?, 0, 0)")
+		args = append(args, newID(), fmt.Sprint("w-", i), live, dead, owner)
+	}
+	s.DB.Exec(t, `INSERT INTO {sessions} (id, replica, live, dead, config, lock_service, host, boot_id, pid, pid_start, version, address, workers, labels, pool, owner, joined_at, seen_at)
+		VALUES `+strings.Join(rows, ", "), args...)
+	s.worker("ci-1", "ci", "work", "")
+	s.worker("ci-2", "ci", "work", "")
+	join := func(id, owner, pool string) error {
+		_, err := s.Store.Join(s.ctx(), ledger.Member{Replica: id, Pool: pool, Owner: owner, LockService: "test"})
+		return err
+	}
+	if err := join("ci-3", "ci", "again"); !errors.Is(err, ledger.ErrManyWorkers) {
+		t.Errorf("one more: %v", err)
+	}
+	must(t, join("other-1", "other", "work"))
+	must(t, join("two", "ci", "")) // a replica
+	s.DB.Exec(t, "UPDATE {sessions} SET dead=1, live=NULL WHERE replica='ci-1'")
+	must(t, join("ci-3", "ci", "again"))
 }
 
 // A worker has no lock service that replicas are compared with, governs nothing, and is among the peers as a worker.

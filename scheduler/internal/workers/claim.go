@@ -45,7 +45,7 @@ const (
 // A session that the claim opened is ended again if the claim answers an error, or its caller has gone: nobody learns of it.
 //
 // Errors: *jobs.FieldError for what is wrong in c; jobs.ErrNotFound for an unknown pool, or a session that is not the caller's;
-// *ledger.WorkerError; jobs.ErrUnavailable, also while the replica drains.
+// *ledger.WorkerError; ledger.ErrManyWorkers; jobs.ErrUnavailable, also while the replica drains.
 func (w *Workers) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim, error) {
 	if err := w.joined(); err != nil {
 		return wire.Claim{}, err

@@ -32,6 +32,8 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 			if err := t.admit(m); err != nil {
 				return err
 			}
+		} else if t.workersOf(m.Owner) >= ledger.MostWorkers {
+			return ledger.ErrManyWorkers
 		}
 		one, now := int64(1), micros(t.now())
 		put(t, &t.sessions, Session{
@@ -42,6 +44,16 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 		return nil
 	})
 	return id, err
+}
+
+// workersOf is how many live sessions of workers an owner has.
+func (t *tx) workersOf(owner string) (n int) {
+	for _, p := range t.sessions.rows {
+		if !p.Dead && p.Pool != "" && p.Owner == owner {
+			n++
+		}
+	}
+	return n
 }
 
 func (t *tx) admit(m ledger.Member) (refused error) {
