@@ -72,3 +72,48 @@ func TestStandingsAreLockedLast(t *testing.T) {
 		})
 	}
 }
+
+// A retry takes the place of the new task in the order of its key before it adds the task, as an enqueue does.
+func TestARetryTakesItsPlaceFirst(t *testing.T) {
+	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
+		t.Run(string(d), func(t *testing.T) {
+			s, _, r := recordedStore(t, d)
+			ctx := t.Context()
+			check := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			check(s.AddPools(ctx, map[string]jobs.Pool{"p": {Order: jobs.OrderKey}}))
+			made, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p", Key: "a"}, jobs.NewTask{Pool: "p", Key: "b"})
+			check(err)
+			for _, m := range made {
+				_, err := s.Cancel(ctx, m.ID, "")
+				check(err)
+			}
+			for what, retry := range map[string]func() error{
+				"of one": func() error { _, err := s.Retry(ctx, made[0].ID, "", true); return err },
+				"of a batch": func() error {
+					_, err := s.ChangeTasks(ctx, wire.BulkRetry, wire.Bulk{TaskMatch: wire.TaskMatch{IDs: []string{made[1].ID}, State: jobs.StateCancelled}, Force: true})
+					return err
+				},
+			} {
+				r.take()
+				check(retry())
+				added, placed := 0, 0
+				for i, c := range r.take() {
+					switch {
+					case strings.HasPrefix(c.text, "INSERT INTO lockstep_tasks"):
+						added = i
+					case strings.HasPrefix(c.text, "UPDATE") && strings.Contains(c.text, "lockstep_sequences"):
+						placed = i
+					}
+				}
+				if placed == 0 || added < placed {
+					t.Errorf("%s: the place is taken by statement %d, and the task added by %d", what, placed, added)
+				}
+			}
+		})
+	}
+}

@@ -81,27 +81,26 @@ func (t *tx) refuseRetry(ended jobs.Task) error {
 }
 
 // retryTasks adds copies of ended tasks that are due now, under the ids of fresh, and gives them their places, if their pools have an order
-// of the tasks with one key.
+// of the tasks with one key. The places are taken before the tasks are added, in the order of locks.
 //
 // Index: primary key of pools.
 func (t *tx) retryTasks(now time.Time, by string, ended []openTask, fresh map[string]string) error {
-	if err := t.insertRetries(now, by, ended, fresh); err != nil {
-		return err
+	var batch []*newTask
+	if keyed := those(ended, func(r openTask) bool { return r.Key != "" }); len(keyed) > 0 {
+		rows, err := defined[poolModel](t, sqlkit.Distinct(mapped(keyed, func(r openTask) string { return r.Pool })), "")
+		if err != nil {
+			return err
+		}
+		batch = mapped(keyed, func(r openTask) *newTask {
+			p := &newTask{task: r.Task, ordered: rows[r.Pool].KeyOrder != ""}
+			p.task.ID = fresh[r.ID]
+			return p
+		})
 	}
-	keyed := those(ended, func(r openTask) bool { return r.Key != "" })
-	if len(keyed) == 0 {
-		return nil
-	}
-	rows, err := defined[poolModel](t, sqlkit.Distinct(mapped(keyed, func(r openTask) string { return r.Pool })), "")
-	if err != nil {
-		return err
-	}
-	batch := mapped(keyed, func(r openTask) *newTask {
-		p := &newTask{task: r.Task, ordered: rows[r.Pool].KeyOrder != ""}
-		p.task.ID = fresh[r.ID]
-		return p
-	})
 	if err := t.takePlaces(now, batch); err != nil {
+		return err
+	}
+	if err := t.insertRetries(now, by, ended, fresh); err != nil {
 		return err
 	}
 	return t.keepPlaces(batch)
