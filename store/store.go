@@ -7,9 +7,16 @@
 // [Store.Sides]: the interfaces are in package internal/ledger. A program that only enqueues needs nothing else, see
 // [Store.AddPools].
 //
-// Every method, also of the sides, is one transaction, or one statement. After a deadlock, a lock timeout, or a connection that
-// was lost before COMMIT, the whole transaction is repeated, until the context ends.
+// Every method that writes, also of the sides, does so in one transaction, or with one statement; some read before it. After a deadlock, a lock
+// timeout, or a connection that was lost before COMMIT, the whole transaction is repeated, until the context ends.
 // An error that wraps [jobs.ErrUnavailable] means that the outcome of the call is unknown.
+// These methods have several transactions. If one fails, what was committed before stays:
+//
+//   - [Store.ChangeTasks], where others change tasks of the batch meanwhile: with the next call these tasks do not match any more, or are skipped
+//   - Load and Assert, which write definitions in batches: the next call writes the others
+//   - Claim, of a batch that is refused as a whole, and of tasks whose locks have no key: it returns what it has claimed, without an error
+//   - Reap: it returns what was reaped, beside the error
+//   - Sweep: each kind of rows is deleted for itself, and a failure of one keeps it from no other
 //
 // The state of a task. Rows of {tasks} are waiting, ready or running; users see the first two as pending. A task that ends moves
 // to {done}. All states are written in task_state.go, and admission.go decides which tasks become running.
