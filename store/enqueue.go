@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -217,6 +218,18 @@ func (t *tx) takeKeys(batch []*newTask, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// refuse refuses what cannot be enqueued, and leaves no idempotency key of it: a caller's transaction may go on without the tasks.
+func (t *tx) refuse(batch []*newTask, governing map[string]kinds, now time.Time) error {
+	err := refuseExpired(batch, now)
+	if err == nil {
+		err = t.refuseUnrunnable(batch, governing)
+	}
+	if errors.Is(err, jobs.ErrInvalid) {
+		err = cmp.Or(t.dropKeys(batch), err)
+	}
+	return err
 }
 
 // dropKeys deletes the keys that takeKeys added: a caller's transaction may go on without the tasks.

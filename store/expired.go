@@ -1,10 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -94,16 +92,4 @@ func refuseExpired(batch []*newTask, now time.Time) error {
 		return &jobs.FieldError{Path: path, Problem: "must be later than now, which is " + now.Format(time.RFC3339Nano) + " in the store"}
 	}
 	return nil
-}
-
-// refuse refuses what cannot be enqueued, and leaves no idempotency key of it: a caller's transaction may go on without the tasks.
-func (t *tx) refuse(batch []*newTask, governing map[string]kinds, now time.Time) error {
-	err := refuseExpired(batch, now)
-	if err == nil {
-		err = t.refuseUnrunnable(batch, governing)
-	}
-	if errors.Is(err, jobs.ErrInvalid) {
-		err = cmp.Or(t.dropKeys(batch), err)
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -75,6 +76,33 @@ type Claimed struct {
 	Left    int  // in a pool with limits, how many more tasks they let start; 0 where it is paused
 	// OpensIn is, in a pool with a rate, the time until it lets one more task start; 0: it does now.
 	OpensIn time.Duration
+}
+
+// Results of claims, as jobs.ClaimTry describes them.
+const (
+	ClaimTook     = "took"
+	ClaimEmpty    = "empty"
+	ClaimFull     = "full"
+	ClaimPaused   = "paused"
+	ClaimOutdated = "outdated"
+	ClaimFailed   = "failed"
+)
+
+// Result is what came of a claim with this answer, or with an error.
+func (c Claimed) Result(err error) string {
+	switch {
+	case errors.Is(err, ErrOutdated):
+		return ClaimOutdated
+	case err != nil:
+		return ClaimFailed
+	case len(c.Tasks) > 0:
+		return ClaimTook
+	case c.Paused:
+		return ClaimPaused
+	case c.Full:
+		return ClaimFull
+	}
+	return ClaimEmpty
 }
 
 // Extension moves may_run_until of a running attempt ahead.

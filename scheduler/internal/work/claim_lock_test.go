@@ -123,9 +123,9 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				if f.executor.locks.Down() != c.away {
 					t.Errorf("the lock service is away: %t", !c.away)
 				}
-				want := claimTook
+				want := ledger.ClaimTook
 				if c.claims == never {
-					want = claimFailed
+					want = ledger.ClaimFailed
 				}
 				if c.claims == never && c.down {
 					if len(m.all) > 0 {
@@ -133,7 +133,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 					}
 				} else if len(m.all) != 1 || m.all[0] != want {
 					t.Errorf("metrics are told %q, not %q", m.all, want)
-				} else if m.last.Pool != "p" || m.last.LockBackend != "scripted" || m.last.Took < claimed || (m.last.Tasks == 1) != (want == claimTook) {
+				} else if m.last.Pool != "p" || m.last.LockBackend != "scripted" || m.last.Took < claimed || (m.last.Tasks == 1) != (want == ledger.ClaimTook) {
 					t.Errorf("metrics are told %+v", m.last)
 				}
 				if c.held <= busyLimit && !free() {

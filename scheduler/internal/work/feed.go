@@ -107,7 +107,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	unlock, err := f.lock(ctx)
 	if err != nil {
-		note(claimFailed, 0)
+		note(ledger.ClaimFailed, 0)
 		return false
 	}
 	inTurn := !e.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
@@ -129,7 +129,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	cancel()
 	f.last = time.Since(began)
-	note(claimResult(got, err), len(got.Tasks))
+	note(got.Result(err), len(got.Tasks))
 	f.noteArrival(got)
 	if err != nil {
 		unlock()
@@ -374,31 +374,4 @@ func (f *feeder) known() plan.Governing {
 	g := f.governs
 	g.Limited = g.Limited || f.limited
 	return g
-}
-
-// Results of a jobs.ClaimTry, which describes them.
-const (
-	claimTook     = "took"
-	claimEmpty    = "empty"
-	claimFull     = "full"
-	claimPaused   = "paused"
-	claimOutdated = "outdated"
-	claimFailed   = "failed"
-)
-
-// claimResult is the result of a claim.
-func claimResult(got ledger.Claimed, err error) string {
-	switch {
-	case errors.Is(err, ledger.ErrOutdated):
-		return claimOutdated
-	case err != nil:
-		return claimFailed
-	case len(got.Tasks) > 0:
-		return claimTook
-	case got.Paused:
-		return claimPaused
-	case got.Full:
-		return claimFull
-	}
-	return claimEmpty
 }

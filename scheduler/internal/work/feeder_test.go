@@ -230,7 +230,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 		}
 
 		if want := []string{
-			claimTook, claimTook, claimEmpty, claimEmpty, claimOutdated, claimTook, claimFailed, claimEmpty,
+			ledger.ClaimTook, ledger.ClaimTook, ledger.ClaimEmpty, ledger.ClaimEmpty, ledger.ClaimOutdated, ledger.ClaimTook, ledger.ClaimFailed, ledger.ClaimEmpty,
 		}; !slices.Equal(m.all, want) {
 			t.Errorf("metrics are told %q, not %q", m.all, want)
 		}

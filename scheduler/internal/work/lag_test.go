@@ -50,14 +50,14 @@ func TestWhatCameOfAClaim(t *testing.T) {
 		err  error
 		want string
 	}{
-		{ledger.Claimed{}, fmt.Errorf("claim: %w", ledger.ErrOutdated), claimOutdated},
-		{ledger.Claimed{}, jobs.ErrUnavailable, claimFailed},
-		{ledger.Claimed{Tasks: tasks, Full: true}, nil, claimTook},
-		{ledger.Claimed{Paused: true}, nil, claimPaused},
-		{ledger.Claimed{Full: true}, nil, claimFull},
-		{ledger.Claimed{}, nil, claimEmpty},
+		{ledger.Claimed{}, fmt.Errorf("claim: %w", ledger.ErrOutdated), ledger.ClaimOutdated},
+		{ledger.Claimed{}, jobs.ErrUnavailable, ledger.ClaimFailed},
+		{ledger.Claimed{Tasks: tasks, Full: true}, nil, ledger.ClaimTook},
+		{ledger.Claimed{Paused: true}, nil, ledger.ClaimPaused},
+		{ledger.Claimed{Full: true}, nil, ledger.ClaimFull},
+		{ledger.Claimed{}, nil, ledger.ClaimEmpty},
 	} {
-		if got := claimResult(c.got, c.err); got != c.want {
+		if got := c.got.Result(c.err); got != c.want {
 			t.Errorf("%+v, %v: %s, want %s", c.got, c.err, got, c.want)
 		}
 	}

@@ -123,7 +123,7 @@ func (w *waits) claimNow(ctx context.Context, ses *membership.Session, t jobs.Ta
 		Admission: e.admission(ses, map[string]plan.Governing{t.Pool: under}, map[string]int{t.Pool: 1}, mine),
 		Pool:      t.Pool, ID: uuid.NewString(), Waiting: []string{t.ID}, Now: e.clock.Check,
 	})
-	e.metrics.Claimed(jobs.ClaimTry{Pool: t.Pool, LockBackend: e.locks.Name(), Result: claimResult(got, err), Tasks: len(got.Tasks), Took: time.Since(began)})
+	e.metrics.Claimed(jobs.ClaimTry{Pool: t.Pool, LockBackend: e.locks.Name(), Result: got.Result(err), Tasks: len(got.Tasks), Took: time.Since(began)})
 	f.skip(asked, got.Foreign)
 	return got, err
 }

@@ -277,7 +277,7 @@ func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 			break
 		}
 	}
-	w.opt.Observer.Claimed(jobs.ClaimTry{Pool: c.Pool, LockBackend: "store", Result: result(got, err), Tasks: len(got.Tasks), Took: time.Since(began)})
+	w.opt.Observer.Claimed(jobs.ClaimTry{Pool: c.Pool, LockBackend: "store", Result: got.Result(err), Tasks: len(got.Tasks), Took: time.Since(began)})
 	switch {
 	case errors.Is(err, ledger.ErrSessionDead):
 		return got, false, 0, errExpired(ses)
@@ -295,23 +295,6 @@ func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 		opens = got.OpensIn
 	}
 	return got, err == nil, opens, err
-}
-
-// result is that of a jobs.ClaimTry.
-func result(got ledger.Claimed, err error) string {
-	switch {
-	case errors.Is(err, ledger.ErrOutdated):
-		return "outdated"
-	case err != nil:
-		return "failed"
-	case len(got.Tasks) > 0:
-		return "took"
-	case got.Paused:
-		return "paused"
-	case got.Full:
-		return "full"
-	}
-	return "empty"
 }
 
 // handBack makes tasks pending again of which the worker did not get to know.
