@@ -8,7 +8,8 @@ import (
 // fairness shares the starts of a pool between the keys that have tasks, by stride scheduling (Waldspurger and Weihl, 1995): a start moves
 // the pass of its key ahead by a stride, which is the shorter the larger the key's weight is, and the key with the smallest pass is next.
 // A key that had no tasks for a while joins a stride behind the pass of the pool: it neither makes up for that time, nor waits for what it
-// had before, and keys that come anew all the time do not come before those that wait.
+// had before, and keys that come anew all the time do not come before those that wait. One whose tasks could not start, since it was full or
+// its row was locked, makes up for one stride of the slowest key that it competes with at most.
 //
 // Passes count only while the pool has more tasks than there is room for. Tasks without a key share as one key does. Tasks of jobs come
 // first. nil is for a pool without.
@@ -43,6 +44,20 @@ func (f *fairness) join(key string, r *keyRow) {
 	}
 }
 
+// keepUp gives keys that have tasks, and could not start them for a while, a pass that is near enough to that of the pool. A row that another
+// transaction has locked is not written: nothing starts of its key.
+func (k *poolKeys) keepUp(keys []string) {
+	slowest := int64(0)
+	for _, key := range keys {
+		slowest = max(slowest, k.fair.stride(key))
+	}
+	for _, key := range keys {
+		if r := k.row(key); r.pass < k.fair.pass-slowest {
+			r.pass = k.fair.pass - slowest // start writes it
+		}
+	}
+}
+
 // share is how many of the tasks that wait for a key are read, for that much room: what its weight gives it, and one.
 func (k *poolKeys) share(key string, room int, open []string) int {
 	if k.fair == nil {
@@ -66,7 +81,6 @@ func (k *poolKeys) inTurn(candidates []openTask) []openTask {
 			continue
 		}
 		k.fair.join(r.Key, k.row(r.Key))
-		pass[r.Key] = k.row(r.Key).pass
 		tasks[r.Key] = append(tasks[r.Key], r)
 	}
 	keys := make([]string, 0, len(tasks))
@@ -74,6 +88,10 @@ func (k *poolKeys) inTurn(candidates []openTask) []openTask {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
+	k.keepUp(keys)
+	for _, key := range keys {
+		pass[key] = k.row(key).pass
+	}
 	for len(keys) > 0 {
 		next := slices.MinFunc(keys, func(a, b string) int { return cmp.Compare(pass[a], pass[b]) })
 		first = append(first, tasks[next][0])

@@ -20,6 +20,7 @@ var fairCases = []Case{
 	{"Fair/Keyless", fairKeyless},
 	{"Fair/Kinds", fairKinds},
 	{"Fair/Limits", fairLimits},
+	{"Fair/Full", fairFull},
 	{"Fair/Order", fairOrder},
 }
 
@@ -246,6 +247,27 @@ func fairLimits(t *testing.T, b *Bench) {
 	if got := s.limitedClaim("work", 20); len(got.Tasks) != 9 {
 		t.Errorf("without a key: %d", len(got.Tasks))
 	}
+}
+
+// A key that was full while others started shares from when it has a place again: it does not make up for the time before.
+func fairFull(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.shared(jobs.KeyLimits{MaxRunning: 2}, "", map[string]int{"b": 2})
+	s.many("a", 30)
+	long := s.limitedClaim("work", 2).Tasks
+	s.many("b", 100)
+	s.many("c", 100)
+	for range 4 {
+		if got := s.runs(10, 2); got["a"] != 0 {
+			t.Fatalf("started %d of the key that is full", got["a"])
+		}
+	}
+	for _, k := range long {
+		s.finish(result(k, ledger.Ended, jobs.StateSucceeded))
+	}
+	got := s.runs(20, 1)
+	s.near("a, of 20 after it was full", got["a"], 5, 2)
+	s.near("b, of the same", got["b"], 10, 2)
 }
 
 // With an order each key starts one task at a time, in its turn.

@@ -34,7 +34,18 @@ func (t *tx) inTurn(pool Pool, candidates []Task, room int) (all []Task, shared 
 			k.Pass = at
 			put(t, &t.taskKeys, k)
 		}
-		pass[r.TaskKey] = k.Pass
+	}
+	slowest := int64(0)
+	for key := range queues {
+		slowest = max(slowest, stride(weights, key))
+	}
+	for key, tasks := range queues {
+		k := t.taskKey(tasks[0])
+		if at := pool.KeyPass - slowest; k.Pass < at { // it was full
+			k.Pass = at
+			put(t, &t.taskKeys, k)
+		}
+		pass[key] = k.Pass
 	}
 	for len(queues) > 0 {
 		next := slices.MinFunc(slices.Sorted(maps.Keys(queues)), func(a, b string) int { return cmp.Compare(pass[a], pass[b]) })
