@@ -23,6 +23,8 @@ import (
 // A claim ends early where the payloads would be more than c.Bytes.
 // When Admit refuses a whole batch, the next one is read, once, in a transaction of its own. Candidates whose keys cannot be made are ended
 // after the claim is committed, in another one. If that fails, the next claim finds them again: what this one took is returned without an error.
+// When all of a batch wait for their keys from now on, many more are sorted, see sortKeys: the tasks of a key that is full may be many, and
+// others stand behind them.
 //
 // Errors, which come without tasks: ledger.ErrSessionDead, ledger.ErrOutdated, what c.Now returned, jobs.ErrUnavailable.
 func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
@@ -45,6 +47,12 @@ func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, err
 			return ledger.Claimed{}, err
 		}
 		return w.out, nil
+	}
+	if len(w.out.Tasks) == 0 && w.out.Behind > 0 && w.beyond {
+		n, _, err := s.sortKeys(ctx, c.Pool, w.now, "{for_update}")
+		if w.out.Behind += n; err != nil {
+			return w.out, err
+		}
 	}
 	if len(w.out.Tasks) > 0 || len(w.locked) > 0 || len(w.out.Foreign) == 0 || !w.beyond {
 		return w.out, nil

@@ -63,22 +63,11 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 		}
 	}
 	if len(w.behind) > 0 {
-		slices.SortFunc(w.behind, func(a, b *openTask) int { return lockOrder(*a, *b) })
-		for _, r := range w.behind {
-			r.Reason, r.ReasonCode = keys.reason(r.on)
-		}
-		n, err := t.keyTasks(w.behind)
+		behind, err := t.waitForKeys(keys, w.behind)
 		if err != nil {
 			return err
 		}
-		if n < int64(len(w.behind)) {
-			is, err := w.keyed(t)
-			if err != nil {
-				return err
-			}
-			w.behind = those(w.behind, func(r *openTask) bool { return is[r.ID] == r.Token })
-		}
-		w.out.Behind = len(w.behind)
+		w.behind, w.out.Behind = behind, len(behind)
 		for _, r := range w.behind {
 			if r.row == rowKeyed { // from its kind to its key, or back
 				left = append(left, r.place)
@@ -99,15 +88,6 @@ func (w *claim) waitForKeys(t *tx, keys *poolKeys) error {
 		return err
 	}
 	return keys.forgetLeft(t, w.Pool)
-}
-
-// keyed is which of the tasks that were to wait do so, with their tokens.
-//
-// Index: primary key of tasks.
-func (w *claim) keyed(t *tx) (map[string]int64, error) {
-	is := map[string]int64{}
-	return is, each(t.rows("SELECT id, token FROM {tasks} WHERE {in name id} AND state+0=4", sqlkit.Keys(mapped(w.behind, func(r *openTask) string { return r.ID }))),
-		func(m *taskModel) { is[m.Task.ID] = m.Task.Token })
 }
 
 // reason is why a task waits for a key, for people, and its code.

@@ -236,8 +236,9 @@ type keyedModel struct {
 }
 
 // keyedColumns are those of a task t, and of the row k of its key.
-var keyedColumns = "t." + strings.ReplaceAll(taskFacts+openColumns, ", ", ", t.") + laterPayload +
-	", COALESCE({now}, 0) AS n, COALESCE(k.look_at, 0) AS look_at, COALESCE(k.bucket_full_at, 0) AS bucket_full_at, COALESCE(k.pass, 0) AS pass"
+var keyedColumns = "t." + strings.ReplaceAll(taskFacts+openColumns, ", ", ", t.") + laterPayload + keyFacts
+
+const keyFacts = ", COALESCE({now}, 0) AS n, COALESCE(k.look_at, 0) AS look_at, COALESCE(k.bucket_full_at, 0) AS bucket_full_at, COALESCE(k.pass, 0) AS pass"
 
 // keyJoin finds the row of a task's key.
 const keyJoin = " LEFT JOIN {keys} k{by_key} ON k.pool=t.pool AND k.task_key=t.task_key"

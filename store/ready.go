@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,28 +15,39 @@ const promoteLimit = 1000
 
 // Ready makes waiting tasks ready that are due, as judge takes the time, at most promoteLimit of
 // them. It returns the pools that have ready tasks and are not paused, by name, and when the next task
-// will be ready: in the past if there were more than could be promoted, zero if none waits. It
+// will be ready: in the past if there were more than could be promoted, zero if none waits. Where keys share pools that have more
+// ready tasks than a claim looks at, it sorts some of one of them by their keys, see sortKeys; if there were more, next is in the past, too. It
 // implements ledger.Tasks.
 //
 // Errors: what judge returned, jobs.ErrUnavailable.
 func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
 	var now time.Time
+	var crowded []string
 	look := func(t *tx) (err error) {
-		pools, next, now, err = t.ready(judge)
+		pools, crowded, next, now, err = t.ready(judge)
 		return err
 	}
 	if err := s.read(ctx, "ready pools", look); err != nil {
 		return nil, time.Time{}, err
 	}
-	if next.IsZero() || next.After(now) {
-		return pools, next, nil
-	}
-	err = s.sure(ctx, "promote tasks", func(t *tx) error {
-		if err := promote(t, now); err != nil {
-			return err
+	more := false
+	if len(crowded) > 0 { // one of them: the poll wakes all pools
+		_, more, err = s.sortKeys(ctx, crowded[rand.IntN(len(crowded))], now, "{for_update}{skip_locked}")
+		if err != nil {
+			return nil, time.Time{}, err
 		}
-		return look(t)
-	})
+	}
+	if !next.IsZero() && !next.After(now) {
+		err = s.sure(ctx, "promote tasks", func(t *tx) error {
+			if err := promote(t, now); err != nil {
+				return err
+			}
+			return look(t)
+		})
+	}
+	if more {
+		next = earlier(now, next)
+	}
 	return pools, next, err
 }
 
@@ -44,15 +56,15 @@ func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string,
 // is one statement, since the poll waits for it: one of its rows is of no pool.
 //
 // Index: one probe of tasks_claim for each pool, however many tasks are ready, and the count of those that run in one with work and a
-// max_running; the first entry of tasks_due; one probe of keys_pool for each pool, and one of keys_look. Its last rows say what overrides
-// limit by kind, see setKinds.
-func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err error) {
+// max_running; the first entry of tasks_due; one probe of keys_pool for each pool, and one of keys_look. Of a pool in which tasks wait for their
+// keys as many entries of tasks_claim as a claim looks at tell whether it is crowded. Its last rows say what overrides limit by kind, see setKinds.
+func (t *tx) ready(judge ledger.Judge) (pools, crowded []string, next, now time.Time, err error) {
 	var at, waiting, look sql.NullInt64
 	var all []poolModel
 	local := int64(0) // the time where the database does not tell it
 	if t.DB.Dialect.Local() {
 		if now, err = t.Now(); err != nil {
-			return nil, next, now, err
+			return nil, nil, next, now, err
 		}
 		local = micros(now)
 	}
@@ -60,22 +72,26 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 	err = t.Query(`
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			{now} AS now_at, (SELECT wait_at FROM {tasks}{index}{tasks}_due{end} WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
-			(SELECT look_at FROM {keys}{index}{keys}_look{end} WHERE look_at>COALESCE({now}, ?) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys
+			(SELECT look_at FROM {keys}{index}{keys}_look{end} WHERE look_at>COALESCE({now}, ?) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
+			NULL AS key_fair, NULL AS crowded
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
-			ELSE (SELECT COUNT(*) FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL
+			ELSE (SELECT COUNT(*) FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
+			key_fair, CASE WHEN (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
+			THEN (SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET ?) END
 		FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE({now}, ?) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM {keys} k{index}{keys}_pool{end} WHERE k.pool=p.name AND k.look_at>COALESCE({now}, ?)+? LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM {pools} p WHERE set_key_limits IS NOT NULL`,
-		[]any{local, local, local, lookMost.Microseconds()}, func(scan func(...any) error) error {
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM {pools} p WHERE set_key_limits IS NOT NULL`,
+		[]any{local, fairLook, local, local, lookMost.Microseconds()}, func(scan func(...any) error) error {
 			var m poolModel
 			var running int
 			var read, waits, looks sql.NullInt64
-			err := scan(&m.Name, &m.MaxRunning, &m.Rate, &m.Burst, &m.SetMaxRunning, &m.SetRate, &m.SetBurst, &m.BucketFullAt, &running, &read, &waits, &looks, &m.SetKeyLimits)
+			var behind sql.NullString
+			err := scan(&m.Name, &m.MaxRunning, &m.Rate, &m.Burst, &m.SetMaxRunning, &m.SetRate, &m.SetBurst, &m.BucketFullAt, &running, &read, &waits, &looks, &m.SetKeyLimits, &m.KeyFair, &behind)
 			switch l := m.limits(); {
 			case err != nil:
 				return err
@@ -84,19 +100,24 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 			case m.SetKeyLimits != nil:
 				t.s.kinds.learn(m.Name, m.SetKeyLimits)
 				limited = append(limited, m.Name)
-			case l.MaxRunning == 0 || running < l.MaxRunning:
-				all = append(all, m)
+			default:
+				if behind.Valid && m.KeyFair.is != nil {
+					crowded = append(crowded, m.Name)
+				}
+				if l.MaxRunning == 0 || running < l.MaxRunning {
+					all = append(all, m)
+				}
 			}
 			return nil
 		})
 	if err != nil {
-		return nil, next, now, err
+		return nil, nil, next, now, err
 	}
 	t.s.kinds.keep(limited)
 	read := fromMicros(at.Int64)
 	if !at.Valid {
 		if read, err = t.Now(); err != nil {
-			return nil, next, now, err
+			return nil, nil, next, now, err
 		}
 	}
 	for _, m := range all {
@@ -107,7 +128,7 @@ func (t *tx) ready(judge ledger.Judge) (pools []string, next, now time.Time, err
 	}
 	slices.Sort(pools)
 	now, err = judged(judge, read)
-	return pools, earlier(fromMicros(waiting.Int64), fromMicros(look.Int64)), now, err
+	return pools, crowded, earlier(fromMicros(waiting.Int64), fromMicros(look.Int64)), now, err
 }
 
 // earlier is the earlier one of two times, of which the zero one is none.

@@ -14,6 +14,7 @@ import (
 var fairCases = []Case{
 	{"Fair/Weights", fairWeights},
 	{"Fair/Few", fairFew},
+	{"Fair/Behind", fairBehind},
 	{"Fair/Joins", fairJoins},
 	{"Fair/New", fairNew},
 	{"Fair/Idle", fairIdle},
@@ -104,6 +105,34 @@ func fairFew(t *testing.T, b *Bench) {
 	if got := s.runs(5, 10); got["b"] != 3 || got["a"] != 47 {
 		t.Errorf("of the first 50: %v", got)
 	}
+}
+
+// A key whose first task is behind many of another one has its turn, though no claim looks at more than a few, and none comes while no worker
+// is free: the poll sorts them.
+func fairBehind(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.shared(jobs.KeyLimits{}, "", nil)
+	s.many("a", 1400)
+	s.many("b", 1)
+	long := s.limitedClaim("work", 1).Tasks
+	s.sorted()
+	s.finish(result(long[0], ledger.Ended, jobs.StateSucceeded))
+	if got := s.runs(2, 1); got["a"] != 1 || got["b"] != 1 {
+		t.Errorf("of the first two that started then: %v", got)
+	}
+}
+
+// sorted polls until all tasks are sorted by their keys.
+func (s *scene) sorted() {
+	s.t.Helper()
+	for range 20 {
+		var now time.Time
+		_, next, err := s.Store.Ready(s.ctx(), func(database time.Time) (time.Time, error) { now = database; return now, nil })
+		if must(s.t, err); next.IsZero() || next.After(now) {
+			return
+		}
+	}
+	s.t.Error("there are always more to sort")
 }
 
 // A key that joins later shares from then on: it does not make up for the time before, and does not wait either.

@@ -23,6 +23,7 @@ var keyCases = []Case{
 	{"Keys/Room", keyRoom},
 	{"Keys/Definitions", keyDefinitions},
 	{"Keys/ManyBehind", keyManyBehind},
+	{"Keys/Idle", keyIdle},
 }
 
 // perKey gives pool work other limits and another order of the tasks with one key, as a replica does that has loaded another definition.
@@ -313,4 +314,26 @@ func keyManyBehind(t *testing.T, b *Bench) {
 	}
 	s.ends(made[0].ID)
 	s.starts("the next", made[1].ID)
+}
+
+// The same for a worker that asks for one task at a time: claims that find all that they look at behind others look at many more.
+func keyIdle(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.perKey(jobs.KeyLimits{MaxRunning: 1}, "")
+	s.many("a", 1300)
+	last := s.newTask(jobs.NewTask{Key: "b"})
+	behind := s.limitedClaim("work", 1).Behind
+	for claims := 1; ; claims++ {
+		got := s.limitedClaim("work", 1)
+		behind += got.Behind
+		if slices.Contains(ids(got.Tasks), last) {
+			break
+		}
+		if !got.More || claims > 5 {
+			t.Fatalf("after %d claims: %d started, %d behind, more %v", claims, len(got.Tasks), got.Behind, got.More)
+		}
+	}
+	if behind != 1299 {
+		t.Errorf("%d tasks are behind another", behind)
+	}
 }

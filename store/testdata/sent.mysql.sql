@@ -67,17 +67,20 @@ COMMIT;
 
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
-			(SELECT look_at FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys
+			(SELECT look_at FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
+			NULL AS key_fair, NULL AS crowded
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
-			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL
+			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
+			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
+			THEN (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
 SELECT id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 AND wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
@@ -85,17 +88,20 @@ UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET state=0 WHERE state+0=1 AND id I
 
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
-			(SELECT look_at FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys
+			(SELECT look_at FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
+			NULL AS key_fair, NULL AS crowded
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
-			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL
+			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
+			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
+			THEN (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 COMMIT;
 
 -- poll
@@ -103,17 +109,20 @@ COMMIT;
 
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
-			(SELECT look_at FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys
+			(SELECT look_at FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
+			NULL AS key_fair, NULL AS crowded
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
-			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL
+			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
+			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
+			THEN (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 
 -- look for what expires
 

@@ -60,34 +60,40 @@ COMMIT;
 
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			NULL AS now_at, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
-			(SELECT look_at FROM lockstep_keys INDEXED BY lockstep_keys_look WHERE look_at>COALESCE(NULL, 1800000000000000) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys
+			(SELECT look_at FROM lockstep_keys INDEXED BY lockstep_keys_look WHERE look_at>COALESCE(NULL, 1800000000000000) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
+			NULL AS key_fair, NULL AS crowded
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
-			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL
+			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
+			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
+			THEN (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 BEGIN IMMEDIATE;
 SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 AND wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
 UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			NULL AS now_at, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
-			(SELECT look_at FROM lockstep_keys INDEXED BY lockstep_keys_look WHERE look_at>COALESCE(NULL, 1800000000000000) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys
+			(SELECT look_at FROM lockstep_keys INDEXED BY lockstep_keys_look WHERE look_at>COALESCE(NULL, 1800000000000000) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
+			NULL AS key_fair, NULL AS crowded
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
-			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL
+			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
+			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
+			THEN (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 COMMIT;
 
 -- poll
@@ -95,17 +101,20 @@ COMMIT;
 
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			NULL AS now_at, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
-			(SELECT look_at FROM lockstep_keys INDEXED BY lockstep_keys_look WHERE look_at>COALESCE(NULL, 1800000000000000) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys
+			(SELECT look_at FROM lockstep_keys INDEXED BY lockstep_keys_look WHERE look_at>COALESCE(NULL, 1800000000000000) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
+			NULL AS key_fair, NULL AS crowded
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
-			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL
+			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
+			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
+			THEN (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
 		AND ((SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
 
 -- look for what expires
 

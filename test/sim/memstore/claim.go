@@ -72,8 +72,10 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		if pool.ByKey() {
 			look = max(look, keyLook)
 		}
+		var rest []Task
 		if out.More = len(candidates) >= room; !shared {
-			candidates = candidates[:min(look, len(candidates))]
+			look = min(look, len(candidates))
+			candidates, rest = candidates[:look], candidates[look:]
 		}
 		bytes := 0
 		for _, r := range candidates {
@@ -100,6 +102,9 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 				out.Behind++
 			}
 		}
+		if len(out.Tasks) == 0 && out.Behind > 0 {
+			t.sortKeys(rest[:min(sortLimit, len(rest))], &out)
+		}
 		return nil
 	})
 	if err != nil {
@@ -110,6 +115,19 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 
 // keyLook is how many candidates a claim has at least in a pool with limits by key or kind.
 const keyLook = 16
+
+// sortLimit is how many more are sorted by their keys after a claim of which all wait for them.
+const sortLimit = 1000
+
+// sortKeys has tasks wait for their keys that these do not let start.
+func (t *tx) sortKeys(tasks []Task, out *ledger.Claimed) {
+	for _, r := range tasks {
+		if lets, _ := t.lets(r); !lets {
+			t.waitForKey(r)
+			out.Behind++
+		}
+	}
+}
 
 // candidates are the ready tasks that the claimer does not skip, and that do not wait for their keys, in order.
 func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
