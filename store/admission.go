@@ -94,7 +94,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 			}
 			a.pools[m.Name] = p
 			switch {
-			case p.hash == "" || p.hash != share.Hash || p.paused:
+			case p.hash == "" || p.hash != share.Hash || p.paused || m.KeysMoved != nil:
 				return
 			case p.limited() && lock == "":
 				p.unlocked = true
@@ -120,7 +120,7 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 }
 
 const poolColumns = "name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, " +
-	"key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left"
+	"key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left, keys_moved"
 
 // limited reports whether the pool has limits, as a whole or by key.
 func (p *poolRow) limited() bool { return !p.limits.None() || p.keys != nil }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -190,60 +189,4 @@ func (t *tx) wakeKnown(now time.Time, k keyed, moves []move) (places bool, err e
 		}
 	}
 	return places, nil
-}
-
-// changeKeys has claims look at all keys of a pool for which tasks wait, if its limits by key change, and says in the row that tasks wait
-// where it has none any more: that they are many makes no large transaction. If its order or its sharing changes, no task waits on: claims have
-// them wait again. The pool's row is locked, and written by the caller. What a rate has started counts on.
-//
-// Index: tasks_claim; primary keys of keys and key_waits.
-func (t *tx) changeKeys(row *poolModel, is perKey, now time.Time) error {
-	pool, to := row.Name, row.perKey()
-	if is.equal(to) {
-		return nil
-	}
-	look := int64(0)
-	if is.order == to.order && is.fair == to.fair { // they wait on, and claims look at them
-		look = micros(now)
-	}
-	if _, err := t.Exec("UPDATE {keys}{index}{keys}_pool{end} SET look_at=? WHERE pool=? AND look_at>0", look, pool); err != nil {
-		return err
-	}
-	row.KeysLeft = look > 0 && !to.some()
-	if is.Rate != to.Rate || !maps.Equal(is.kinds, to.kinds) {
-		rows, err := list(t.rows("SELECT task_key, bucket_full_at FROM {keys}{by_key} WHERE pool=? AND bucket_full_at>? ORDER BY task_key{for_update}", pool, now.UnixNano()),
-			func(m *keyModel) []any {
-				return []any{pool, m.TaskKey, int64(is.of(m.TaskKey).Converted(m.BucketFullAt, now, to.of(m.TaskKey)))}
-			})
-		if err == nil {
-			err = t.Upsert("{keys} (pool, task_key, bucket_full_at)", "pool, task_key", rows)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if look > 0 {
-		return nil
-	}
-	if err := t.unkeyTasks(pool); err != nil {
-		return err
-	}
-	if is.order == to.order && is.order != "" {
-		return nil // the places stay
-	}
-	rows, err := list(t.rows("SELECT pool, task_key, place, rank_order, run_at, task_id FROM {key_waits}{by_key} WHERE pool=? ORDER BY pool, task_key, place, rank_order, run_at, task_id", pool),
-		(*keyWaitModel).key)
-	if err == nil {
-		err = t.deleteRows(rows)
-	}
-	if err != nil || to.order == "" {
-		return err
-	}
-	// Index: tasks_pool.
-	if _, err := t.Exec("{insert_ignore} {sequences} (pool, task_key, last_place) SELECT DISTINCT pool, task_key, 0 FROM {tasks} WHERE pool=? AND task_key<>'' ORDER BY task_key", pool); err != nil {
-		return err
-	}
-	_, err = t.Exec(`{insert_ignore} {key_waits} (pool, task_key, place, rank_order, run_at, task_id, kind)
-		SELECT pool, task_key, created_at, 0, 0, id, kind FROM {tasks} WHERE pool=? AND task_key<>'' ORDER BY task_key, created_at, id`, pool)
-	return err
 }

@@ -68,6 +68,7 @@ type poolModel struct {
 	KindLimits              encoded[map[string]jobs.KindLimits]
 	SetKeyLimits            *encoded[wire.PoolLimits] // by key and kind, an override as SetRate; nil: none
 	KeysLeft                bool                      // there are no limits by key any more, and tasks may wait for their keys still
+	KeysMoved               *string                   // the order has changed, and tasks have places up to the one with this id, see changeKeys; nil: all
 	OnLost                  string
 	LostLimit               int
 	Paused                  *bool

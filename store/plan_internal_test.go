@@ -174,7 +174,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		})
 		check("job standings", []string{"primary", "standings"}, func(t *tx) error { _, _, err := t.jobStandings(); return err })
 		check("ready pools", []string{"primary", "tasks_claim", "tasks_due", "keys_pool", "keys_look"}, func(t *tx) error {
-			_, _, _, _, err := t.ready(func(now time.Time) (time.Time, error) { return now, nil })
+			_, err := t.ready(func(now time.Time) (time.Time, error) { return now, nil })
 			return err
 		})
 		for _, most := range []int{5, 5000} {

@@ -242,11 +242,11 @@ func (t *tx) keyTasks(tasks []*openTask) (int64, error) {
 		sqlkit.Rows(tasks, func(r *openTask) []any { return []any{clip.Text(r.Reason, 512), string(r.ReasonCode), r.ID, r.Token} }))
 }
 
-// unkeyTasks makes the tasks of a pool ready that wait for their keys.
+// unkeyTasks makes tasks ready that wait for their keys.
 //
-// Index: tasks_claim.
-func (t *tx) unkeyTasks(pool string) error {
-	_, err := t.Exec("UPDATE {tasks}{index}{tasks}_claim{end} SET state=0, reason='', reason_code='' WHERE state=4 AND pool=?", pool)
+// Index: primary key.
+func (t *tx) unkeyTasks(ids []string) error {
+	_, err := t.Exec("UPDATE {tasks}{by_key} SET state=0, reason='', reason_code='' WHERE state+0=4 AND {in name id}", sqlkit.Keys(sqlkit.Distinct(ids)))
 	return err
 }
 

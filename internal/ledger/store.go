@@ -91,8 +91,8 @@ type Triggers interface {
 // Tasks are the rows of the pools, as those that execute them see them.
 type Tasks interface {
 	// Ready promotes the tasks whose time has come and returns the pools that have pending tasks
-	// which are due, and when the next task will be (zero: none waits). In pools that keys share it sorts some of the tasks that claims have
-	// not looked at by their keys. now is as in Decide.
+	// which are due, and when the next task will be (zero: none waits). It sorts some of the tasks by their keys that claims have not looked
+	// at, in pools that keys share, and goes on with a change of a pool's order: until all is moved, nothing of the pool starts. now is as in Decide.
 	Ready(ctx context.Context, now Judge) (pools []string, next time.Time, err error)
 	// EndExpired ends the pending tasks as cancelled that have expired, see Expired, at most limit of them, and returns when the next one does: in
 	// the past if more have, zero if none does. What is due it promotes before, as Ready does: that may not be called meanwhile. now is as in

@@ -370,7 +370,7 @@ func definedRows(t *testing.T, b *Bench) {
 		"name": "work", "hash": "hash of work", "config": config, "max_running": 18, "max_attempts": 19, "on_lost": "retry", "paused": 1,
 		"paused_by": "bob", "kinds": kinds, "rate": "23/m", "burst": 24, "set_max_running": 25, "set_rate": "26/h", "set_burst": 27, "limits_by": "carol",
 		"bucket_full_at": 28, "key_max_running": 1, "key_rate": "29/h", "key_burst": 30, "key_order": "key", "lost_limit": 31, "key_fair": `{"a":3}`, "key_pass": 0, "kind_limits": `{"k":{"MaxRunning":32,"Rate":"33/h","Burst":34}}`,
-		"pause_window": "", "pause_reason": "", "set_key_limits": `{"per_key":{"burst":35}}`, "keys_left": 0,
+		"pause_window": "", "pause_reason": "", "set_key_limits": `{"per_key":{"burst":35}}`, "keys_left": 0, "keys_moved": nil,
 	}
 	if _, is := sqlOf(b.Store); !is { // it keeps them in another way
 		pool["kinds"] = nil

@@ -100,6 +100,7 @@ var Contract = slices.Concat(
 	claimCases,
 	rateCases,
 	keyCases,
+	keysMovedCases,
 	kindLimitCases,
 	keyRateCases,
 	keyBesideCases,

@@ -11,7 +11,7 @@ COMMIT;
 
 BEGIN IMMEDIATE;
 SELECT dead, NULL FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
-SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left FROM lockstep_pools WHERE name IN ('p') ORDER BY name;
+SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left, keys_moved FROM lockstep_pools WHERE name IN ('p') ORDER BY name;
 SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks INDEXED BY lockstep_tasks_claim WHERE state=0 AND pool='p' AND (run_at<=1800000000000000 OR run_at=created_at) AND (expires_at=0 OR expires_at>1800000000000000 OR attempt>0) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
 UPDATE lockstep_tasks
 			SET token=token+1, may_run_until=1800000000000000, max_attempts=5, on_lost='retry', lost_limit=3,
@@ -61,19 +61,20 @@ COMMIT;
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			NULL AS now_at, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
 			(SELECT look_at FROM lockstep_keys INDEXED BY lockstep_keys_look WHERE look_at>COALESCE(NULL, 1800000000000000) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
-			NULL AS key_fair, NULL AS crowded
+			NULL AS key_fair, NULL AS crowded, NULL AS keys_moved
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
 			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
-			THEN (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END
-		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
+			THEN (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END, NULL
+		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND keys_moved IS NULL
 		AND ((SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL, keys_moved
+		FROM lockstep_pools p WHERE set_key_limits IS NOT NULL OR keys_moved IS NOT NULL;
 BEGIN IMMEDIATE;
 SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 AND wait_at<=1800000000000000 ORDER BY wait_at LIMIT 1000;
 UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
@@ -81,19 +82,20 @@ UPDATE lockstep_tasks SET state=0 WHERE state+0=1 AND id IN ('01900000-0000-7000
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			NULL AS now_at, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
 			(SELECT look_at FROM lockstep_keys INDEXED BY lockstep_keys_look WHERE look_at>COALESCE(NULL, 1800000000000000) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
-			NULL AS key_fair, NULL AS crowded
+			NULL AS key_fair, NULL AS crowded, NULL AS keys_moved
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
 			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
-			THEN (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END
-		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
+			THEN (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END, NULL
+		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND keys_moved IS NULL
 		AND ((SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL, keys_moved
+		FROM lockstep_pools p WHERE set_key_limits IS NOT NULL OR keys_moved IS NOT NULL;
 COMMIT;
 
 -- poll
@@ -102,19 +104,20 @@ COMMIT;
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			NULL AS now_at, (SELECT wait_at FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
 			(SELECT look_at FROM lockstep_keys INDEXED BY lockstep_keys_look WHERE look_at>COALESCE(NULL, 1800000000000000) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
-			NULL AS key_fair, NULL AS crowded
+			NULL AS key_fair, NULL AS crowded, NULL AS keys_moved
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
 			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
-			THEN (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END
-		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0
+			THEN (SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END, NULL
+		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND keys_moved IS NULL
 		AND ((SELECT t.id FROM lockstep_tasks t INDEXED BY lockstep_tasks_claim WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(NULL, 1800000000000000) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k INDEXED BY lockstep_keys_pool WHERE k.pool=p.name AND k.look_at>COALESCE(NULL, 1800000000000000)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL FROM lockstep_pools p WHERE set_key_limits IS NOT NULL;
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL, keys_moved
+		FROM lockstep_pools p WHERE set_key_limits IS NOT NULL OR keys_moved IS NOT NULL;
 
 -- look for what expires
 
@@ -147,7 +150,7 @@ BEGIN IMMEDIATE;
 SELECT dead, NULL FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
 SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
-SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left FROM lockstep_pools WHERE name IN ('q') ORDER BY name;
+SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left, keys_moved FROM lockstep_pools WHERE name IN ('q') ORDER BY name;
 INSERT OR IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0);
 INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
@@ -196,7 +199,7 @@ COMMIT;
 
 BEGIN IMMEDIATE;
 SELECT dead, NULL FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
-SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left FROM lockstep_pools WHERE name IN ('q') ORDER BY name;
+SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left, keys_moved FROM lockstep_pools WHERE name IN ('q') ORDER BY name;
 SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks INDEXED BY lockstep_tasks_claim WHERE state=0 AND pool='q' AND (run_at<=1800000000000000 OR run_at=created_at) AND (expires_at=0 OR expires_at>1800000000000000 OR attempt>0) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
 SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs WHERE name IN ('job00000','job00001') ORDER BY name;
 INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,2,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,2,0) ON CONFLICT (name) DO UPDATE SET cursor_at=excluded.cursor_at, next_at=excluded.next_at, waiting_at=excluded.waiting_at, fence=excluded.fence, busy_until=excluded.busy_until;

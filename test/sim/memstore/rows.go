@@ -59,7 +59,8 @@ type Pool struct {
 	KeyPass       int64         `col:"key_pass"`
 	KindLimits    []byte        `col:"kind_limits"`
 	SetKeyLimits  []byte        `col:"set_key_limits"`
-	KeysLeft      bool          `col:"keys_left"` // never: what waits for its key is found by its reason
+	KeysLeft      bool          `col:"keys_left"`  // never: what waits for its key is found by its reason
+	KeysMoved     *string       `col:"keys_moved"` // never: a change of the order moves all tasks
 	MaxAttempts   int           `col:"max_attempts"`
 	OnLost        string        `col:"on_lost"`
 	LostLimit     int           `col:"lost_limit"`
