@@ -29,6 +29,7 @@ type seen struct {
 	ofKind    map[string]int                    // tasks of the limited kind that run, by pool
 	withKey   map[keyOf][]string                // tasks that have not ended, as they were enqueued
 	inKey     map[keyOf][]string                // tasks that run
+	sharing   map[string]*sharing               // by pool
 	expiring  map[string]expiring               // by task
 	sessions  map[string]*replica               // by session
 	beats     map[string]time.Time              // the last ones that the store took, by session
@@ -67,7 +68,7 @@ func newSeen() *seen {
 		token: map[string]int64{}, claims: map[claimKey]claim{}, open: map[string][]string{}, inPool: map[string]int{},
 		owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
 		busy: map[string]map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{}, rated: map[string]*rated{},
-		byKind: map[string]*kindLimits{}, ofKind: map[string]int{}, byKey: map[string]*poolKeys{}, withKey: map[keyOf][]string{}, inKey: map[keyOf][]string{}, expiring: map[string]expiring{},
+		byKind: map[string]*kindLimits{}, ofKind: map[string]int{}, byKey: map[string]*poolKeys{}, withKey: map[keyOf][]string{}, inKey: map[keyOf][]string{}, sharing: map[string]*sharing{}, expiring: map[string]expiring{},
 		sessions: map[string]*replica{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
 		waits: map[waitKey]memstore.LockWait{}, abandoned: map[string]time.Time{},
 

@@ -65,6 +65,7 @@ func (w *world) watchGone(c memstore.Change) {
 	}
 	w.watchKey(r, false, false, r.State == memstore.Running, true)
 	w.watchKind(r, false, r.State == memstore.Running)
+	w.watchShare(r, false, true)
 	delete(w.owned, r.ID)
 	delete(w.expiring, r.ID)
 	w.leaving[r.ID] = r
@@ -89,6 +90,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	stopped := existed && before.State == memstore.Running && r.State != memstore.Running
 	w.watchKey(r, !existed, began, stopped, false)
 	w.watchKind(r, began, stopped)
+	w.watchShare(r, began, false)
 	w.watchExpiry(r, began)
 	w.watchProgress(r)
 	switch {
