@@ -38,8 +38,12 @@ type caller struct {
 // ask posts body to a path of a replica and decodes a good answer into out. a has the target of the call
 // already.
 func (c *caller) ask(ctx context.Context, r *Replica, a history.Ask, path string, header http.Header, body, out any) history.Ask {
+	return c.askBy(ctx, http.MethodPost, r, a, path, header, body, out)
+}
+
+func (c *caller) askBy(ctx context.Context, method string, r *Replica, a history.Ask, path string, header http.Header, body, out any) history.Ask {
 	a.Called, a.Replica = time.Now(), r.ID
-	status, err := c.post(ctx, r.URL()+path, header, body, out)
+	status, err := c.send(ctx, method, r.URL()+path, header, body, out)
 	a.Returned, a.Status = time.Now(), status
 	switch {
 	case status/100 == 2 && err == nil:
@@ -55,8 +59,8 @@ func (c *caller) ask(ctx context.Context, r *Replica, a history.Ask, path string
 	return a
 }
 
-// post returns the status, 0 if there was none. The error of a bad status is its code.
-func (c *caller) post(ctx context.Context, url string, header http.Header, body, out any) (int, error) {
+// send returns the status, 0 if there was none. The error of a bad status is its code.
+func (c *caller) send(ctx context.Context, method, url string, header http.Header, body, out any) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var content io.Reader
@@ -67,7 +71,7 @@ func (c *caller) post(ctx context.Context, url string, header http.Header, body,
 		}
 		content = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, content)
+	request, err := http.NewRequestWithContext(ctx, method, url, content)
 	if err != nil {
 		return 0, err
 	}

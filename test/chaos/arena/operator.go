@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// operator does what operators do by hand: runs jobs, cancels and retries tasks, pauses pools and suspends jobs
+// operator does what operators do by hand: runs jobs, cancels, changes and retries tasks, pauses pools and suspends jobs
 // for a moment, changes limits of pools, and resumes what has been paused since it fails.
 type operator struct {
 	*Clients
@@ -40,7 +41,7 @@ func (m *operator) operate(ctx context.Context) {
 		case <-time.After(300*time.Millisecond + rand.N(400*time.Millisecond)):
 		}
 		m.end(ctx)
-		switch m.rand.IntN(13) {
+		switch m.rand.IntN(15) {
 		case 0, 1:
 			m.run(ctx)
 		case 2, 3, 4:
@@ -59,6 +60,8 @@ func (m *operator) operate(ctx context.Context) {
 			m.many(ctx, "retry")
 		case 12:
 			m.resume(ctx, m.rand)
+		case 13, 14:
+			m.update(ctx)
 		}
 	}
 }
@@ -85,6 +88,26 @@ func (m *operator) cancel(ctx context.Context) {
 	if id != "" {
 		m.caller.write(m.caller.ask(ctx, r, history.Ask{What: "cancel", Target: id}, "/api/v1/tasks/"+id+"/cancel", nil, nil, nil))
 	}
+}
+
+// update changes a task that a list has just shown to be pending: its tags alone, or its priority, too, which takes it out of the list in which it
+// waits.
+func (m *operator) update(ctx context.Context) {
+	r := m.any(m.rand)
+	var page struct{ Items []struct{ ID, Job string } }
+	if _, err := m.caller.get(ctx, r.URL()+"/api/v1/tasks?limit=50&state=pending", &page); err != nil {
+		return
+	}
+	page.Items = slices.DeleteFunc(page.Items, func(t struct{ ID, Job string }) bool { return t.Job != "" })
+	if len(page.Items) == 0 {
+		return
+	}
+	body := map[string]any{"tags": []string{fmt.Sprint("changed-", m.rand.IntN(1000))}}
+	if m.rand.IntN(2) == 0 {
+		body["priority"] = m.rand.IntN(5) - 2
+	}
+	id := page.Items[m.rand.IntN(len(page.Items))].ID
+	m.caller.write(m.caller.askBy(ctx, http.MethodPatch, r, history.Ask{What: "update", Target: id}, "/api/v1/tasks/"+id, nil, body, nil))
 }
 
 // retry makes a new task of one that did not succeed.

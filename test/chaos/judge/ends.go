@@ -13,11 +13,16 @@ import (
 //
 // No excuses.
 func (t *trial) ends() {
-	ended := map[string]int{}
+	ended, updates := map[string]int{}, map[string]bool{}
+	for _, a := range t.h.Asks {
+		if a.What == "update" && a.Answer != "refused" {
+			updates[a.Target] = true
+		}
+	}
 	for _, c := range t.h.Audit {
 		switch c.Table {
 		case "tasks":
-			if why := t.taskMove(c, ended); why != "" {
+			if why := t.taskMove(c, ended, updates); why != "" {
 				t.violate(OneEnd, "task "+changed(c).ID, dbTime(c.At), "%s", why)
 			}
 		case "done":
@@ -49,8 +54,9 @@ func changed(c history.Change) *history.Row {
 	return c.Before
 }
 
-// taskMove returns what is wrong with a change of a task that has not ended.
-func (t *trial) taskMove(c history.Change, ended map[string]int) string {
+// taskMove returns what is wrong with a change of a task that has not ended. Those that somebody asked to change while they were pending may
+// have a larger token after that.
+func (t *trial) taskMove(c history.Change, ended map[string]int, updates map[string]bool) string {
 	b, a := c.Before, c.After
 	switch {
 	case b == nil && a.State == running && (a.Token < 1 || a.Attempt != 1 || a.Session == ""):
@@ -81,7 +87,7 @@ func (t *trial) taskMove(c history.Change, ended map[string]int) string {
 	case "running → ready", "running → waits", "ready → waits", "waits → ready", "ready → ready", "waits → waits",
 		"ready → locked", "locked → ready", "locked → locked",
 		"ready → keyed", "keyed → ready", "keyed → keyed":
-		if a.Token != b.Token || a.Session != "" {
+		if a.Token != b.Token && (b.State == running || !updates[a.ID]) || a.Session != "" {
 			return fmt.Sprintf("%s with token %d after %d, session %q", move, a.Token, b.Token, a.Session)
 		}
 	default:
