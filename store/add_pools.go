@@ -77,7 +77,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, rate = ?, burst = ?, bucket_full_at = ?,
 						key_max_running = ?, key_rate = ?, key_burst = ?, key_order = ?, key_fair = ?, kind_limits = ?, keys_left = ?, keys_moved = ?, max_attempts = ?, on_lost = ?, lost_limit = ?, kinds = ? WHERE name = ? AND hash = ''`,
 					p.Hash(), p.MaxRunning, rateText(p.Rate), p.Burst, int64(before.Converted(row.BucketFullAt, now, row.limits())),
-					k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair), kindsText(p.PerKind), row.KeysLeft, row.KeysMoved,
+					k.MaxRunning, rateText(k.Rate), k.Burst, k.order, weightsText(p.Fair), kindsText(p.PerKind), row.KeysLeft, orNull(row.KeysMoved),
 					p.Retries.Attempts(), string(p.OnLost), p.LostLimit, has.declared(), name)
 			} else {
 				// Index: primary key.

@@ -59,7 +59,7 @@ func (s *Store) moveKeys(ctx context.Context, pool string) (more bool, err error
 		if err := t.moveSome(&row, moveLimit); err != nil {
 			return err
 		}
-		_, err = t.Exec("UPDATE {pools} SET keys_moved=? WHERE name=?", row.KeysMoved, pool)
+		_, err = t.Exec("UPDATE {pools} SET keys_moved=? WHERE name=?", orNull(row.KeysMoved), pool)
 		return err
 	})
 	return more, err

@@ -184,7 +184,7 @@ func (w *finish) end() []move {
 		row := openTask{Task: *r.Task, row: rowRunning, session: w.session}
 		row.Payload, row.PayloadSize = nil, 0
 		w.moves = append(w.moves, w.move(row, r))
-		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded, State: r.State}
+		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded, State: r.State, At: w.now}
 	}
 	return w.moves
 }

@@ -115,6 +115,14 @@ func listInto[M, R any](all []R, f found, of func(m *M) R) ([]R, error) {
 	return all, err
 }
 
+// orNull is a text for a column that may be NULL.
+func orNull(text *string) any {
+	if text == nil {
+		return nil
+	}
+	return *text
+}
+
 // mapped is all of a list, each converted.
 func mapped[V, R any](list []V, of func(V) R) []R {
 	all := make([]R, len(list))

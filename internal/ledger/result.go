@@ -100,10 +100,23 @@ type Finished struct {
 	TaskID string
 	Finish Finish
 	State  jobs.State // of the task, then
-	// Task is the row without its payload. nil: it is Result.Task, which was taken to be right, with what the Result says.
+	// Task is the row without its payload; nil: Result.Task was taken to be right, and the task ended At, by the database's time. See Row.
 	Task *jobs.Task
+	At   time.Time
 
 	// Before: the call wrote nothing, since an earlier one, or one of another process, had recorded the same. Each end is written by one call,
 	// which counts it. Where the answer to the COMMIT of this call was lost, and the end is there, this call is taken to have written it.
 	Before bool
+}
+
+// Row is the row after r, without its payload.
+func (f Finished) Row(r Result) jobs.Task {
+	if f.Task != nil {
+		return *f.Task
+	}
+	t, r := *r.Task, r.Kept()
+	t.Payload, t.PayloadSize = nil, 0
+	t.State, t.Reason, t.ReasonCode, t.Error, t.ExitCode, t.FinishedAt = f.State, r.Reason, r.Code, r.Error, r.ExitCode, f.At
+	t.Fingerprint, t.RetriedAs = jobs.Fingerprint(t), ""
+	return t
 }

@@ -188,11 +188,11 @@ func (w *Workers) end(ctx context.Context, ses ledger.Peer, h ledger.Held, r led
 	}
 	f := finished[0]
 	if f.Finish != ledger.Fenced {
-		return *f.Task, nil
+		return f.Row(r), nil
 	}
-	if f.Task.Token == h.Token && f.State.Ended() {
+	if is := f.Row(r); is.Token == h.Token && f.State.Ended() {
 		return jobs.Task{}, &ledger.WorkerError{Code: ledger.AttemptEnded, Text: fmt.Sprintf("the attempt has ended already: the task is %s, %s",
-			f.State, cmp.Or(f.Task.Reason, f.Task.Error, "without a reason"))}
+			f.State, cmp.Or(is.Reason, is.Error, "without a reason"))}
 	}
 	return jobs.Task{}, stale(h.ID, h.Token)
 }
@@ -226,7 +226,7 @@ func (w *Workers) endAll(ctx context.Context, ends []ending) ([]ledger.Finished,
 			w.log.Warn("result of a worker rejected", "worker", e.ses.Replica, "task", e.held.ID, "token", e.held.Token, "state", e.result.State)
 		case !f.Before:
 			w.recorded(e, f)
-			freed[f.Task.Pool] = true
+			freed[f.Row(e.result).Pool] = true
 		}
 	}
 	for pool := range freed { // its limits may let another one start
@@ -239,7 +239,7 @@ func (w *Workers) endAll(ctx context.Context, ends []ending) ([]ledger.Finished,
 
 // recorded logs and counts an end, and wakes what waits for it.
 func (w *Workers) recorded(e ending, f ledger.Finished) {
-	t, r := *f.Task, e.result
+	t, r := f.Row(e.result), e.result
 	w.opt.Observer.Recorded(t, r.State, f.Finish == ledger.Late)
 	w.log.Info("attempt of a worker ended", "worker", e.ses.Replica, "state", r.State, "pool", t.Pool, "job", t.Job, "task", t.ID, "attempt", cmp.Or(e.held.Attempt, t.Attempt),
 		"reason", r.Reason, "error", r.Error)
