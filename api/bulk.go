@@ -52,8 +52,15 @@ func readBulk(w http.ResponseWriter, r *http.Request, q *query) (b wire.Bulk, er
 		key string
 		is  *string
 	}{
-		{"pool", &b.Pool}, {"job", &b.Job}, {"state", &state}, {"kind", &b.Kind}, {"key", &b.Key}, {"tag", &b.Tag}, {"fingerprint", &b.Fingerprint},
-		{"since", &since}, {"until", &until},
+		{"pool", &b.Pool},
+		{"job", &b.Job},
+		{"state", &state},
+		{"kind", &b.Kind},
+		{"key", &b.Key},
+		{"tag", &b.Tag},
+		{"fingerprint", &b.Fingerprint},
+		{"since", &since},
+		{"until", &until},
 	}
 	var limit *int
 	keys := map[string]any{"ids": &b.IDs, "limit": &limit, "cursor": &b.Cursor, "dry_run": &b.DryRun, "force": &b.Force}
