@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,4 +106,13 @@ func (s metered) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, e
 		s.m.decided.add(rows)
 	}
 	return decided, err
+}
+
+// worked is how many seconds the threads of this process have worked.
+func worked(tb testing.TB) float64 {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
 }

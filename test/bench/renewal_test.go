@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -166,11 +165,7 @@ func costs(tb testing.TB, o *renewing, asked func() float64, during time.Duratio
 	tb.Helper()
 	rdb := newRedis(tb)
 	read := func() cost {
-		var usage syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-			tb.Fatal(err)
-		}
-		c := cost{renewals: float64(o.n.Load()), requests: asked(), own: time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()}
+		c := cost{renewals: float64(o.n.Load()), requests: asked(), own: worked(tb)}
 		info, err := rdb.Info(tb.Context(), "cpu").Result()
 		if err != nil {
 			tb.Fatal(err)

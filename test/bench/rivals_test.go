@@ -31,7 +31,7 @@ func onPostgres(r *round) string { return servers.Postgres(r) }
 
 // measured is what the program prints.
 type measured struct {
-	Drain                float64
+	Drain, Processor     float64
 	Single, Beside, Bulk float64
 	Pickups, Enqueues    samples
 }
@@ -83,8 +83,8 @@ func TestRivals(t *testing.T) {
 		t.Run(v.queue, func(t *testing.T) {
 			r := &round{TB: t}
 			defer r.end()
-			if m := v.measure(r, "drain", "-n", 200); m.Drain <= 0 {
-				t.Errorf("it drained %v tasks a second", m.Drain)
+			if m := v.measure(r, "drain", "-n", 200); m.Drain <= 0 || m.Processor <= 0 {
+				t.Errorf("it drained %v tasks a second, with %v s of the processor for each", m.Drain, m.Processor)
 			}
 		})
 	}

@@ -24,6 +24,7 @@ type drained struct {
 	keys     int                // that the tasks have; 0: none
 
 	rate, perClaim, perFinish         samples
+	processor                         samples // of this process for a task, in seconds
 	statements, perBatch, commits, lk samples
 }
 
@@ -36,22 +37,23 @@ func BenchmarkTasks(b *testing.B) {
 		}
 	}
 	t := newTable(b, fmt.Sprintf("Claim to finish of %s tasks that do nothing, %d workers", count(float64(sized().tasks)), drainWorkers),
-		"", "replicas", "tasks/s (min – max)", "tasks per claim", "tasks per finish", "statements per task", "statements per batch", "commits per batch", "lock calls per claim")
-	others := make([]samples, len(rivals))
+		"", "replicas", "tasks/s (min – max)", "tasks per claim", "tasks per finish", "statements per task", "statements per batch", "commits per batch", "lock calls per claim", "processor time of the Go side per task")
+	others, theirs := make([]samples, len(rivals)), make([]samples, len(rivals))
 	takeTurns(b, len(field)+len(rivals), func(r *round, i int) {
 		if i < len(field) {
 			field[i].turn(r)
 			return
 		}
 		i -= len(field)
-		others[i] = append(others[i], rivals[i].measure(r, "drain", "-n", min(sized().tasks, rivals[i].drains)).Drain)
+		m := rivals[i].measure(r, "drain", "-n", min(sized().tasks, rivals[i].drains))
+		others[i], theirs[i] = append(others[i], m.Drain), append(theirs[i], m.Processor)
 	})
 	for _, d := range field {
 		t.add(d.kind.name, fmt.Sprint(d.replicas), d.rate.spread(count), count(d.perClaim.median()), count(d.perFinish.median()),
-			d.kind.known(d.statements), d.kind.known(d.perBatch), d.kind.known(d.commits), d.kind.known(d.lk))
+			d.kind.known(d.statements), d.kind.known(d.perBatch), d.kind.known(d.commits), d.kind.known(d.lk), lasting(d.processor.median()))
 	}
 	for i, v := range rivals {
-		t.add(v.name, "1", others[i].spread(count), "–", "–", "–", "–", "–", "–")
+		t.add(v.name, "1", others[i].spread(count), "–", "–", "–", "–", "–", "–", lasting(theirs[i].median()))
 	}
 	t.print()
 }
@@ -78,12 +80,12 @@ func (d *drained) turn(r *round) {
 		starts = append(starts, func() { run(r, replica) })
 	}
 
-	before, began := counted(), time.Now()
+	own, before, began := worked(r), counted(), time.Now()
 	for _, start := range starts {
 		start()
 	}
 	m.wait(r, "tasks done", &m.finished)
-	used := counted().since(before)
+	own, used := worked(r)-own, counted().since(before)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,6 +94,7 @@ func (d *drained) turn(r *round) {
 	}
 	batches := float64(m.claims + m.finishes)
 	d.rate = append(d.rate, float64(n)/m.finished.at.Sub(began).Seconds())
+	d.processor = append(d.processor, own/float64(n))
 	d.perClaim = append(d.perClaim, float64(m.claimed)/float64(m.claims))
 	d.perFinish = append(d.perFinish, float64(m.finished.n)/float64(m.finishes))
 	d.statements = append(d.statements, used.statements/float64(n))

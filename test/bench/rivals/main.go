@@ -1,5 +1,5 @@
 // Command rivals measures other task queues as package bench measures Lockstep: what, of which queue, where. It prints one line of
-// JSON: {"drain": tasks a second} or {"single", "beside", "bulk": tasks a second} or {"pickups", "enqueues": seconds, sorted}.
+// JSON: {"drain": tasks a second, "processor": seconds of this process for a task} or {"single", "beside", "bulk": tasks a second} or {"pickups", "enqueues": seconds, sorted}.
 //
 //	rivals -queue river|river-tuned|asynq -at URL|ADDRESS -what drain|enqueue|pickup -n 50000
 package main
@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -104,13 +105,13 @@ func drain(ctx context.Context, q queue, n int) (map[string]float64, error) {
 		return nil, err
 	}
 	started := make([]atomic.Int32, n)
-	began := time.Now()
+	before, began := processor(), time.Now()
 	stop, err := q.start(ctx, func(task int) { started[task].Add(1) })
 	if err != nil {
 		return nil, err
 	}
 	err = q.stored(ctx)
-	took := time.Since(began)
+	took, used := time.Since(began), processor()-before
 	stop()
 	if err != nil {
 		return nil, err
@@ -120,7 +121,14 @@ func drain(ctx context.Context, q queue, n int) (map[string]float64, error) {
 			return nil, fmt.Errorf("task %d was started %d times", i, times)
 		}
 	}
-	return map[string]float64{"drain": float64(n) / took.Seconds()}, nil
+	return map[string]float64{"drain": float64(n) / took.Seconds(), "processor": used.Seconds() / float64(n)}, nil
+}
+
+// processor is the time that the threads of this process have worked.
+func processor() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // of the own process, it has no errors
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 const producers = 8
