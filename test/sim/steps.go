@@ -137,7 +137,8 @@ func (w *world) tooMany(tasks []ledger.Started) bool {
 func (w *world) trap(s step, r *replica, on func([]ledger.Started) bool, strike func([]ledger.Started)) {
 	r.arm(&trap{on, func(tasks []ledger.Started) {
 		if s.N == 2 {
-			w.steps.Go(func() { w.insist(*tasks[0].Task) })
+			task := *tasks[0].Task // the replica owns the other one
+			w.steps.Go(func() { w.insist(task) })
 		}
 		strike(tasks)
 	}})
