@@ -82,6 +82,7 @@ type Arena struct {
 	closing               chan struct{}
 	acknowledged          atomic.Int64 // tasks
 	asked                 sync.Map     // kinds of calls, and whether one has worked
+	struckAtWork          atomic.Bool  // a run of locks exec was, while its command worked
 
 	mu     sync.Mutex
 	faults []error // of the arena itself

@@ -45,19 +45,22 @@ func (a *Arena) Exec(ctx context.Context) error {
 // execs runs one after the other:
 //
 //  1. pause, until ctx ends
-//  2. run a command under the lock; now and then kill or freeze what holds it, or waits for it
+//  2. run a command under the lock; now and then kill or freeze what holds it, or waits for it; once more if it had ended before, and none
+//     was struck yet while its command worked
 func (a *Arena) execs(ctx context.Context, r *Replica, number int, log *history.Log[history.Exec]) error {
-	for n := 0; ; n++ {
+	for n, owed := 0, false; ; n++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(betweenExecs + rand.N(betweenExecs/2)):
 		}
 		e := history.Exec{Name: fmt.Sprintf("%s.%d", r.ID, n), Beside: r.ID, Key: lockOfRun, Wait: execWait, How: history.ExecEnded, Log: "exec-" + r.ID + ".log"}
-		if turn := n + struckEach - number*struckEach/len(a.Replicas); turn%struckEach == 1 {
+		if turn := n + struckEach - number*struckEach/len(a.Replicas); turn%struckEach == 1 || owed {
 			e.How = []string{history.ExecKilled, history.ExecFrozen}[(turn/struckEach+number+1)%2]
 		}
+		strike := e.How != history.ExecEnded
 		err := a.exec(r, &e, n%3 == 2)
+		owed = strike && e.Struck.IsZero() && !a.struckAtWork.Load()
 		if err == nil {
 			err = log.Add(e)
 		}
@@ -101,13 +104,23 @@ func (a *Arena) exec(r *Replica, e *history.Exec, astray bool) error {
 	return nil
 }
 
-// strikeExec kills it, or stops it for two ttls: soon after its command has begun, or while it has waited for long.
+// strikeExec kills it, or stops it for two ttls: soon after its command has begun, or while it has waited for long, if another one was struck
+// while its command worked.
 func (a *Arena) strikeExec(p *os.Process, e *history.Exec, gone <-chan struct{}) {
 	works := func() bool {
 		return slices.ContainsFunc(descendants(p.Pid), func(pid int) bool { return runs(pid, a.locked) })
 	}
-	for long := time.Now().Add(execWait / 2); time.Now().Before(long) && !works(); {
-		time.Sleep(100 * time.Millisecond)
+	patience := 2 * execWait // it ends before, with or without the lock
+	if a.struckAtWork.Load() {
+		patience = execWait / 2
+	}
+	working, ended := false, false
+	for long := time.Now().Add(patience); !working && !ended && time.Now().Before(long); working = works() {
+		select {
+		case <-gone:
+			ended = true
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
 	strike := syscall.SIGKILL
 	if e.How == history.ExecFrozen {
@@ -124,6 +137,9 @@ func (a *Arena) strikeExec(p *os.Process, e *history.Exec, gone <-chan struct{})
 		return
 	}
 	e.Struck = time.Now()
+	if working {
+		a.struckAtWork.Store(true)
+	}
 	if strike == syscall.SIGSTOP {
 		time.Sleep(2 * LockTTL)
 		_ = p.Signal(syscall.SIGCONT) // if something ended it meanwhile, its exit code says so
