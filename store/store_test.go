@@ -17,7 +17,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) {
+	servers.MySQLArgs = []string{"--max-allowed-packet=3M"} // the least that the store takes
+	os.Exit(servers.Main(m))
+}
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()

@@ -150,7 +150,6 @@ func mysqlInstance(secure Secure, args []string) *instance {
 			"--pid-file=" + filepath.Join(s.dir, "pid"), "--tmpdir=" + s.dir, "--bind-address=127.0.0.1",
 			"--port=" + strconv.Itoa(s.port), "--skip-name-resolve", "--max-connections=1000",
 			"--innodb-flush-log-at-trx-commit=1", // as the guarantees assume
-			"--max-allowed-packet=3M",            // the least that the store takes
 			"--innodb-buffer-pool-size=64M", innodbLogSize, ariaLogSize,
 		}
 		if secure.Authority != nil {

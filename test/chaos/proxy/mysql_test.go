@@ -17,10 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-func TestMain(m *testing.M) {
-	servers.MySQLArgs = []string{"--max-allowed-packet=16M"} // as long as one packet of the protocol
-	os.Exit(servers.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
 const patience = time.Second // of a client that waits for an answer
 
