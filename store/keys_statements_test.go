@@ -145,3 +145,54 @@ func statementsOfKeys(t *testing.T, d store.Dialect) {
 	}
 	t.Logf("%d and %d without limits; %+v", claims, finishes, seen[0])
 }
+
+// Of the tasks that a claim looks at, it reads the long payloads of those alone that start.
+func TestPayloadsOfWhatStarts(t *testing.T) {
+	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
+		t.Run(string(d), func(t *testing.T) {
+			s, _, r := recordedStore(t, d)
+			ctx := t.Context()
+			session, err := s.Sides().Replica.Join(ctx, ledger.Member{Replica: "r", LockService: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool := ledger.PoolDef{Name: "p", Hash: "h", MaxAttempts: 1, PerKey: jobs.KeyLimits{MaxRunning: 1}}
+			if _, err := s.Sides().Replica.Load(ctx, session, ledger.Definitions{Pools: []ledger.PoolDef{pool}}); err != nil {
+				t.Fatal(err)
+			}
+			long := strings.Repeat("x", 5000)
+			for range 3 {
+				if _, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p", Key: "a", Payload: long}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.take()
+			got, err := s.Sides().Replica.Claim(ctx, ledger.Claim{
+				Admission: ledger.Admission{
+					Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "h", Limited: true, Room: 3}},
+					Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true }, Locks: lockless,
+				},
+				Pool: "p", ID: newID(), Now: func(now time.Time) (time.Time, error) { return now, nil },
+			})
+			if err != nil || len(got.Tasks) != 1 || len(got.Tasks[0].Payload) != len(long)+2 {
+				t.Fatalf("claimed %+v: %v", got.Tasks, err)
+			}
+			reads := 0
+			for _, c := range r.take() {
+				switch {
+				case strings.HasPrefix(c.text, "SELECT id, payload FROM"):
+					if reads++; len(c.args) != 1 {
+						t.Errorf("the payloads of %d tasks are read", len(c.args))
+					}
+				case strings.HasPrefix(c.text, "SELECT t.id"):
+					if !strings.Contains(c.text, "CASE WHEN t.job<>'' OR LENGTH(t.payload)<=1024 THEN t.payload") {
+						t.Errorf("all payloads are read: %.200s", c.text)
+					}
+				}
+			}
+			if reads != 1 {
+				t.Errorf("%d statements read payloads", reads)
+			}
+		})
+	}
+}

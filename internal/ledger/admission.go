@@ -59,7 +59,7 @@ const (
 	LocksWrong                   // the keys cannot be made of its payload: a claim ends it as failed
 )
 
-// Started is a task that became running. Who gets it owns the Task: nothing else has it.
+// Started is a task that became running. The store keeps nothing of the Task, which a claim gives to its caller alone.
 type Started struct {
 	*jobs.Task
 	Until time.Time // its attempt may run until then even if the replica cannot renew its session; zero: as long as its session is trusted

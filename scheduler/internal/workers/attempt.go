@@ -225,8 +225,9 @@ func (w *Workers) endAll(ctx context.Context, ends []ending) ([]ledger.Finished,
 			w.opt.Observer.Fenced(e.held.Task, e.result.State)
 			w.log.Warn("result of a worker rejected", "worker", e.ses.Replica, "task", e.held.ID, "token", e.held.Token, "state", e.result.State)
 		case !f.Before:
-			w.recorded(e, f)
-			freed[f.Row(e.result).Pool] = true
+			row := f.Row(e.result)
+			w.recorded(e, f, row)
+			freed[row.Pool] = true
 		}
 	}
 	for pool := range freed { // its limits may let another one start
@@ -238,8 +239,8 @@ func (w *Workers) endAll(ctx context.Context, ends []ending) ([]ledger.Finished,
 }
 
 // recorded logs and counts an end, and wakes what waits for it.
-func (w *Workers) recorded(e ending, f ledger.Finished) {
-	t, r := f.Row(e.result), e.result
+func (w *Workers) recorded(e ending, f ledger.Finished, t jobs.Task) {
+	r := e.result
 	w.opt.Observer.Recorded(t, r.State, f.Finish == ledger.Late)
 	w.log.Info("attempt of a worker ended", "worker", e.ses.Replica, "state", r.State, "pool", t.Pool, "job", t.Job, "task", t.ID, "attempt", cmp.Or(e.held.Attempt, t.Attempt),
 		"reason", r.Reason, "error", r.Error)
