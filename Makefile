@@ -60,6 +60,7 @@ unit: ## every test, with the race detector; check has vetted them
 
 untimed: ## the tests in which no time passes, or time that is simulated; with the priority of idle work, beside unit
 	LOCKSTEP_TEST_ALL=1 nice -n 19 $(GO) test ./test/sim # 1,000 seeds; with the race detector 200
+	nice -n 19 $(GO) test ./jobs -run '^TestTwelveZones$$' -args -every-minute # 2018–2030, minute by minute
 	cd test/manifests && nice -n 19 $(GO) test -shuffle=on .
 	nice -n 19 $(MAKE) --no-print-directory fuzz
 
@@ -69,12 +70,12 @@ fuzz: ## all fuzz targets, FUZZ_INPUTS each
 sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT times
 	@$(GO) -C test/sim test -timeout 0 -run '^TestSeeds$$' $(if $(SEED),-count $(COUNT) -args -seed '$(SEED)',-count 1 -args -seeds '$(SEEDS)' -from '$(FROM)')
 
-chaos: ## the database down for 90 s, then break everything in every cell, an hour and a half; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
+chaos: ## the database down for 90 s, all replicas for ten minutes, then break everything in every cell, an hour and a half; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
 	@status=0; $(if $(CELL)$(NEMESIS),,$(MAKE) --no-print-directory --keep-going -j2 chaos-outage chaos-wait || status=$$?;) \
 		$(MAKE) --no-print-directory chaos-matrix || status=$$?; exit $$status
 
 chaos-outage:
-	LOCKSTEP_TEST_ALL=1 $(GO) test -run '^TestStoreless$$' -count=1 ./test/cluster -store-outage 90s
+	LOCKSTEP_TEST_ALL=1 $(GO) test -run '^(TestStoreless|TestTenMinutesAway)$$' -count=1 -timeout 30m ./test/cluster -store-outage 90s -away 10m
 
 chaos-wait:
 	CHAOS_DIR=$${CHAOS_DIR:+$$CHAOS_DIR/wait} LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 ./test/chaos \

@@ -80,7 +80,7 @@ func newAPI(b Backend, o Options) *server {
 		sides = b.Store.Sides()
 	}
 	s := &server{
-		store: sides.API, Replica: b.Replica, Locks: b.Locks, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
+		store: sides.API, Replica: b.Replica, Locks: b.Locks, Reload: b.Reload, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
 		metrics: o.Metrics, page: o.Page, patience: streamPatience,
 	}
 	if b.Audit {
@@ -90,6 +90,7 @@ func newAPI(b Backend, o Options) *server {
 	s.reads = quota{whole: maxReads, each: maxReadsEach, firsts: firstReads}
 	s.bodies = quota{whole: maxBodies, each: maxBodiesEach, firsts: firstBodies}
 	s.streams = quota{whole: maxStreams, each: maxStreamsEach, firsts: firstStreams}
+	s.follows = quota{whole: maxFollows, each: maxFollowsEach, firsts: firstFollows}
 	s.claims = quota{whole: maxClaims, each: maxClaimsEach, firsts: firstClaims}
 	s.scrapes = quota{whole: maxScrapes, each: maxScrapesEach}
 	s.watch = newWatch(s.overview, explain, s.storeUp)
@@ -109,6 +110,7 @@ type server struct {
 	audit         ledger.Audit // nil: writes are not audited
 	Replica       Replica
 	Locks         Locks
+	Reload        func(ctx context.Context, activate bool) (wire.Reloaded, error) // nil: there is nothing to load again
 	log           *slog.Logger
 	access        Access // nil: every client may do everything
 	logins        logins
@@ -120,6 +122,7 @@ type server struct {
 	streams       quota
 	scrapes       quota
 	claims        quota
+	follows       quota
 	anonymous     anonymousRequests
 	refused       refused
 	patience      time.Duration // for a client to take an event

@@ -24,10 +24,29 @@ func TestChanges(t *testing.T) {
 	}{
 		{target: "/api/v1/jobs/report/run", status: 201, changes: []string{"run report api:127.0.0.1"}},
 		{target: "/api/v1/jobs/report/run", body: `{}`, status: 201, changes: []string{"run report api:127.0.0.1"}},
+		{target: "/api/v1/jobs/report/run", body: `{"payload":{"n": 1e400},"force":false}`, status: 201, changes: []string{`run report api:127.0.0.1 with {"n":1e400}`}},
+		{target: "/api/v1/jobs/report/run", body: `{"payload":null}`, status: 201, changes: []string{"run report api:127.0.0.1"}},
 		{target: "/api/v1/jobs/report/suspend", status: 200, changes: []string{"suspend report true api:127.0.0.1", "wake []"}},
 		{target: "/api/v1/jobs/report/resume", body: ` {"reset":false} `, status: 200, changes: []string{"suspend report false api:127.0.0.1", "wake []"}},
 		{target: "/api/v1/jobs/report/resume?reset=true", status: 200, changes: []string{"suspend report reset api:127.0.0.1", "wake []"}},
 		{target: "/api/v1/jobs/report/suspend", body: `{"reset":true}`, status: 200, changes: []string{"suspend report reset api:127.0.0.1", "wake []"}},
+		{target: "/api/v1/jobs/report/suspend", body: `{"until":"2126-01-02T03:04:05+01:00"}`, status: 200, changes: []string{"suspend report true api:127.0.0.1 until 2126-01-02T02:04:05Z", "wake []"}},
+		{target: "/api/v1/jobs/report/run", body: `{"at":"2026-12-24T18:00:00+01:00","payload":{"to":["ann"]}}`, status: 202, changes: []string{`order report at 2026-12-24T17:00:00Z {"to":["ann"]} api:127.0.0.1`}},
+		{target: "/api/v1/jobs/report/backfill", body: `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","max_running":3,"rate":"10/m","again":true}`, status: 202,
+			changes: []string{"backfill report 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z 3 10/m true api:127.0.0.1"}},
+		{target: "/api/v1/jobs/report/backfill", body: `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","preview":true}`, status: 200},
+		{target: "/api/v1/orders/task-1/cancel", status: 200, changes: []string{"cancel order task-1 api:127.0.0.1"}},
+		{target: "/api/v1/jobs/report/skip-next", status: 200, changes: []string{"skip 1 of report api:127.0.0.1"}},
+		{target: "/api/v1/jobs/report/skip-next", body: `{"n":0}`, status: 200, changes: []string{"skip 0 of report api:127.0.0.1"}},
+		{target: "/api/v1/jobs/report/skip-next", body: `{"n":1000}`, status: 200, changes: []string{"skip 1000 of report api:127.0.0.1"}},
+		{target: "/api/v1/suspend/jobs", body: `{"labels":{"team":"infra"},"until":"2126-01-02T03:04:05Z"}`, status: 200, changes: []string{"suspend backup true api:127.0.0.1 until 2126-01-02T03:04:05Z", "wake []"}},
+		{target: "/api/v1/resume/jobs", body: `{"labels":{"team":"infra"}}`, status: 200, changes: []string{"suspend backup false api:127.0.0.1", "wake []"}},
+		{target: "/api/v1/resume/jobs", body: `{"labels":{"team":"infra"},"reset":true}`, status: 200, changes: []string{"suspend backup reset api:127.0.0.1", "wake []"}},
+		{target: "/api/v1/suspend/jobs", body: `{"labels":{"team":"infra"},"dry_run":true}`, status: 200},
+		{target: "/api/v1/suspend/jobs", body: `{"labels":{"team":"infra","zone":"a"}}`, status: 200},
+		{target: "/api/v1/pause", body: `{"reason":"an upgrade","until":"2126-01-02T03:04:05Z"}`, status: 200, changes: []string{"pause all everything is paused by api:127.0.0.1 since 2026-03-01T08:00:00Z, until 2126-01-02T03:04:05Z: an upgrade"}},
+		{target: "/api/v1/pause", status: 200, changes: []string{"pause all everything is paused by api:127.0.0.1 since 2026-03-01T08:00:00Z"}},
+		{target: "/api/v1/resume", status: 200, changes: []string{"resume all", "wake []"}},
 		{target: "/api/v1/pools/mail/pause", status: 200, changes: []string{"pause mail true api:127.0.0.1", "wake []"}},
 		{target: "/api/v1/pools/mail/resume", body: `{"reset":null}`, status: 200, changes: []string{"pause mail false api:127.0.0.1", "wake []"}},
 		{target: "/api/v1/pools/mail/resume?reset=true", status: 200, changes: []string{"pause mail reset api:127.0.0.1", "wake []"}},
@@ -124,6 +143,12 @@ func TestUnavailable(t *testing.T) {
 		}
 		if strings.HasSuffix(route.path, "/locks/release") {
 			body = `{"key":"user/a","token":6}`
+		}
+		if strings.HasSuffix(route.path, "/jobs") && route.method == "POST" {
+			body = `{"labels":{"team":"infra"}}`
+		}
+		if strings.HasSuffix(route.path, "/backfill") {
+			body = `{"from":"2026-01-01T00:00:00Z"}`
 		}
 		if strings.HasSuffix(route.path, "/limits") {
 			body = `{"burst":1}`

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/foresight"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -20,6 +21,11 @@ type Backend struct {
 	Replica Replica // nil: this process has none, and answers 501 where one is needed
 	Locks   Locks   // nil: /locks is not served
 	Audit   bool    // writes are audited, and /audit is served
+
+	// Reload loads the configuration of the replica again, and returns what has changed; with activate it becomes the newest, also if it
+	// was loaded before. An error changes nothing: one that wraps jobs.ErrInvalid is about the configuration, and names files and lines. nil: this
+	// process has none that could be loaded again.
+	Reload func(ctx context.Context, activate bool) (wire.Reloaded, error)
 }
 
 // Store is where the API reads and writes: a *store.Store.
@@ -37,15 +43,26 @@ type Replica interface {
 	// Loaded reports whether the store has the definitions of Set. Until then, routes that depend on them answer 503
 	// with Retry-After.
 	Loaded() bool
-	// RunJob opens a manual trigger; jobs.ErrConflict has the reason why it was skipped. While a lost attempt may
-	// still run, it needs the force of its *jobs.LostError.
-	RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error)
-	// Retry enqueues an ended task again: that of a job with a lost attempt as RunJob, and one that no live
+	// RunJobWith opens a manual trigger; jobs.ErrConflict has the reason why it was skipped. While a lost attempt may
+	// still run, it needs the force of its *jobs.LostError. What is wrong with its payload is *jobs.FieldErrors.
+	RunJobWith(ctx context.Context, name string, run jobs.NewRun) (jobs.Trigger, jobs.Task, error)
+	// Retry enqueues an ended task again: that of a job with a lost attempt as RunJobWith, and one that no live
 	// replica can run only with force.
 	Retry(ctx context.Context, id, by, force string) (jobs.Task, error)
 	// Wake says that there is new work in the pools; without any, that something was overridden or cancelled.
 	Wake(pools ...string)
 	Health() []wire.Condition
+}
+
+// Namespaced is a Replica that says in which namespace the jitter of jobs is drawn, see jobs.Starts; false while it does not know. Without it due times
+// come without their starts.
+type Namespaced interface {
+	Namespace() (namespace string, known bool)
+}
+
+// Defined is a Replica that has the definitions of its Set ready: without it the schedules and calendars of jobs are read anew for each request.
+type Defined interface {
+	Definitions() *foresight.Definitions
 }
 
 // Locks is the lock service: a *locks.Locker.
@@ -74,7 +91,7 @@ func (noReplica) Runs(string, string) bool { return false }
 func (noReplica) Loaded() bool             { return true } // there is nothing to wait for
 func (noReplica) Wake(...string)           {}              // replicas notice one poll later
 
-func (noReplica) RunJob(context.Context, string, string, string) (jobs.Trigger, jobs.Task, error) {
+func (noReplica) RunJobWith(context.Context, string, jobs.NewRun) (jobs.Trigger, jobs.Task, error) {
 	return jobs.Trigger{}, jobs.Task{}, needsReplica("a run of a job needs its definition")
 }
 

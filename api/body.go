@@ -241,8 +241,14 @@ func readOverride(w http.ResponseWriter, r *http.Request, q *query, value bool) 
 // readForce reads "force" of run and retry, as a parameter or in the body, and notes it in the audit. It is the "force"
 // of the refusal, or true if no attempt was lost.
 func readForce(w http.ResponseWriter, r *http.Request, q *query) (string, error) {
+	return readForced(w, r, q, map[string]any{})
+}
+
+// readForced is readForce of a body that may have other keys, too.
+func readForced(w http.ResponseWriter, r *http.Request, q *query, keys map[string]any) (string, error) {
 	force, too := q.force("force"), forcing("")
-	if err := readKeys(w, r, q, map[string]any{"force": &too}); err != nil {
+	keys["force"] = &too
+	if err := readKeys(w, r, q, keys); err != nil {
 		return "", err
 	}
 	force = cmp.Or(string(too), force)

@@ -76,6 +76,7 @@ func viewPool(set jobs.Set, row ledger.PoolStatus) wire.Pool {
 	if pool, ok := set.Pool(row.Name); ok {
 		v.Description, v.Workers = pool.Description, pool.Workers
 		v.Kinds = slices.Sorted(maps.Keys(pool.Kinds))
+		v.RunsOn = pool.RunsOn
 		v.PauseOn = wire.NewPauseOn(pool.PauseOn)
 	}
 	return v
@@ -90,10 +91,7 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request, q *query) 
 	if err != nil {
 		return err
 	}
-	views := make([]wire.Replica, len(peers))
-	for i, p := range peers {
-		views[i] = p.View()
-	}
+	views := ledger.Views(peers)
 	// A live replica may have the id of an expired one.
 	key := func(v wire.Replica) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
 	slices.SortFunc(views, func(a, b wire.Replica) int { return cmp.Compare(key(a), key(b)) })

@@ -28,12 +28,15 @@ import (
 type backend struct {
 	ledger.API
 	mu       sync.Mutex
+	pause    ledger.Pause
 	set      jobs.Set
 	jobs     []ledger.JobStatus
 	pools    []ledger.PoolStatus
 	tasks    []jobs.Task
 	dead     []wire.DeadLetters
+	next     []ledger.NextDue
 	triggers []jobs.Trigger
+	history  []wire.Definition
 	peers    []ledger.Peer
 	locks    []driver.Info
 	keys     map[string]jobs.Task
@@ -49,6 +52,15 @@ type backend struct {
 	workers []ledger.WorkerStatus
 	filters []any // what Triggers and Tasks were asked for
 	looks   int   // at the overview
+
+	namespace *string // nil: the replica does not know it
+}
+
+func (b *backend) Namespace() (string, bool) {
+	if b.namespace == nil {
+		return "", false
+	}
+	return *b.namespace, true
 }
 
 func newBackend() *backend {
@@ -57,13 +69,18 @@ func newBackend() *backend {
 	return &backend{
 		set: jobs.Set{
 			Jobs: map[string]jobs.Job{
-				"backup": {Schedule: "30 2 * * *", Timezone: "Europe/London", Labels: map[string]string{"team": "infra"}},
-				"report": {Suspend: true},
+				"backup": {
+					Priority: 5, Jitter: 30 * time.Second,
+					Schedule: "30 2 * * *", Timezone: "Europe/London", Labels: map[string]string{"team": "infra"},
+					Params:   json.RawMessage(`{"type": "object", "properties": {"to": {"items": {"type": "string"}}}}`),
+					StartsAt: time.Date(2026, 1, 1, 1, 0, 0, 0, time.FixedZone("", 3600)), EndsAt: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC),
+				},
+				"report": {Suspend: true, Spread: 10 * time.Minute},
 			},
 			Pools: map[string]jobs.Pool{"mail": {Workers: 8, Kinds: map[string]jobs.Handler{"welcome": nil, "bye": nil}}},
 		},
 		jobs: []ledger.JobStatus{
-			{Job: wire.Job{Name: "backup", NextAt: start, Open: 1, Last: &jobs.Trigger{Job: "backup", At: start, Count: 1, Cause: jobs.CauseSchedule}}, Hash: "h"},
+			{Job: wire.Job{Name: "backup", NextAt: start, NextStartAt: start.Add(7 * time.Second), Open: 1, Last: &jobs.Trigger{Job: "backup", At: start, Count: 1, Cause: jobs.CauseSchedule}}, Hash: "h"},
 			{Job: wire.Job{Name: "gone", Retired: true}},
 			{Job: wire.Job{Name: "report"}, Hash: "h"},
 		},
@@ -111,6 +128,10 @@ func (b *backend) JobNames(ctx context.Context, prefix, after string, retired bo
 		}
 	}
 	return names, err
+}
+
+func (b *backend) NextDue(_ context.Context, n int) ([]ledger.NextDue, error) {
+	return b.next[:min(n, len(b.next))], b.err
 }
 
 func (b *backend) Overview(_ context.Context, rows int) (ledger.Overview, error) {
@@ -174,6 +195,46 @@ func (b *backend) Why(ctx context.Context, id string) (ledger.Facts, error) {
 	return f, err
 }
 
+func (b *backend) WhyJob(_ context.Context, q ledger.JobQuestion) (ledger.JobFacts, error) {
+	if b.err != nil {
+		return ledger.JobFacts{}, b.err
+	}
+	for _, row := range b.jobs {
+		if row.Name != q.Job {
+			continue
+		}
+		f := ledger.JobFacts{At: time.Now(), Job: row, About: q.At, Next: ledger.Facts{At: time.Now(), Task: jobs.Task{Pool: q.Pool, Kind: q.Kind, Job: q.Job, State: jobs.StatePending}}}
+		f.Next.Live = []ledger.LiveReplica{{Peer: ledger.Peer{Member: ledger.Member{Replica: "r1"}}, HasPool: true}}
+		for i := range b.pools {
+			if b.pools[i].Name == q.Pool {
+				f.Next.Pool = &b.pools[i]
+			}
+		}
+		if q.At.IsZero() {
+			f.About = row.NextAt
+		}
+		for _, g := range b.triggers {
+			if g.Job == q.Job && g.At.Equal(f.About) {
+				f.Row, f.Next = &ledger.DecidedRow{Trigger: g}, ledger.Facts{}
+			}
+		}
+		if len(b.history) > 0 {
+			f.Definition = &b.history[0]
+		}
+		return f, nil
+	}
+	return ledger.JobFacts{}, fmt.Errorf("job %q: %w", q.Job, jobs.ErrNotFound)
+}
+
+func (b *backend) History(_ context.Context, job string, p wire.Page) (rows []wire.Definition, next string, err error) {
+	for _, d := range b.history {
+		if d.Job == job {
+			rows = append(rows, d)
+		}
+	}
+	return rows, "", b.err
+}
+
 func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -183,6 +244,11 @@ func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, err
 		return nil, fmt.Errorf("output of %s: %w", id, jobs.ErrNotFound)
 	}
 	return out, nil
+}
+
+func (b *backend) FollowOutput(ctx context.Context, id string, at ledger.OutputAt) (ledger.OutputNews, error) {
+	task, _, err := b.Task(ctx, id)
+	return ledger.OutputNews{Task: task, Next: ledger.OutputAt{Attempt: 1}}, err
 }
 
 func (b *backend) Pools(context.Context) ([]ledger.PoolStatus, error) { return b.pools, b.err }
@@ -268,6 +334,106 @@ func (b *backend) SuspendJob(_ context.Context, name string, by string, override
 	return cmp.Or(b.err, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound))
 }
 
+func (b *backend) SuspendJobs(ctx context.Context, names []string, by string, o ledger.Suspension) (set []string, err error) {
+	if !o.Until.IsZero() && o.Until.Before(time.Now()) {
+		return nil, fmt.Errorf("store: override job: %w", &jobs.FieldError{Path: "until", Problem: ledger.UntilPassed})
+	}
+	if !o.Until.IsZero() {
+		by += " until " + o.Until.Format(time.RFC3339)
+	}
+	for _, name := range names {
+		err := b.SuspendJob(ctx, name, by, o.Suspended)
+		switch {
+		case err == nil:
+			set = append(set, name)
+		case b.err != nil:
+			return nil, b.err
+		}
+	}
+	return set, nil
+}
+
+func (b *backend) Paused(context.Context) (ledger.Pause, error) { return b.pause, b.err }
+
+func (b *backend) PauseAll(_ context.Context, p ledger.Pause) (ledger.Pause, error) {
+	if b.err != nil {
+		return ledger.Pause{}, b.err
+	}
+	if !p.Until.IsZero() && p.Until.Before(time.Now()) {
+		return ledger.Pause{}, fmt.Errorf("store: pause: %w", &jobs.FieldError{Path: "until", Problem: ledger.UntilPassed})
+	}
+	p.Since = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	b.pause = p
+	b.wrote("pause all %s", p)
+	return p, nil
+}
+
+func (b *backend) ResumeAll(context.Context) error {
+	if b.err == nil {
+		b.pause = ledger.Pause{}
+		b.wrote("resume all")
+	}
+	return b.err
+}
+
+func (b *backend) SkipNext(_ context.Context, name, by string, n int) error {
+	for i := range b.jobs {
+		if b.jobs[i].Name == name && b.err == nil {
+			b.jobs[i].SkipNext, b.jobs[i].SkipBy = n, by
+			b.wrote("skip %d of %s %s", n, name, by)
+			return nil
+		}
+	}
+	return cmp.Or(b.err, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound))
+}
+
+var since = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+// Orders are two of job report.
+func (b *backend) Orders(_ context.Context, f wire.OrderFilter) (rows []wire.Order, next string, err error) {
+	for _, id := range []string{"task-2", "task-1"} {
+		o, _ := b.Order(context.Background(), id)
+		if (f.Job == "" || f.Job == o.Job) && (f.Kind == "" || f.Kind == o.Kind) && (f.State == "" || f.State == o.State) {
+			rows = append(rows, o)
+		}
+	}
+	return rows, "", b.err
+}
+
+func (b *backend) Order(_ context.Context, id string) (wire.Order, error) {
+	if id != "task-1" && id != "task-2" {
+		return wire.Order{}, cmp.Or(b.err, fmt.Errorf("order %q: %w", id, jobs.ErrNotFound))
+	}
+	return wire.Order{ID: id, Job: "report", Kind: wire.OrderRun, State: wire.OrderOpen, CreatedAt: since, At: since}, b.err
+}
+
+func (b *backend) CancelOrder(ctx context.Context, id, by string) (wire.Order, error) {
+	o, err := b.Order(ctx, id)
+	if err == nil {
+		o.State = wire.OrderCancelled
+		b.wrote("cancel order %s %s", id, by)
+	}
+	return o, err
+}
+
+func (b *backend) RunJobAt(_ context.Context, name string, run jobs.NewRun, at time.Time) (wire.Order, error) {
+	if b.err == nil {
+		b.wrote("order %s at %s %s %s", name, at.Format(time.RFC3339), run.Payload, run.By)
+	}
+	return wire.Order{ID: "task-1", Job: name, Kind: wire.OrderRun, State: wire.OrderOpen, CreatedAt: since, At: at}, b.err
+}
+
+func (b *backend) Backfill(_ context.Context, name, by string, n wire.NewBackfill) (wire.Order, error) {
+	if b.err == nil {
+		b.wrote("backfill %s %s to %s %d %s %v %s", name, n.From.Format(time.RFC3339), n.To.Format(time.RFC3339), n.MaxRunning, n.Rate, n.Again, by)
+	}
+	return wire.Order{ID: "task-1", Job: name, Kind: wire.OrderBackfill, State: wire.OrderOpen, CreatedAt: since, Backfill: &wire.Backfill{NewBackfill: n}}, b.err
+}
+
+func (b *backend) PreviewBackfill(_ context.Context, _ string, n wire.NewBackfill) (wire.BackfillPreview, error) {
+	return wire.BackfillPreview{NewBackfill: n, DueTimes: 3, Ran: 1}, b.err
+}
+
 func (b *backend) PausePool(_ context.Context, name string, by string, override *bool) error {
 	for i := range b.pools {
 		if b.pools[i].Name == name && b.err == nil {
@@ -314,7 +480,19 @@ func (b *backend) Runs(pool, kind string) bool {
 
 func (b *backend) Loaded() bool { return !b.starting }
 
-func (b *backend) RunJob(_ context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
+func (b *backend) RunJobWith(_ context.Context, name string, run jobs.NewRun) (jobs.Trigger, jobs.Task, error) {
+	by, force := run.By, run.Force
+	payload, err := run.Encode()
+	if err == nil && len(payload) > 0 {
+		var params *jobs.Params
+		if params, err = b.set.Jobs[name].CompileParams(); err == nil {
+			err = params.Check(payload)
+		}
+		by += " with " + string(payload)
+	}
+	if err != nil {
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w", name, err)
+	}
 	switch {
 	case b.err != nil:
 		return jobs.Trigger{}, jobs.Task{}, b.err
@@ -393,7 +571,16 @@ func (b *backend) api(o Options) http.Handler {
 }
 
 func (b *backend) backend() Backend {
-	return Backend{Store: ledger.Sides{API: b, Audit: b}, Replica: b, Locks: b, Audit: true}
+	return Backend{Store: ledger.Sides{API: b, Audit: b}, Replica: b, Locks: b, Audit: true, Reload: b.reload}
+}
+
+// reload is that of a configuration in which a job was added.
+func (b *backend) reload(_ context.Context, activate bool) (wire.Reloaded, error) {
+	if b.err != nil {
+		return wire.Reloaded{}, b.err
+	}
+	b.wrote("reload, activate %v", activate)
+	return wire.Reloaded{Replica: "replica-1", Config: 3, Governs: true, Jobs: wire.Changed{Added: []string{"report"}}}, nil
 }
 
 // ask sends a request as from this machine, with options.

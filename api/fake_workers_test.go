@@ -18,7 +18,7 @@ func (b *backend) ClaimFor(_ context.Context, c wire.WorkerClaim) (wire.Claim, e
 	return wire.Claim{Session: "s-1", Items: []wire.ClaimedTask{}}, b.err
 }
 
-func (b *backend) HeartbeatFor(_ context.Context, a wire.WorkerAttempt, p *wire.WorkerProgress) (wire.Heartbeat, error) {
+func (b *backend) HeartbeatFor(_ context.Context, a wire.WorkerAttempt, said wire.WorkerReport) (wire.Heartbeat, error) {
 	if b.err == nil {
 		b.wrote("heartbeat %s %d of %s for %s of %q", a.Task, a.Token, a.Session, a.Owner, a.Pools)
 	}

@@ -2,15 +2,15 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
+	"github.com/lockstep-scheduler/lockstep/internal/plainjson"
 	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
-	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -36,11 +36,11 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request, q *query) erro
 		if err != nil {
 			return err
 		}
-		set := s.Replica.Set()
+		known := s.upcoming()
 		for _, row := range rows {
-			views = append(views, viewJob(set, row))
+			views = append(views, viewJob(known, row))
 		}
-		s.addLabelReasons(r.Context(), views)
+		s.addJobReasons(r.Context(), views)
 	}
 	return replyList(w, http.StatusOK, views, next, func(v wire.Job) string { return paging.Cursor("jobs", v.Name) })
 }
@@ -54,8 +54,25 @@ func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name strin
 	if err != nil {
 		return err
 	}
-	views := []wire.Job{viewJob(s.Replica.Set(), row)}
-	s.addLabelReasons(ctx, views)
+	known := s.upcoming()
+	views := []wire.Job{viewJob(known, row)}
+	if params := known.Set.Jobs[name].Params; params != nil {
+		views[0].Params, _ = plainjson.Marshal(params) // a set with other ones is refused
+	}
+	history, _, err := s.store.History(ctx, name, wire.Page{Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(history) > 0 && history[0].Until.IsZero() && row.Hash != "" {
+		d, own := history[0], known.Hash(name)
+		views[0].Definition = &wire.JobDefinition{Hash: d.Hash, Config: d.Config, Since: d.Since, Differs: own != "" && own != row.Hash}
+	}
+	pause, err := s.store.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	views[0].Paused = pause.View()
+	s.addJobReasons(ctx, views)
 	return reply(w, http.StatusOK, views[0])
 }
 
@@ -70,57 +87,30 @@ func (s *server) jobRow(ctx context.Context, name string) (ledger.JobStatus, err
 	return rows[0], nil
 }
 
-const maxNext = 100
-
-// nextOfJob returns the next ?n= due times (1 … 100, default 10) of a job of this replica's configuration, suspended or
-// not.
-func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request, q *query) error {
-	n := q.number("n", 10, 1, maxNext)
-	if q.err != nil {
-		return q.err
-	}
-	if s.Replica == (noReplica{}) {
-		return needsReplica("due times need the definition of the job")
-	}
-	name := r.PathValue("name")
-	job, ok := s.Replica.Set().Jobs[name]
-	if !ok {
-		return notFound("the configuration of this replica has no job %s", quote(name))
-	}
-	due, err := nextDue(job.WithDefaults(), time.Now(), n)
-	if err != nil {
-		return err
-	}
-	return replyList(w, http.StatusOK, due, "", nil)
-}
-
-func nextDue(job jobs.Job, after time.Time, n int) ([]wire.Due, error) {
-	schedule, err := job.Compile()
-	if err != nil {
-		return nil, err
-	}
-	zone, err := zone.Load(job.Timezone)
-	if err != nil {
-		return nil, err
-	}
-	return wire.DueTimes(schedule, zone, after, n), nil
-}
-
-// runJob opens a manual trigger. A run that the job's policies forbid is recorded as skipped, and is a conflict. While
+// runJob opens a manual trigger, with a payload of its own if the body has one. A run that the job's policies forbid is recorded as skipped, and is a conflict. While
 // a lost attempt may still run, the refusal has "force", which starts the run as a parameter or in the body, unless
-// another attempt was lost meanwhile.
+// another attempt was lost meanwhile. With "at" the run is ordered for that time.
 func (s *server) runJob(w http.ResponseWriter, r *http.Request, q *query) error {
-	force, err := readForce(w, r, q)
+	var payload json.RawMessage
+	var at *string
+	force, err := readForced(w, r, q, map[string]any{"payload": &payload, "at": &at})
 	if err != nil {
 		return err
 	}
+	run := jobs.NewRun{By: by(r), Force: force}
+	if is(payload) {
+		run.Payload = payload
+	}
 	name := r.PathValue("name")
-	trigger, task, err := s.Replica.RunJob(r.Context(), name, by(r), force)
+	if at != nil {
+		return s.runAt(w, r, name, run, *at, payload)
+	}
+	trigger, task, err := s.Replica.RunJobWith(r.Context(), name, run)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return s.unknownJob(r.Context(), name, err)
 	}
 	if err != nil {
-		return err
+		return unfit(err, "", len(payload))
 	}
 	made(w, task.ID, 1)
 	return reply(w, http.StatusCreated, wire.Run{Trigger: trigger, Task: task})
@@ -140,27 +130,12 @@ func (s *server) unknownJob(ctx context.Context, name string, otherwise error) e
 	return conflict("this replica's configuration has no job %s; use a replica that has it", quote(name))
 }
 
-func overrideJob(suspended bool) handler {
-	return func(s *server, w http.ResponseWriter, r *http.Request, q *query) error {
-		override, err := readOverride(w, r, q, suspended)
-		if err != nil {
-			return err
-		}
-		name := r.PathValue("name")
-		if err := s.store.SuspendJob(r.Context(), name, by(r), override); err != nil {
-			return err
-		}
-		s.Replica.Wake()
-		return s.replyJob(r.Context(), w, name)
-	}
-}
-
 // viewJob joins a job's row with its definition in this replica's configuration.
-func viewJob(set jobs.Set, row ledger.JobStatus) wire.Job {
+func viewJob(known upcoming, row ledger.JobStatus) wire.Job {
 	v := row.Job
-	if job, ok := set.Jobs[row.Name]; ok {
+	if job, ok := known.Set.Jobs[row.Name]; ok {
 		job = job.WithDefaults()
-		handler, pool := job.Handler, set.Pools[job.Pool]
+		handler, pool := job.Handler, known.Set.Pools[job.Pool]
 		switch {
 		case handler != nil:
 		case job.Kind == "":
@@ -169,10 +144,23 @@ func viewJob(set jobs.Set, row ledger.JobStatus) wire.Job {
 			handler = pool.Kinds[job.Kind]
 		}
 		v.Description, v.Schedules, v.Timezone = job.Description, job.Specs(), job.Timezone
+		v.StartsAt, v.EndsAt = job.StartsAt.UTC(), job.EndsAt.UTC()
+		v.Calendars = wire.NewJobCalendars(job.Calendars)
+		v.NextAt, v.NextStartAt = known.nextStart(row.Name, v.NextAt, v.NextStartAt)
+		if job.Spread > 0 {
+			v.Spread = job.Spread.String()
+		}
+		if job.Jitter > 0 {
+			v.Jitter = job.Jitter.String()
+		}
 		v.Pool, v.Kind, v.Handler = job.Pool, job.Kind, describe(handler)
 		v.Timeout, v.Concurrency, v.OnLost = job.Timeout.String(), job.Concurrency, job.OnLost
-		v.RunsOn, v.Labels = job.RunsOn, job.Labels
-		v.Suspended = job.Suspend
+		if v.QueueLimit = job.QueueLimit; job.MaxRunning > 1 {
+			v.MaxRunning = job.MaxRunning
+		}
+		v.Output, v.Expect = wire.NewJobOutput(job.Output), wire.NewJobExpect(job.Expect)
+		v.Priority, v.RunsOn, v.Labels = job.Priority, job.RunsOn, job.Labels
+		v.Suspended, v.SuspendAfter = job.Suspend, job.SuspendAfter
 	}
 	if v.Override != nil {
 		v.Suspended = *v.Override

@@ -38,12 +38,18 @@ func (s *server) overview(ctx context.Context) (ledger.Overview, error) {
 	if err != nil {
 		return view, err
 	}
-	waiting, err := s.unlabelled(ctx, peers, view.At)
+	waiting, err := s.idleJobs(ctx, peers, pools, view.At)
 	if err != nil {
 		return view, err
 	}
-	view.Trouble = slices.Concat(unrunnable(pools), waiting, view.Trouble)
-	s.addDefinitions(view.Next)
+	idle, err := s.idlePools(ctx, peers, pools)
+	if err != nil {
+		return view, err
+	}
+	view.Trouble = slices.Concat(unrunnable(pools), idle, waiting, view.Trouble)
+	if _, view.Next, err = s.comingJobs(ctx, s.upcoming(), view.Next, overviewRows); err != nil {
+		return view, err
+	}
 	view.Replicas, view.ReplicasTotal = overviewReplicas(peers, view.At), len(peers)
 	view.Workers, view.WorkersTotal = overviewWorkers(workers, view.At), len(workers)
 	view.Pools, view.PoolsTotal = s.overviewPools(pools)
@@ -66,20 +72,10 @@ func orEmpty[T any](rows []T) []T {
 	return rows
 }
 
-// addDefinitions marks jobs that their definition suspends.
-func (s *server) addDefinitions(next []ledger.NextDue) {
-	set := s.Replica.Set()
-	for i, n := range next {
-		if job, ok := set.Jobs[n.Job]; ok && n.Suspended == nil && job.Suspend {
-			next[i].Suspended = &job.Suspend
-		}
-	}
-}
-
 func overviewReplicas(peers []ledger.Peer, now time.Time) []wire.Replica {
 	var views []wire.Replica
-	for _, p := range peers {
-		r := p.View()
+	for i, r := range ledger.Views(peers) {
+		p := peers[i]
 		r.Labels = nil // like what pools are left without: it may be long, and the lists have it
 		if r.State == "live" && now.Sub(p.SeenAt) < p.TTL {
 			r.SeenAt = time.Time{} // as it should be: no news

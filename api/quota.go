@@ -126,7 +126,7 @@ func (s *server) room(w http.ResponseWriter, r *http.Request, path string) (give
 		}
 		r.Body = b
 		return b.give, nil
-	case path == "/api/v1/events": // it has places of its own
+	case path == "/api/v1/events", path == "/api/v1/tasks/{id}/logs" && r.URL.Query().Has("follow"): // they have places of their own
 		return func() {}, nil
 	}
 	give, all, ok := s.reads.take(r.Context(), s.party(r), 1, quotaPatience)

@@ -33,6 +33,7 @@ func TestRoomIsBounded(t *testing.T) {
 		}{
 			{"GET", "/api/v1/tasks", "", func(s *server) *quota { return &s.reads }, maxReadsEach, maxReads, Viewer},
 			{"GET", "/api/v1/tasks/task-2/logs", "", func(s *server) *quota { return &s.reads }, maxReadsEach, maxReads, Viewer},
+			{"GET", "/api/v1/tasks/task-2/logs?follow=", "", func(s *server) *quota { return &s.follows }, maxFollowsEach, maxFollows, Viewer},
 			{"GET", "/api/v1/events", "", func(s *server) *quota { return &s.streams }, maxStreamsEach, maxStreams, Viewer},
 			{"POST", "/api/v1/pools/mail/tasks", `{"payload":1}`, func(s *server) *quota { return &s.bodies }, maxBodiesEach, maxBodies, Operator},
 		} {

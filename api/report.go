@@ -13,6 +13,9 @@ type report struct {
 	text string
 	raw  json.RawMessage
 
+	output string
+	at     *int64 // where it begins
+
 	kept wire.WorkerProgress
 }
 
@@ -31,6 +34,24 @@ func (r *report) progress() (*wire.WorkerProgress, error) {
 		return nil, invalid("progress", "%s", err)
 	}
 	return &r.kept, nil
+}
+
+// mostOutput is how much of an output comes with a heartbeat.
+const mostOutput = 64 << 10
+
+// written is what the attempt has written; nil: nothing.
+func (r *report) written() (*wire.WorkerOutput, error) {
+	switch {
+	case r.output == "" && r.at == nil:
+		return nil, nil
+	case r.at == nil:
+		return nil, invalid("output_at", "is missing; send how many bytes of the attempt's output, in UTF-8, came before these: 0 at first")
+	case *r.at < 0 || *r.at > 1<<50:
+		return nil, invalid("output_at", "%d is no number of bytes that an attempt has written", *r.at)
+	case len(r.output) > mostOutput:
+		return nil, invalid("output", "has %d bytes, at most %d are allowed; send the rest with the next heartbeats", len(r.output), mostOutput)
+	}
+	return &wire.WorkerOutput{At: *r.at, Text: r.output}, nil
 }
 
 // result is that of the task; nil: none.

@@ -39,11 +39,22 @@ var routes = []route{
 	{"GET", "/api/v1/jobs/{name}", Viewer, "", (*server).getJob},
 	{"GET", "/api/v1/jobs/{name}/next", Viewer, "n", (*server).nextOfJob},
 	{"GET", "/api/v1/jobs/{name}/triggers", Viewer, "outcome result since limit cursor", (*server).triggersOfJob},
+	{"GET", "/api/v1/jobs/{name}/why", Viewer, "at", (*server).whyOfJob},
+	{"GET", "/api/v1/jobs/{name}/history", Viewer, "limit cursor", (*server).historyOfJob},
 	{"POST", "/api/v1/jobs/{name}/run", Operator, "force", (*server).runJob},
+	{"POST", "/api/v1/jobs/{name}/backfill", Operator, "", (*server).backfill},
+	{"POST", "/api/v1/suspend/jobs", Operator, "", overrideJobs(true)},
+	{"POST", "/api/v1/resume/jobs", Operator, "", overrideJobs(false)},
+	{"POST", "/api/v1/jobs/{name}/skip-next", Operator, "", (*server).skipNext},
 	{"POST", "/api/v1/jobs/{name}/suspend", Operator, "reset", overrideJob(true)},
 	{"POST", "/api/v1/jobs/{name}/resume", Operator, "reset", overrideJob(false)},
 
+	{"GET", "/api/v1/next", Viewer, "limit until", (*server).nextOfAll},
 	{"GET", "/api/v1/triggers", Viewer, "job outcome result since limit cursor", (*server).listTriggers},
+
+	{"GET", "/api/v1/orders", Viewer, "job kind state limit cursor", (*server).listOrders},
+	{"GET", "/api/v1/orders/{id}", Viewer, "", (*server).getOrder},
+	{"POST", "/api/v1/orders/{id}/cancel", Operator, "", (*server).cancelOrder},
 
 	{"GET", "/api/v1/pools", Viewer, "limit cursor retired", (*server).listPools},
 	{"POST", "/api/v1/pools/{name}/tasks", Operator, "", (*server).enqueue},
@@ -58,7 +69,7 @@ var routes = []route{
 	{"POST", "/api/v1/tasks/purge", Admin, "", changeTasks(wire.BulkPurge)},
 	{"GET", "/api/v1/tasks/{id}", Viewer, "", (*server).getTask},
 	{"GET", "/api/v1/tasks/{id}/why", Viewer, "", (*server).whyOfTask},
-	{"GET", "/api/v1/tasks/{id}/logs", Viewer, "attempt", (*server).logsOfTask},
+	{"GET", "/api/v1/tasks/{id}/logs", Viewer, "attempt follow wait", (*server).logsOfTask},
 	{"PATCH", "/api/v1/tasks/{id}", Operator, "", (*server).updateTask},
 	{"POST", "/api/v1/tasks/{id}/cancel", Operator, "", (*server).cancelTask},
 	{"POST", "/api/v1/tasks/{id}/retry", Operator, "force", (*server).retryTask},
@@ -69,7 +80,12 @@ var routes = []route{
 
 	{"GET", "/api/v1/dead-letters", Viewer, "pool fingerprint limit cursor", (*server).listDeadLetters},
 
+	{"GET", "/api/v1/pause", Viewer, "", (*server).getPause},
+	{"POST", "/api/v1/pause", Operator, "", (*server).pauseAll},
+	{"POST", "/api/v1/resume", Operator, "", (*server).resumeAll},
+
 	{"GET", "/api/v1/replicas", Viewer, "limit cursor", (*server).listReplicas},
+	{"POST", "/api/v1/reload", Admin, "activate", (*server).reload},
 	{"GET", "/api/v1/workers", Viewer, "limit cursor", (*server).listWorkers},
 	{"DELETE", "/api/v1/workers/{session}", Worker, "", (*server).leaveWorker},
 	{"GET", "/api/v1/locks", Viewer, "prefix limit cursor", (*server).listLocks},
@@ -239,7 +255,7 @@ var errStarting = newProblem(http.StatusServiceUnavailable, "starting", "this re
 
 // starting reports whether a route must wait for the definitions: those that name a job or a pool.
 func (s *server) starting(path string) bool {
-	waits := strings.HasPrefix(path, "/api/v1/jobs") || strings.HasPrefix(path, "/api/v1/pools") ||
-		slices.Contains([]string{"/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry", "/api/v1/tasks/retry", "/api/v1/tasks/cancel", "/api/v1/tasks/purge", "/api/v1/dead-letters"}, path)
+	waits := strings.HasPrefix(path, "/api/v1/jobs") || strings.HasPrefix(path, "/api/v1/pools") || strings.HasSuffix(path, "/jobs") ||
+		slices.Contains([]string{"/api/v1/next", "/api/v1/orders", "/api/v1/triggers", "/api/v1/tasks", "/api/v1/tasks/{id}/retry", "/api/v1/tasks/retry", "/api/v1/tasks/cancel", "/api/v1/tasks/purge", "/api/v1/dead-letters"}, path)
 	return waits && !s.Replica.Loaded()
 }

@@ -32,8 +32,8 @@ func TestStarting(t *testing.T) {
 			continue
 		}
 		target := filled(route.path)
-		names := strings.HasPrefix(target, "/api/v1/jobs") || strings.HasPrefix(target, "/api/v1/pools") ||
-			target == "/api/v1/dead-letters" || target == "/api/v1/tasks/retry" || target == "/api/v1/tasks/cancel" || target == "/api/v1/tasks/purge" || target == "/api/v1/tasks" || target == "/api/v1/triggers" || target == "/api/v1/tasks/task-1/retry"
+		names := strings.HasPrefix(target, "/api/v1/jobs") || strings.HasPrefix(target, "/api/v1/pools") || target == "/api/v1/suspend/jobs" || target == "/api/v1/resume/jobs" ||
+			target == "/api/v1/orders" || target == "/api/v1/dead-letters" || target == "/api/v1/tasks/retry" || target == "/api/v1/tasks/cancel" || target == "/api/v1/tasks/purge" || target == "/api/v1/tasks" || target == "/api/v1/triggers" || target == "/api/v1/next" || target == "/api/v1/tasks/task-1/retry"
 		b.changes, b.audit = nil, nil
 		w := ask(t, h, route.method, target, "", with(keys.secrets[Admin]))
 		if got := w.Code == http.StatusServiceUnavailable; got != names {
@@ -77,6 +77,12 @@ func TestWithoutReplica(t *testing.T) {
 			if strings.HasSuffix(route.path, "/locks/release") {
 				body = `{"key":"user/a","token":6}`
 			}
+			if strings.HasSuffix(route.path, "/jobs") && route.method == "POST" {
+				body = `{"labels":{"team":"infra"}}`
+			}
+			if strings.HasSuffix(route.path, "/backfill") {
+				body = `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}`
+			}
 			if strings.HasSuffix(route.path, "/limits") {
 				body = `{"burst":1}`
 			}
@@ -90,7 +96,7 @@ func TestWithoutReplica(t *testing.T) {
 			if strings.HasSuffix(target, "/cancel") || route.method == "PATCH" {
 				target = strings.Replace(target, "task-2", "task-1", 1)
 			}
-			off := route.role == Worker || strings.HasSuffix(target, "/run") || strings.HasSuffix(target, "/retry") && target != "/api/v1/tasks/retry" || strings.HasSuffix(target, "/next")
+			off := route.role == Worker || strings.HasSuffix(target, "/reload") || strings.HasSuffix(target, "/run") || strings.HasSuffix(target, "/backfill") || strings.HasSuffix(target, "/retry") && target != "/api/v1/tasks/retry" || strings.HasSuffix(target, "/next") || strings.HasSuffix(target, "/jobs") && route.method == "POST"
 			w := ask(t, h, route.method, target, body)
 			switch {
 			case off && (w.Code != http.StatusNotImplemented || code(t, w.Body.String()) != "no_replica"),

@@ -54,8 +54,8 @@ func (s *server) known(ctx context.Context, pool, job string) error {
 	return nil
 }
 
-// addReasons adds to pending tasks that no live replica can run the reason, after that of their last attempt: no
-// handler for the kind, or no replica with the job's labels. The store is not asked about what this replica can run
+// addReasons adds to pending tasks that no live replica or worker can run the reason, after that of their last attempt: no
+// handler for the kind, no worker that takes it, or no replica with the job's labels. The store is not asked about what this replica can run
 // itself.
 func (s *server) addReasons(ctx context.Context, tasks ...*jobs.Task) {
 	asked := waiting{s: s, set: s.Replica.Set()}
@@ -87,32 +87,55 @@ type waiting struct {
 
 // why is empty if a live replica can run the task.
 func (w *waiting) why(ctx context.Context, t jobs.Task) (code reason.Code, why string, err error) {
-	runsOn := w.set.Jobs[t.Job].RunsOn
-	switch {
-	case t.Job == "" && !w.s.Replica.Runs(t.Pool, t.Kind):
-		if w.pools == nil {
-			if w.pools, err = w.s.store.Pools(ctx); err != nil {
-				return "", "", err
-			}
-		}
-		if i := slices.IndexFunc(w.pools, func(p ledger.PoolStatus) bool { return p.Name == t.Pool }); i >= 0 {
-			code, why = whyUnrunnable(w.pools[i], t.Kind)
-		}
-	case len(runsOn) > 0:
-		code = reason.NoReplica
-		why, err = w.noLabels(ctx, runsOn)
+	if t.Job != "" {
+		return w.ofJob(ctx, t)
+	}
+	if w.s.Replica.Runs(t.Pool, t.Kind) {
+		return "", "", nil
+	}
+	if code, why, err = w.inPool(ctx, t.Pool, t.Kind); code == "" && err == nil {
+		code, why, err = w.withLabels(ctx, w.set.RunsOn(t.Pool, ""), "pool")
 	}
 	return code, why, err
 }
 
-// noLabels is whyNoLabels of the live replicas.
-func (w *waiting) noLabels(ctx context.Context, runsOn map[string]string) (why string, err error) {
-	if w.peers == nil {
-		if w.peers, err = w.s.store.Replicas(ctx); err != nil {
-			return "", err
+// ofJob is why for a task of a job, as far as this replica's configuration says where those run. Workers have no labels.
+func (w *waiting) ofJob(ctx context.Context, t jobs.Task) (code reason.Code, why string, err error) {
+	switch runsOn := w.set.RunsOn(w.set.Jobs[t.Job].WithDefaults().Pool, t.Job); {
+	case len(runsOn) > 0:
+		return w.withLabels(ctx, runsOn, "job")
+	case jobByWorkers(w.set, t):
+		if code, why, err = w.inPool(ctx, t.Pool, t.Kind); code != reason.NoWorker {
+			code, why = "", "" // another configuration governs the pool, or none
 		}
 	}
-	return whyNoLabels(runsOn, w.peers), nil
+	return code, why, err
+}
+
+// withLabels is whyNoLabels, with its code.
+func (w *waiting) withLabels(ctx context.Context, runsOn map[string]string, of string) (code reason.Code, why string, err error) {
+	if len(runsOn) == 0 {
+		return "", "", nil
+	}
+	if w.peers == nil {
+		if w.peers, err = w.s.store.Replicas(ctx); err != nil {
+			return "", "", err
+		}
+	}
+	return reason.NoReplica, whyNoLabels(runsOn, w.peers, of), nil
+}
+
+// inPool is whyUnrunnable of a pool.
+func (w *waiting) inPool(ctx context.Context, pool, kind string) (code reason.Code, why string, err error) {
+	if w.pools == nil {
+		if w.pools, err = w.s.store.Pools(ctx); err != nil {
+			return "", "", err
+		}
+	}
+	if i := slices.IndexFunc(w.pools, func(p ledger.PoolStatus) bool { return p.Name == pool }); i >= 0 {
+		code, why = whyUnrunnable(w.pools[i], kind)
+	}
+	return code, why, nil
 }
 
 // getTask returns a task with its earlier attempts, of which the last one is the task's own fields, and its result.
@@ -133,9 +156,15 @@ func (s *server) getTask(w http.ResponseWriter, r *http.Request, _ *query) error
 	return reply(w, http.StatusOK, one)
 }
 
-// logsOfTask returns the stored output of an attempt, always as text: ?attempt= from 1, default the latest with output.
-// Output is stored when its attempt ends.
+// logsOfTask returns the output of an attempt, always as text: ?attempt= from 1, default the latest with output. Of a running one it is what has
+// arrived. With ?follow= it goes on, see followLogs.
 func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request, q *query) error {
+	if q.err == nil && q.values.Has("follow") {
+		return s.followLogs(w, r, q)
+	}
+	if q.values.Has("wait") {
+		q.refuse("wait", "is for follow; add it, or remove wait")
+	}
 	attempt := q.number("attempt", 0, 1, 1<<30)
 	if q.err != nil {
 		return q.err
@@ -146,7 +175,7 @@ func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request, q *query) er
 		if _, _, err := s.store.Task(r.Context(), id); err != nil {
 			return err
 		}
-		return notFound("no output of this task is kept: it has written nothing, its attempt has not ended, or the retention of outputs has passed")
+		return notFound("no output of this task is kept: it has written nothing yet, or the retention of outputs has passed")
 	}
 	if err != nil {
 		return err

@@ -52,11 +52,11 @@ func noWorker(pool, kind string) string {
 	if kind != "" {
 		what = "kind " + quote(kind)
 	}
-	return "workers run it, and no live worker of pool " + pool + " takes " + what + ": it waits for one"
+	return "workers over HTTP run it, and no live one of pool " + pool + " takes " + what + ": it waits for one"
 }
 
-// whyNoLabels is empty if some live replica has the labels that a job requires, or if no replica is live.
-func whyNoLabels(runsOn map[string]string, peers []ledger.Peer) string {
+// whyNoLabels is empty if some live replica has the labels that a job or a pool requires, or if no replica is live.
+func whyNoLabels(runsOn map[string]string, peers []ledger.Peer, of string) string {
 	if !ledger.RunsNowhere(runsOn, peers) {
 		return ""
 	}
@@ -64,17 +64,17 @@ func whyNoLabels(runsOn map[string]string, peers []ledger.Peer) string {
 	for _, key := range slices.Sorted(maps.Keys(runsOn)) {
 		pairs = append(pairs, key+"="+runsOn[key])
 	}
-	return "no live replica has the labels that the job runs on (" + strings.Join(pairs, ", ") + "): it will not run"
+	return "no live replica has the labels that the " + of + " runs on (" + strings.Join(pairs, ", ") + "): it will not run"
 }
 
-// addLabelReasons adds the reason to jobs that no live replica runs.
-func (s *server) addLabelReasons(ctx context.Context, views []wire.Job) {
-	asked := waiting{s: s}
+// addJobReasons adds the reason to jobs that no live replica or worker runs.
+func (s *server) addJobReasons(ctx context.Context, views []wire.Job) {
+	asked := waiting{s: s, set: s.Replica.Set()}
 	for i, v := range views {
-		if len(v.RunsOn) == 0 || v.Retired {
+		if v.Retired {
 			continue
 		}
-		why, err := asked.noLabels(ctx, v.RunsOn)
+		_, why, err := asked.ofJob(ctx, jobs.Task{Job: v.Name, Pool: v.Pool, Kind: v.Kind})
 		if err != nil {
 			return // what was asked for has an answer
 		}
@@ -82,36 +82,64 @@ func (s *server) addLabelReasons(ctx context.Context, views []wire.Job) {
 	}
 }
 
-// unlabelledMost bounds the tasks of a job that are counted.
-const unlabelledMost = 100
-
-// unlabelled are due tasks of jobs whose labels no live replica has, as trouble. While all jobs of this replica's
-// configuration have a replica, the store is not asked.
-func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.Time) ([]ledger.Trouble, error) {
-	set := s.Replica.Set()
-	var names []string
-	for name, job := range set.Jobs {
-		if len(job.RunsOn) > 0 && ledger.RunsNowhere(job.RunsOn, peers) {
-			names = append(names, name)
+// idlePools are due tasks of pools whose labels no live replica has, as trouble. Those of jobs are among the trouble of their job, too.
+func (s *server) idlePools(ctx context.Context, peers []ledger.Peer, pools []ledger.PoolStatus) (all []ledger.Trouble, err error) {
+	asked := waiting{s: s, set: s.Replica.Set(), peers: orEmpty(peers)}
+	for _, p := range pools {
+		if p.Pending == 0 || len(p.Unrunnable) > 0 || len(all) == overviewRows {
+			continue
+		}
+		code, why, err := asked.withLabels(ctx, asked.set.RunsOn(p.Name, ""), "pool")
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			all = append(all, ledger.Trouble{At: p.OldestPending, State: ledger.StateUnrunnable, Pool: p.Name, Count: p.Pending, Reason: why, ReasonCode: code})
 		}
 	}
-	if len(names) == 0 {
+	return all, nil
+}
+
+// idleMost bounds the tasks of a job that are counted.
+const idleMost = 100
+
+// idleJobs are due tasks of jobs whose labels no live replica has, or that are for workers of whom none lives, as trouble. While all jobs of this
+// replica's configuration have one, the store is not asked.
+func (s *server) idleJobs(ctx context.Context, peers []ledger.Peer, pools []ledger.PoolStatus, now time.Time) ([]ledger.Trouble, error) {
+	known := s.upcoming()
+	set := known.Set
+	asked := waiting{s: s, set: set, peers: orEmpty(peers), pools: orEmpty(pools)}
+	idle := map[string]ledger.Trouble{}
+	for name, job := range set.Jobs {
+		job = job.WithDefaults()
+		if job.Handler != nil && len(set.RunsOn(job.Pool, name)) == 0 {
+			continue
+		}
+		code, why, err := asked.ofJob(ctx, jobs.Task{Job: name, Pool: job.Pool, Kind: job.Kind})
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			idle[name] = ledger.Trouble{State: ledger.StateUnrunnable, Job: name, Reason: why, ReasonCode: code}
+		}
+	}
+	if len(idle) == 0 {
 		return nil, nil
 	}
-	rows, err := s.store.Jobs(ctx, names...)
+	rows, err := s.store.Jobs(ctx, slices.Collect(maps.Keys(idle))...)
 	if err != nil {
 		return nil, err
 	}
 	var all []ledger.Trouble
 	for _, row := range rows {
-		if row.Open == 0 || row.Hash != set.Jobs[row.Name].Hash() || len(all) == overviewRows {
+		if row.Open == 0 || row.Hash != known.Hash(row.Name) || len(all) == overviewRows {
 			continue // nothing waits, or another configuration says where it runs
 		}
-		waiting, _, err := s.store.Tasks(ctx, wire.TaskFilter{Job: row.Name, State: jobs.StatePending, Page: wire.Page{Limit: unlabelledMost}})
+		waiting, _, err := s.store.Tasks(ctx, wire.TaskFilter{Job: row.Name, State: jobs.StatePending, Page: wire.Page{Limit: idleMost}})
 		if err != nil {
 			return nil, err
 		}
-		t := ledger.Trouble{State: ledger.StateUnrunnable, Job: row.Name, Reason: whyNoLabels(set.Jobs[row.Name].RunsOn, peers), ReasonCode: reason.NoReplica}
+		t := idle[row.Name]
 		for _, w := range waiting {
 			if w.RunAt.After(now) {
 				continue

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -28,9 +29,10 @@ func TestShapes(t *testing.T) {
 		`"started_at":"2026-03-01T08:00:00.000123Z","finished_at":"2026-03-01T08:00:00.000123Z","exit_code":3,"error":"exit status 3","payload":"not json","payload_size":8`
 	const trigger = `{"job":"backup","at":"2026-03-01T08:00:00.000123Z","count":1,"cause":"schedule","outcome":"ran","result":"failed","task_id":"task-2",` +
 		`"replica":"r1","decided_at":"2026-03-01T08:00:00.000123Z","started_at":"2026-03-01T08:00:00.000123Z","finished_at":"2026-03-01T08:00:00.000123Z"}`
-	const backup = `{"name":"backup","schedules":["30 2 * * *"],"timezone":"Europe/London","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail",` +
-		`"labels":{"team":"infra"},"suspended":false,"next_at":"2026-03-01T08:00:00.000123Z","open":1,"last":{"job":"backup","at":"2026-03-01T08:00:00.000123Z","count":1,"cause":"schedule"}}`
-	const report = `{"name":"report","timezone":"UTC","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail","suspended":true,"open":0}`
+	const backup = `{"name":"backup","schedules":["30 2 * * *"],"timezone":"Europe/London","starts_at":"2026-01-01T00:00:00Z","ends_at":"2999-01-01T00:00:00Z","jitter":"30s","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail","priority":5,` +
+		`"labels":{"team":"infra"},"suspended":false,"next_at":"2026-03-01T08:00:00.000123Z","next_start_at":"2026-03-01T08:00:07.000123Z","open":1,"last":{"job":"backup","at":"2026-03-01T08:00:00.000123Z","count":1,"cause":"schedule"}}`
+	backupWhole := strings.Replace(backup, `"suspended"`, `"params":{"type":"object","properties":{"to":{"items":{"type":"string"}}}},"suspended"`, 1)
+	const report = `{"name":"report","timezone":"UTC","spread":"10m0s","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail","suspended":true,"open":0}`
 	const gone = `{"name":"gone","suspended":false,"retired":true,"open":0}`
 	const mail = `{"name":"mail","kinds":["bye","welcome"],"workers":8,"max_running":20,"paused":false,"pending":2,"scheduled":0,"running":0}`
 	const lockA = `{"key":"user/a","place":0,"token":6,"mode":"limited","limit":3,"since":"2026-03-01T08:00:00.000123Z","remaining":"2.5s"}`
@@ -44,7 +46,7 @@ func TestShapes(t *testing.T) {
 		{"GET", "/api/v1/tasks", `{"items":[` + twith + `,{` + task2 + `}]}`},
 		{"GET", "/api/v1/triggers", `{"items":[` + trigger + `],"next":"bmV4dA=="}`},
 		{"GET", "/api/v1/jobs/backup/triggers", `{"items":[` + trigger + `],"next":"bmV4dA=="}`},
-		{"GET", "/api/v1/jobs/backup", backup},
+		{"GET", "/api/v1/jobs/backup", backupWhole},
 		{"GET", "/api/v1/jobs", `{"items":[` + backup + `,` + report + `]}`},
 		{"GET", "/api/v1/jobs?retired=true&limit=2", `{"items":[` + backup + `,` + gone + `],"next":"am9icwpnb25l"}`},
 		{"GET", "/api/v1/jobs?retired=true&limit=2&cursor=am9icwpnb25l", `{"items":[` + report + `]}`},
@@ -53,6 +55,7 @@ func TestShapes(t *testing.T) {
 		{"GET", "/api/v1/jobs?prefix=x", `{"items":[]}`},
 		{"GET", "/api/v1/jobs/report/next", `{"items":[]}`},
 		{"GET", "/api/v1/pools?limit=500", `{"items":[{"name":"default","workers":10,"paused":false,"pending":0,"scheduled":0,"running":0},` + mail + `]}`},
+		{"GET", "/api/v1/pause", `{"paused":false}`},
 		{"GET", "/api/v1/replicas?limit=1", `{"items":[{"id":"r1","state":"dead","workers":64,"joined_at":"2026-03-01T08:00:00.000123Z"}],"next":"cmVwbGljYXMKcjEgMjAyNi0wMy0wMVQwODowMDowMC4wMDAxMjNa"}`},
 		{"GET", "/api/v1/replicas?limit=2&cursor=cmVwbGljYXMKcjEgMjAyNi0wMy0wMVQwODowMDowMC4wMDAxMjNa", `{"items":[{"id":"r1","state":"live","workers":64,"joined_at":"2026-03-01T08:00:01.000123Z"},{"id":"r2","state":"draining"}]}`},
 		{"GET", "/api/v1/locks", `{"items":[{"key":"sys/stripe/01","place":0,"token":5,"mode":"exclusive","owner":"r1","session":"s"},` + lockA + `,` + waitsA + `,` + lockB + `]}`},
@@ -61,7 +64,7 @@ func TestShapes(t *testing.T) {
 		{"GET", "/healthz", `{"live":true}`},
 		{"GET", "/readyz", `{"ready":true,"conditions":[{"name":"store","ready":true}]}`},
 		{"POST", "/api/v1/jobs/report/run", `{"trigger":{"job":"report","at":"0001-01-01T00:00:00Z","count":0,"cause":"manual","by":"api:127.0.0.1"},"task":` + twith + `}`},
-		{"POST", "/api/v1/jobs/backup/suspend", strings.Replace(backup, `"suspended":false`, `"suspended":true,"suspended_override":true,"suspended_by":"api:127.0.0.1"`, 1)},
+		{"POST", "/api/v1/jobs/backup/suspend", strings.Replace(backupWhole, `"suspended":false`, `"suspended":true,"suspended_override":true,"suspended_by":"api:127.0.0.1"`, 1)},
 		{"POST", "/api/v1/jobs/report/resume", strings.Replace(report, `"suspended":true`, `"suspended":false,"suspended_override":false,"suspended_by":"api:127.0.0.1"`, 1)},
 		{"POST", "/api/v1/pools/mail/pause", strings.Replace(mail, `"paused":false`, `"paused":true,"paused_override":true`, 1)},
 		{"POST", "/api/v1/pools/mail/limits?reset=true", mail},
@@ -96,6 +99,47 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// The due times of all jobs are in order, from each job's first one on; what is past is overdue.
+func TestNextOfAll(t *testing.T) {
+	b := newBackend()
+	b.set.Jobs["often"] = jobs.Job{Schedule: "@every 10m", Suspend: true}
+	at := func(text string) time.Time {
+		t.Helper()
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	b.next = []ledger.NextDue{{Job: "often", At: at("2026-03-28T02:20:00Z")}, {Job: "unknown", At: at("2026-03-28T02:30:00Z"), Suspended: new(true)}, {Job: "backup", At: at("2026-03-28T02:30:00Z")}}
+	const (
+		often   = `{"job":"often","at":"2026-03-28T02:%[1]d0:00Z","local":"2026-03-28T02:%[1]d0:00Z","suspended":true}`
+		unknown = `{"job":"unknown","at":"2026-03-28T02:30:00Z","local":"2026-03-28T02:30:00Z","suspended":true}`
+		first   = `{"job":"backup","at":"2026-03-28T02:30:00Z","local":"2026-03-28T02:30:00Z","start_before":"2026-03-28T02:30:30Z"}`
+	)
+	until := func(text string) string { return "/api/v1/next?until=" + text }
+	for target, want := range map[string][]string{
+		until("2026-03-28T02:30:00Z"):   {fmt.Sprintf(often, 2)},
+		until("2026-03-28T02:40:00.5Z"): {fmt.Sprintf(often, 2), first, fmt.Sprintf(often, 3), unknown, fmt.Sprintf(often, 4)},
+		"/api/v1/next?limit=1":          {fmt.Sprintf(often, 2)},
+		until("1999-01-01T00:00:00Z"):   nil,
+	} {
+		w := ask(t, b.api(Options{}), "GET", target, "")
+		if got := w.Body.String(); got != `{"items":[`+strings.Join(want, ",")+"]}\n" {
+			t.Errorf("%s: %d %s", target, w.Code, got)
+		}
+	}
+	for target, field := range map[string]string{"limit=0": "limit", "limit=501": "limit", "until=soon": "until"} {
+		if w := ask(t, b.api(Options{}), "GET", "/api/v1/next?"+target, ""); w.Code != 400 || !strings.Contains(w.Body.String(), `"field":"`+field+`"`) {
+			t.Errorf("%s: %d %s", target, w.Code, w.Body)
+		}
+	}
+	b.err = jobs.ErrUnavailable
+	if w := ask(t, b.api(Options{}), "GET", "/api/v1/next", ""); w.Code != 503 {
+		t.Errorf("without the store: %d %s", w.Code, w.Body)
+	}
+}
+
 // TestNext: due times are in order, in the future, and shown in the job's zone too.
 func TestNext(t *testing.T) {
 	w := ask(t, newBackend().api(Options{}), "GET", "/api/v1/jobs/backup/next?n=100", "")
@@ -110,6 +154,36 @@ func TestNext(t *testing.T) {
 			t.Errorf("%v %v: %v", due.At, due.Local, err)
 		}
 		last = due.At
+	}
+}
+
+// TestNextWithJitter: the start is shown where it is known in which namespace it is drawn, and else before when it is.
+func TestNextWithJitter(t *testing.T) {
+	b := newBackend()
+	next := func() []wire.Due {
+		var got struct{ Items []wire.Due }
+		w := ask(t, b.api(Options{}), "GET", "/api/v1/jobs/backup/next?n=20", "")
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Items) != 20 {
+			t.Fatalf("%v: %d %s", err, w.Code, w.Body)
+		}
+		return got.Items
+	}
+	for _, due := range next() {
+		if !due.StartAt.IsZero() || !due.StartBefore.Equal(due.At.Add(30*time.Second)) {
+			t.Errorf("in an unknown namespace: %+v", due)
+		}
+	}
+	namespace := "prod"
+	b.namespace = &namespace
+	job := b.set.Jobs["backup"]
+	times, err := job.Compile("backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, due := range next() {
+		if !due.StartAt.Equal(job.Starts(times, "backup", "prod").Of(due.At)) || due.StartAt.Equal(due.At) || !due.StartBefore.IsZero() {
+			t.Errorf("in prod: %+v", due)
+		}
 	}
 }
 
@@ -390,5 +464,35 @@ func TestReady(t *testing.T) {
 	want := `{"ready":false,"conditions":[{"name":"store","ready":false,"detail":"connection refused"},{"name":"lock","ready":true,"detail":"down; the store decides"}]}` + "\n"
 	if w.Code != http.StatusServiceUnavailable || w.Body.String() != want {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// One job is shown with what becomes of its output, what is expected of its runs, and the definition that governs, also where the replica that answers has another one.
+func TestJobShowsItsDefinition(t *testing.T) {
+	b := newBackend()
+	job := b.set.Jobs["backup"]
+	job.Output, job.Expect = jobs.Output{Keep: 4096, File: "/var/log/{{.job}}.log"}, jobs.Expect{StartWithin: time.Minute, FinishWithin: 2 * time.Hour}
+	b.set.Jobs["backup"] = job
+	since := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	b.history = []wire.Definition{{Job: "backup", Hash: "3f9a", Config: 7, Since: since}, {Job: "backup", Hash: "1", Until: since}}
+	get := func() (j wire.Job) {
+		t.Helper()
+		return decode[wire.Job](t, ask(t, b.api(Options{}), "GET", "/api/v1/jobs/backup", "").Body.String())
+	}
+	j := get()
+	want := wire.JobDefinition{Hash: "3f9a", Config: 7, Since: since, Differs: true}
+	if j.Definition == nil || *j.Definition != want {
+		t.Errorf("definition %+v, want %+v", j.Definition, want)
+	}
+	if j.Output.String() != "keeps 4096 bytes; /var/log/{{.job}}.log, and 5 before it, of 10485760 bytes" || j.Expect.String() != "starts within 1m0s, ends within 2h0m0s" {
+		t.Errorf("output %q, expect %q", j.Output, j.Expect)
+	}
+	b.jobs[0].Hash = b.set.Jobs["backup"].WithDefaults().Hash()
+	if j = get(); j.Definition == nil || j.Definition.Differs {
+		t.Errorf("the same definition: %+v", j.Definition)
+	}
+	b.history[0].Until = since
+	if j = get(); j.Definition != nil {
+		t.Errorf("none governs: %+v", j.Definition)
 	}
 }

@@ -23,17 +23,16 @@ func (s *server) whyOfTask(w http.ResponseWriter, r *http.Request, _ *query) err
 	if err != nil {
 		return err
 	}
-	facts.ByWorkers = facts.ByWorkers || s.jobByWorkers(facts.Task)
+	facts.ByWorkers = facts.ByWorkers || facts.Task.State == jobs.StatePending && jobByWorkers(s.Replica.Set(), facts.Task)
 	return reply(w, http.StatusOK, why.Explain(facts, s.here(r.Context(), facts)))
 }
 
-// jobByWorkers reports whether workers run a pending task of a job, as far as this replica's configuration says: the job has no handler of its own, and
+// jobByWorkers reports whether workers run a task of a job, as far as this replica's configuration says: the job has no handler of its own, and
 // its kind is for workers.
-func (s *server) jobByWorkers(t jobs.Task) bool {
-	set := s.Replica.Set()
+func jobByWorkers(set jobs.Set, t jobs.Task) bool {
 	job, known := set.Jobs[t.Job]
 	pool, has := set.Pool(t.Pool)
-	if t.State != jobs.StatePending || !known || !has || job.Handler != nil {
+	if !known || !has || job.Handler != nil {
 		return false
 	}
 	if t.Kind == "" {
@@ -44,33 +43,48 @@ func (s *server) jobByWorkers(t jobs.Task) bool {
 
 // here is what this replica knows of a task.
 func (s *server) here(ctx context.Context, f ledger.Facts) (h why.Here) {
+	h = s.hereOf(f.Task)
+	keys := make([]string, len(f.Locks))
+	for i, l := range f.Locks {
+		keys[i] = l.Key
+	}
+	h.Holders, h.LockError = s.holdersOf(ctx, keys)
+	return h
+}
+
+// hereOf is what this replica knows of where a task runs.
+func (s *server) hereOf(t jobs.Task) (h why.Here) {
 	h.Replica = s.Replica.ID()
-	if f.Task.State != jobs.StatePending {
+	if t.State != jobs.StatePending {
 		return h
 	}
 	set := s.Replica.Set()
-	pool, _ := set.Pool(f.Task.Pool)
-	h.Workers, h.RunsOn = pool.Workers, set.Jobs[f.Task.Job].RunsOn
+	pool, _ := set.Pool(t.Pool)
+	h.Workers, h.RunsOn = pool.Workers, set.RunsOn(t.Pool, t.Job)
 	for _, c := range s.Replica.Health() {
 		if c.Name == "lock" && !c.Ready {
 			h.LockWaits = cmp.Or(c.Detail, "the lock service does not answer")
 		}
 	}
-	if s.Locks == nil || len(f.Locks) == 0 {
-		return h
+	return h
+}
+
+// holdersOf are who holds these keys now, of the first of them, or why the lock service does not say.
+func (s *server) holdersOf(ctx context.Context, keys []string) (of map[string][]wire.Lock, wrong string) {
+	if s.Locks == nil || len(keys) == 0 {
+		return nil, ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
-	h.Holders = map[string][]wire.Lock{}
-	for _, l := range f.Locks[:min(len(f.Locks), whyLocks)] {
-		holders, err := s.holders(ctx, l.Key)
+	of = map[string][]wire.Lock{}
+	for _, key := range keys[:min(len(keys), whyLocks)] {
+		holders, err := s.holders(ctx, key)
 		if err != nil {
-			h.LockError = err.Error()
-			return h
+			return of, err.Error()
 		}
-		h.Holders[l.Key] = holders
+		of[key] = holders
 	}
-	return h
+	return of, ""
 }
 
 // holders are who holds a key now. Inspect lists a key before those that begin with it, and its holders before those that wait for it.

@@ -21,8 +21,8 @@ import (
 type Workers interface {
 	// ClaimFor claims tasks, waits for them, and opens the worker's session.
 	ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Claim, error)
-	// HeartbeatFor renews the session, notes how far an attempt has come if p is not nil, and says how it stands.
-	HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wire.WorkerProgress) (wire.Heartbeat, error)
+	// HeartbeatFor renews the session, notes what the attempt reports, and says how it stands.
+	HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, said wire.WorkerReport) (wire.Heartbeat, error)
 	// EndFor records the end of an attempt.
 	EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.WorkerEnd) (jobs.Task, error)
 	// LeaveFor ends a session, and returns how many attempts it had.
@@ -149,15 +149,18 @@ func (s *server) heartbeat(w http.ResponseWriter, r *http.Request, q *query) err
 		return err
 	}
 	var said report
-	a, err := s.readAttempt(w, r, q, true, map[string]any{"progress": &said.done, "progress_text": &said.text})
+	a, err := s.readAttempt(w, r, q, true, map[string]any{"progress": &said.done, "progress_text": &said.text, "output": &said.output, "output_at": &said.at})
 	if err != nil {
 		return err
 	}
-	progress, err := said.progress()
+	var news wire.WorkerReport
+	if news.Progress, err = said.progress(); err == nil {
+		news.Output, err = said.written()
+	}
 	if err != nil {
 		return err
 	}
-	beat, err := workers.HeartbeatFor(r.Context(), a, progress)
+	beat, err := workers.HeartbeatFor(r.Context(), a, news)
 	if err != nil {
 		return err
 	}

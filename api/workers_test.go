@@ -553,6 +553,9 @@ func TestWhatIsForWorkers(t *testing.T) {
 	if _, got := o.call(0, "GET", "tasks/"+id+"/why", nil); !strings.Contains(fmt.Sprint(got["causes"]), "no_worker") {
 		t.Errorf("no worker lives, and why says %v", got)
 	}
+	if _, got := o.call(0, "GET", "tasks/"+id, nil); got["reason_code"] != "no_worker" {
+		t.Errorf("no worker lives, and the task says %v", got)
+	}
 	c := o.one("mail")
 	if c.all["job"] != "letter" || fmt.Sprint(c.all["payload"]) != "map[to:world]" {
 		t.Errorf("claimed %+v", c.all)
@@ -656,6 +659,52 @@ func mustJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// What a worker writes with its heartbeats is there while it runs, each byte once, and is its output if it ends without another.
+func TestAWorkerWrites(t *testing.T) {
+	o := openOffice(t, 2, 10*time.Second, api.Options{})
+	id := o.enqueue(jobs.NewTask{Pool: "mail"})
+	c := o.one("mail")
+	want := func(text string) {
+		t.Helper()
+		if got, err := o.store.Output(t.Context(), id, 0); string(got) != text || err != nil && text != "" {
+			t.Errorf("the output is %.100q, want %.100q, %v", got, text, err)
+		}
+	}
+	want("")
+	o.end(c, "heartbeat", map[string]any{"output": "one ü\n", "output_at": 0}, 200, "")
+	o.end(c, "heartbeat", map[string]any{"output": "one ü\n", "output_at": 0}, 200, "") // its answer was lost
+	o.end(c, "heartbeat", map[string]any{"output": "two\n", "output_at": 7, "progress": 0.5}, 200, "")
+	o.end(c, "heartbeat", map[string]any{"output": "", "output_at": 11}, 200, "")
+	o.end(c, "heartbeat", nil, 200, "")
+	want("one ü\ntwo\n")
+	stale := c
+	stale.token++
+	o.end(stale, "heartbeat", map[string]any{"output": "stale", "output_at": 11}, 409, "stale_token")
+	o.end(c, "heartbeat", map[string]any{"output": "where?"}, 422, "invalid")
+	o.end(c, "heartbeat", map[string]any{"output": "where?", "output_at": -1}, 422, "invalid")
+	o.end(c, "heartbeat", map[string]any{"output": "where?", "output_at": "0"}, 400, "malformed")
+	o.end(c, "heartbeat", map[string]any{"output": 7, "output_at": 0}, 400, "malformed")
+	o.end(c, "heartbeat", map[string]any{"output": strings.Repeat("x", 64<<10+1), "output_at": 11}, 422, "invalid")
+	o.end(c, "heartbeat", map[string]any{"output": strings.Repeat("x", 64<<10), "output_at": 11}, 200, "")
+	want("one ü\ntwo\n" + strings.Repeat("x", 64<<10))
+	o.end(c, "complete", nil, 200, "")
+	want("one ü\ntwo\n" + strings.Repeat("x", 64<<10))
+
+	id = o.enqueue(jobs.NewTask{Pool: "mail"})
+	c = o.one("mail")
+	o.end(c, "heartbeat", map[string]any{"output": "so far", "output_at": 0}, 200, "")
+	o.end(c, "complete", map[string]any{"output": "so far, and done"}, 200, "")
+	want("so far, and done")
+
+	id = o.enqueue(jobs.NewTask{Pool: "mail"})
+	c = o.one("mail")
+	o.end(c, "heartbeat", map[string]any{"output": "so far", "output_at": 0}, 200, "")
+	if status, answer := o.call(0, "DELETE", "workers/"+c.session, map[string]any{}); status != 200 {
+		t.Errorf("leaving: %d %v", status, answer)
+	}
+	want("so far")
 }
 
 // A worker's progress is shown while it runs, and its result once it has ended, under the rules of handlers.

@@ -57,6 +57,49 @@ func (c *Client) Follow(ctx context.Context, id string, see func(wire.Task) erro
 	}
 }
 
+// followWait is how long a replica waits for something new.
+const followWait = 10 * time.Second
+
+// FollowOutput is Follow that also calls write with what the task's attempts write, in order, each byte once: while one runs within about two seconds, and when
+// it has ended with the rest of what is kept. It asks any replica for what has come since the last answer, which waits until something has.
+//
+//  1. ask for what has come, call write with each part of it, and see with the task if it has changed
+//  2. the task has ended, and all was told: return it
+//  3. begin again; after an error that may pass, pause before
+//
+// see gets the task without its payload, and what is returned is [Client.Task]. Errors: as Follow, and that of write, which ends the wait.
+func (c *Client) FollowOutput(ctx context.Context, id string, see func(jobs.Task) error, write func(wire.OutputPart) error) (wire.Task, error) {
+	pause, answered, place := awaitFirst, time.Now(), ""
+	var news wire.OutputNews
+	for !news.Ended {
+		next, err := c.OutputNews(ctx, id, place, followWait)
+		switch {
+		case err == nil:
+			news, place, pause, answered = next, next.Next, awaitFirst, time.Now()
+			for _, part := range news.Items {
+				if err := write(part); err != nil {
+					return wire.Task{Task: news.Task}, err
+				}
+			}
+			if err := see(news.Task); err != nil {
+				return wire.Task{Task: news.Task}, err
+			}
+			continue
+		case ctx.Err() == nil && (!Transient(err) || time.Since(answered) > awaitAway):
+			return wire.Task{Task: news.Task}, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return wire.Task{Task: news.Task}, fmt.Errorf("client: task %s has not ended: %w", id, context.Cause(ctx))
+		case <-timer.C:
+		}
+		pause = min(pause*5/4, awaitMost)
+	}
+	return c.Await(ctx, id)
+}
+
 func (c *Client) ask(ctx context.Context, id string) (wire.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, awaitOne)
 	defer cancel()

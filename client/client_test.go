@@ -53,10 +53,38 @@ func TestRequests(t *testing.T) {
 		{func() error { _, err := c.Job(ctx, "a/../b%?x"); return err }, "GET /below/api/v1/jobs/a%2F..%2Fb%25%3Fx  Bearer secret"},
 		{func() error { _, err := c.Why(ctx, "task-1"); return err }, "GET /below/api/v1/tasks/task-1/why  Bearer secret"},
 		{func() error { _, err := c.Next(ctx, "backup", 3); return err }, "GET /below/api/v1/jobs/backup/next?n=3  Bearer secret"},
+		{func() error { _, err := c.NextDue(ctx, since, 3); return err }, "GET /below/api/v1/next?limit=3&until=2026-01-02T02%3A04%3A05.000006Z  Bearer secret"},
+		{func() error { _, err := c.NextDue(ctx, time.Time{}, 3); return err }, "GET /below/api/v1/next?limit=3  Bearer secret"},
 		{func() error { _, err := c.RunJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/run  Bearer secret"},
+		{func() error {
+			_, err := c.RunJobWith(ctx, "backup", jobs.NewRun{Payload: map[string]int{"n": 1}, By: "not sent"})
+			return err
+		}, `POST /below/api/v1/jobs/backup/run application/json Bearer secret {"payload":{"n":1}}`},
 		{func() error { _, err := c.ForceRunJob(ctx, "backup", "task-1"); return err }, `POST /below/api/v1/jobs/backup/run application/json Bearer secret {"force":"task-1"}`},
 		{func() error { _, err := c.ForceRunJob(ctx, "backup", ""); return err }, `POST /below/api/v1/jobs/backup/run application/json Bearer secret {"force":true}`},
+		{func() error { _, err := c.ForceRunJob(ctx, "backup", "true"); return err }, `POST /below/api/v1/jobs/backup/run application/json Bearer secret {"force":"true"}`}, // no word is special
 		{func() error { _, err := c.SuspendJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/suspend application/json Bearer secret {}"},
+		{func() error { _, err := c.SuspendJobUntil(ctx, "backup", since.UTC()); return err }, `POST /below/api/v1/jobs/backup/suspend application/json Bearer secret {"until":"2026-01-02T02:04:05.000006Z"}`},
+		{func() error {
+			_, err := c.SuspendJobs(ctx, wire.ResumeJobs, wire.SuspendMany{Labels: map[string]string{"team": "infra"}, DryRun: true})
+			return err
+		}, `POST /below/api/v1/resume/jobs application/json Bearer secret {"labels":{"team":"infra"},"dry_run":true}`},
+		{func() error { _, err := c.RunJobAt(ctx, "backup", jobs.NewRun{Payload: 1}, since.UTC()); return err }, `POST /below/api/v1/jobs/backup/run application/json Bearer secret {"payload":1,"at":"2026-01-02T02:04:05.000006Z"}`},
+		{func() error {
+			_, err := c.PreviewBackfill(ctx, "backup", wire.NewBackfill{From: since.UTC(), To: since.UTC()})
+			return err
+		}, `POST /below/api/v1/jobs/backup/backfill application/json Bearer secret {"from":"2026-01-02T02:04:05.000006Z","to":"2026-01-02T02:04:05.000006Z","preview":true}`},
+		{func() error {
+			_, err := c.Backfill(ctx, "backup", wire.NewBackfill{From: since.UTC(), To: since.UTC(), MaxRunning: 2, Rate: jobs.Rate{Count: 5, Per: time.Minute}, Again: true})
+			return err
+		}, `POST /below/api/v1/jobs/backup/backfill application/json Bearer secret {"from":"2026-01-02T02:04:05.000006Z","to":"2026-01-02T02:04:05.000006Z","max_running":2,"rate":"5/m","again":true}`},
+		{func() error {
+			_, err := c.Orders(ctx, wire.OrderFilter{Job: "backup", Kind: wire.OrderRun, State: wire.OrderOpen})
+			return err
+		}, "GET /below/api/v1/orders?job=backup&kind=run&state=open  Bearer secret"},
+		{func() error { _, err := c.Order(ctx, "o1"); return err }, "GET /below/api/v1/orders/o1  Bearer secret"},
+		{func() error { _, err := c.CancelOrder(ctx, "o1"); return err }, "POST /below/api/v1/orders/o1/cancel  Bearer secret"},
+		{func() error { _, err := c.SkipNext(ctx, "backup", 0); return err }, `POST /below/api/v1/jobs/backup/skip-next application/json Bearer secret {"n":0}`},
 		{func() error { _, err := c.ResumeJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/resume application/json Bearer secret {}"},
 		{func() error { _, err := c.ResetJob(ctx, "backup"); return err }, `POST /below/api/v1/jobs/backup/resume application/json Bearer secret {"reset":true}`},
 		{func() error {
@@ -68,6 +96,7 @@ func TestRequests(t *testing.T) {
 			return err
 		}, "GET /below/api/v1/tasks?pool=mail&state=pending  Bearer secret"},
 		{func() error { _, err := c.Task(ctx, "id"); return err }, "GET /below/api/v1/tasks/id  Bearer secret"},
+		{func() error { _, err := c.OutputNews(ctx, "id", "1.2.3.0", time.Second); return err }, "GET /below/api/v1/tasks/id/logs?follow=1.2.3.0&wait=1s  Bearer secret"},
 		{func() error { _, err := c.Output(ctx, "id", 2); return err }, "GET /below/api/v1/tasks/id/logs?attempt=2  Bearer secret"},
 		{func() error {
 			_, err := c.Enqueue(ctx, jobs.NewTask{Pool: "mail", Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Key: "tenant-7", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC(), ExpiresAt: since.UTC().Add(time.Second), MaxAttempts: 3, Timeout: 90 * time.Second, Backoff: time.Millisecond, Force: true}, jobs.NewTask{Pool: "mail", Unique: &jobs.Unique{By: []string{"key"}, For: 90 * time.Second, While: jobs.WhileOpen, OnConflict: jobs.ConflictRejects}})
@@ -79,8 +108,8 @@ func TestRequests(t *testing.T) {
 			return err
 		}, `PATCH /below/api/v1/tasks/id application/json Bearer secret {"run_at":"2026-01-02T02:04:05.000006Z","expires_at":"0001-01-01T00:00:00Z","priority":0,"payload":null,"tags":[]}`},
 		{func() error { _, err := c.Retry(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/retry  Bearer secret"},
-		{func() error { _, err := c.ForceRetry(ctx, "id", "true"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":true}`},
-		{func() error { _, err := c.ForceRetry(ctx, "id", "task-1"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":"task-1"}`},
+		{func() error { _, err := c.ForceRetry(ctx, "id"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":true}`},
+		{func() error { _, err := c.ForceRetryOver(ctx, "id", "task-1"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":"task-1"}`},
 		{func() error { _, err := c.Pools(ctx, wire.Page{}); return err }, "GET /below/api/v1/pools  Bearer secret"},
 		{func() error { _, err := c.PausePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/pause application/json Bearer secret {}"},
 		{func() error { _, err := c.ResumePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/resume application/json Bearer secret {}"},
@@ -98,6 +127,12 @@ func TestRequests(t *testing.T) {
 			return err
 		}, `POST /below/api/v1/pools/mail/limits application/json Bearer secret {"per_key":{"max_running":2},"per_kind":{"a":{"rate":"0"}},"fair":{"weights":{"k":3}},"reset":["rate"]}`},
 		{func() error { _, err := c.LimitPool(ctx, "mail", nil); return err }, `POST /below/api/v1/pools/mail/limits application/json Bearer secret {"reset":true}`},
+		{func() error { _, err := c.Paused(ctx); return err }, "GET /below/api/v1/pause  Bearer secret"},
+		{func() error {
+			_, err := c.PauseAll(ctx, wire.Pause{Reason: "an upgrade", Until: since.UTC(), By: "not sent", Since: since})
+			return err
+		}, `POST /below/api/v1/pause application/json Bearer secret {"reason":"an upgrade","until":"2026-01-02T02:04:05.000006Z"}`},
+		{func() error { _, err := c.ResumeAll(ctx); return err }, "POST /below/api/v1/resume  Bearer secret"},
 		{func() error { _, err := c.Replicas(ctx, wire.Page{}); return err }, "GET /below/api/v1/replicas  Bearer secret"},
 		{func() error { _, err := c.Locks(ctx, "sys/", wire.Page{}); return err }, "GET /below/api/v1/locks?prefix=sys%2F  Bearer secret"},
 		{func() error { _, err := c.ReleaseLock(ctx, "user/a", 7); return err }, `POST /below/api/v1/locks/release application/json Bearer secret {"key":"user/a","token":7}`},
@@ -112,6 +147,17 @@ func TestRequests(t *testing.T) {
 		if diff := cmp.Diff([]string{call.want}, *asked); diff != "" {
 			t.Errorf("asked (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// TestForceOverNothing: a lost attempt that is not named is refused without a request, rather than forcing something else.
+func TestForceOverNothing(t *testing.T) {
+	c, asked := server(t, http.StatusOK, "application/json", `{}`)
+	if _, err := c.ForceRetryOver(t.Context(), "id", ""); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "ForceRetry") {
+		t.Error(err)
+	}
+	if len(*asked) > 0 {
+		t.Errorf("asked: %v", *asked)
 	}
 }
 

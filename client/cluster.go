@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
@@ -36,6 +37,25 @@ func (c *Client) LimitPool(ctx context.Context, name string, o *wire.PoolLimits)
 	return post[wire.Pool](ctx, c, o, "pools", name, "limits")
 }
 
+// Paused reports whether everything is paused.
+func (c *Client) Paused(ctx context.Context) (wire.Pausing, error) {
+	return get[wire.Pausing](ctx, c, nil, "pause")
+}
+
+// PauseAll pauses everything: no due time is decided and no task starts, on any replica, until ResumeAll, or until p.Until. What runs goes on. It
+// takes the place of another pause. Who pauses, and since when, is given by the server.
+func (c *Client) PauseAll(ctx context.Context, p wire.Pause) (wire.Pausing, error) {
+	return post[wire.Pausing](ctx, c, struct {
+		Reason string    `json:"reason,omitempty"`
+		Until  time.Time `json:"until,omitzero"`
+	}{p.Reason, p.Until}, "pause")
+}
+
+// ResumeAll ends the pause of everything.
+func (c *Client) ResumeAll(ctx context.Context) (wire.Pausing, error) {
+	return post[wire.Pausing](ctx, c, nil, "resume")
+}
+
 // Replicas returns the replicas by id.
 func (c *Client) Replicas(ctx context.Context, p wire.Page) (wire.List[wire.Replica], error) {
 	return get[wire.List[wire.Replica]](ctx, c, pageQuery(p), "replicas")
@@ -55,6 +75,14 @@ func (c *Client) Locks(ctx context.Context, prefix string, p wire.Page) (wire.Li
 // key under that token.
 func (c *Client) ReleaseLock(ctx context.Context, key string, token int64) (wire.HeldLock, error) {
 	return post[wire.HeldLock](ctx, c, wire.HeldLock{Key: key, Token: token}, "locks", "release")
+}
+
+// Reload makes the replica load its configuration again, and returns what has changed, once it has. With activate it becomes the newest,
+// also if it was loaded before. An error changes nothing: jobs.ErrInvalid names what is wrong in which line.
+func (c *Client) Reload(ctx context.Context, activate bool) (wire.Reloaded, error) {
+	return post[wire.Reloaded](ctx, c, struct {
+		Activate bool `json:"activate,omitempty"`
+	}{activate}, "reload")
 }
 
 // Ready returns whether this replica starts new work, and its conditions. An unready replica is no error.

@@ -9,12 +9,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
-// forcing is the body with force; "true" is for tasks without a lost attempt.
-func forcing(force string) any {
-	if force == "" || force == "true" {
+// forcing is the body with force over the lost attempt; empty: over none.
+func forcing(lost string) any {
+	if lost == "" {
 		return map[string]bool{"force": true}
 	}
-	return map[string]string{"force": force}
+	return map[string]string{"force": lost}
 }
 
 // override is the body of suspend, resume and pause, and that of limits to remove them.

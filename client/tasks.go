@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -34,8 +35,8 @@ func (c *Client) Why(ctx context.Context, id string) (wire.Why, error) {
 	return get[wire.Why](ctx, c, nil, "tasks", id, "why")
 }
 
-// Output returns the stored output of an attempt, as valid UTF-8; attempt 0 is the latest with output. Output is stored
-// when the attempt ends; jobs.ErrNotFound if there is none.
+// Output returns the output of an attempt, as valid UTF-8; attempt 0 is the latest with output. That of a running attempt is what has
+// arrived; jobs.ErrNotFound if there is none.
 func (c *Client) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
 	q := url.Values{}
 	if attempt != 0 {
@@ -51,6 +52,14 @@ func (c *Client) Output(ctx context.Context, id string, attempt int) ([]byte, er
 		return nil, fmt.Errorf("client: the output is incomplete: %w", err)
 	}
 	return output, nil
+}
+
+// OutputNews returns what has come of the outputs of a task's attempts since a place in them: "" is their beginning, and the Next of an answer what comes
+// next. If nothing has, and the task is as it was, the replica waits, 30 s at most. See FollowOutput.
+func (c *Client) OutputNews(ctx context.Context, id, place string, wait time.Duration) (wire.OutputNews, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait+awaitOne)
+	defer cancel()
+	return get[wire.OutputNews](ctx, c, url.Values{"follow": {place}, "wait": {wait.String()}}, "tasks", id, "logs")
 }
 
 // Enqueue enqueues tasks (at most 1,000) of one pool, all or none, and returns them in order. Tasks of several pools
@@ -100,13 +109,23 @@ func (c *Client) UpdateTask(ctx context.Context, id string, change wire.TaskChan
 	return call[jobs.Task](ctx, c, http.MethodPatch, []string{"tasks", id}, nil, change)
 }
 
-// Retry enqueues an ended task again. One that no live replica can run is refused, see ForceRetry.
+// Retry enqueues an ended task again. One that no live replica can run is refused, see ForceRetry; one of a job whose lost attempt may still run
+// is jobs.ErrConflict, see ForceRetryOver.
 func (c *Client) Retry(ctx context.Context, id string) (jobs.Task, error) {
 	return post[jobs.Task](ctx, c, nil, "tasks", id, "retry")
 }
 
-// ForceRetry is Retry, also if no live replica can run the task, with any force. A job's task is started also
-// while a lost attempt of the job may still run, as by [Client.ForceRunJob].
-func (c *Client) ForceRetry(ctx context.Context, id, force string) (jobs.Task, error) {
-	return post[jobs.Task](ctx, c, forcing(force), "tasks", id, "retry")
+// ForceRetry is Retry, also if no live replica can run the task: those that can are to follow.
+func (c *Client) ForceRetry(ctx context.Context, id string) (jobs.Task, error) {
+	return post[jobs.Task](ctx, c, forcing(""), "tasks", id, "retry")
+}
+
+// ForceRetryOver is ForceRetry, also while a lost attempt of the task's job may still run: the caller knows that it has ended. lost is the Force
+// of Retry's [*Error]; if another attempt was lost meanwhile, the error is jobs.ErrConflict and names that one. If lost is empty, it is
+// jobs.ErrInvalid, and nothing is sent.
+func (c *Client) ForceRetryOver(ctx context.Context, id, lost string) (jobs.Task, error) {
+	if lost == "" {
+		return jobs.Task{}, fmt.Errorf("client: %w: no lost attempt is named: it is the Force of Retry's error; ForceRetry is for a task that no live replica can run", jobs.ErrInvalid)
+	}
+	return post[jobs.Task](ctx, c, forcing(lost), "tasks", id, "retry")
 }

@@ -19,6 +19,7 @@ type shape struct {
 	low     int      // of a number
 	high    int      // of a number
 	least   string   // of a duration
+	zero    bool     // a duration: zero is one, too
 	choices []string // of a choice
 	item    *shape   // of a list
 	orOne   bool     // a list: one item may stand without it
@@ -41,10 +42,13 @@ const (
 	truth     kind = "true or false"
 	duration  kind = "duration"
 	rate      kind = "rate"
+	size      kind = "size"
+	decimal   kind = "number"
 	choice    kind = "choice"
 	name      kind = "name"
 	address   kind = "host:port"
 	zone      kind = "time zone"
+	moment    kind = "time"
 	list      kind = "list"
 	mapping   kind = "map"
 	object    kind = "object"
@@ -146,7 +150,7 @@ func probeScalar(errorsOf []string, said func(string) []string) *shape {
 		case strings.Contains(s, "is neither true nor false"):
 			return &shape{kind: truth}
 		case strings.Contains(s, "is not a duration"):
-			d := &shape{kind: duration}
+			d := &shape{kind: duration, zero: len(said("0s")) == 0}
 			for _, s := range said("1ns") {
 				if m := wantsLeast.FindStringSubmatch(s); m != nil {
 					d.least = m[1]
@@ -155,6 +159,12 @@ func probeScalar(errorsOf []string, said func(string) []string) *shape {
 			return d
 		case strings.Contains(s, "is not a rate;"):
 			return &shape{kind: rate}
+		case strings.Contains(s, "is not a size;"):
+			return &shape{kind: size}
+		case strings.Contains(s, "is not a number of processors;"):
+			return &shape{kind: decimal}
+		case strings.Contains(s, "is not a time;"):
+			return &shape{kind: moment}
 		case strings.Contains(s, "unknown time zone"):
 			return &shape{kind: zone}
 		case strings.Contains(s, "is not an address; write host:port"):
@@ -221,13 +231,19 @@ func TestAsk(t *testing.T) {
 		{"pool.per_key.rate", top.keys["pools"].value.keys["per_key"].keys["rate"], shape{kind: rate}},
 		{"pool.per_kind", top.keys["pools"].value.keys["per_kind"].value.keys["burst"], shape{kind: number, high: 1_000_000}},
 		{"pool.order", top.keys["pools"].value.keys["order"], shape{kind: choice}},
+		{"job.output.keep", job.keys["output"].keys["keep"], shape{kind: size}},
+		{"job.limits.cpu", job.keys["limits"].keys["cpu"], shape{kind: decimal}},
 		{"job.suspend", job.keys["suspend"], shape{kind: truth}},
 		{"job.payload", job.keys["payload"], shape{kind: anything}},
 		{"pool.worker", top.keys["pools"].value.keys["worker"], shape{kind: nothing}},
 		{"job.schedule", job.keys["schedule"], shape{kind: expressed}},
 		{"job.timezone", job.keys["timezone"], shape{kind: zone}},
+		{"job.spread", job.keys["spread"], shape{kind: duration, least: "1s", zero: true}},
+		{"job.jitter", job.keys["jitter"], shape{kind: duration, least: "1ms", zero: true}},
+		{"job.timeout", job.keys["timeout"], shape{kind: duration}},
+		{"job.starts_at", job.keys["starts_at"], shape{kind: moment}},
 	} {
-		if one.got == nil || one.got.kind != one.want.kind || one.got.low != one.want.low || one.got.high != one.want.high || one.got.least != one.want.least {
+		if one.got == nil || one.got.kind != one.want.kind || one.got.low != one.want.low || one.got.high != one.want.high || one.got.least != one.want.least || one.got.zero != one.want.zero {
 			t.Errorf("%s is %+v, want %+v", one.name, one.got, one.want)
 		}
 	}

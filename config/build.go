@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
@@ -23,6 +24,9 @@ import (
 type unable struct{}
 
 func (unable) Run(context.Context, jobs.Task, io.Writer) error { return errors.ErrUnsupported }
+
+// Codes are all there are: what it would have been is not known.
+func (unable) Codes() (low, high, timeout int) { return 1, limits.Code, 0 }
 
 // handler returns the handler of a draft, nil if the draft has none, unable if it is wrong. n is the map of the job,
 // pool or kind.
@@ -90,7 +94,7 @@ func (r *reader) build(doing string, d handlerDraft) (jobs.Handler, error) {
 		}
 		return exechandler.New(exechandler.Command{
 			Argv: d.command, Shell: d.shell, Env: d.env, PassEnv: d.passEnv, EnvFiles: d.envFiles,
-			Dir: d.workingDir, StopGrace: d.stopGrace, Environ: environ,
+			Dir: d.workingDir, StopGrace: d.stopGrace, Limits: d.limits, Environ: environ,
 		})
 	case "http", "webhook":
 		if d.http == nil { // its value was refused

@@ -12,12 +12,15 @@ import (
 // defaults; their zero fields mean the defaults of package jobs.
 type Config struct {
 	Path     string            // of the main file
+	Watch    bool              // it is loaded again when its files change
 	Replica  scheduler.Options // those of the section replica
 	Store    Store
 	Lock     Lock
 	Server   Server
 	Set      jobs.Set
 	Warnings []Error // allowed, but probably a mistake; sorted by position
+
+	Settings map[string]string // hashes of the values that need a restart, by the paths of their keys; see NeedsRestart
 }
 
 // Names of stores and lock services in the file.
@@ -117,6 +120,7 @@ func (c *Config) LockInStore() bool {
 func Default() Config {
 	const day = 24 * time.Hour
 	return Config{
+		Watch: true,
 		Replica: scheduler.Options{
 			Workers:      64,
 			SessionTTL:   10 * time.Second,

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -79,7 +80,7 @@ type problemAt struct {
 
 type reported struct {
 	Error
-	order int // of its file
+	file *source
 }
 
 func (r *report) add(p position, path, problem, hint string) {
@@ -93,8 +94,21 @@ func (r *report) add(p position, path, problem, hint string) {
 	r.at[p] = true
 	r.found = append(r.found, reported{
 		Error: Error{File: p.file.name, Line: p.line, Column: p.column, Path: path, Problem: problem, Hint: hint},
-		order: p.file.order,
+		file:  p.file,
 	})
+}
+
+// clone returns a report that can be added to on its own.
+func (r *report) clone() report {
+	return report{slices.Clone(r.found), maps.Clone(r.seen), maps.Clone(r.at)}
+}
+
+// join adds what another report has besides.
+func (r *report) join(other report) {
+	for _, f := range other.found {
+		p := position{f.file, f.Line, f.Column}
+		r.add(p, f.Path, f.Problem, f.Hint)
+	}
 }
 
 // has reports whether there is a problem at p.
@@ -106,7 +120,7 @@ func (r *report) errors() Errors {
 		return nil
 	}
 	slices.SortStableFunc(r.found, func(a, b reported) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(a.file.order, b.file.order), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})
 	all := make(Errors, len(r.found))
 	for i, f := range r.found {

@@ -57,7 +57,7 @@ func TestExampleHasTheDefaults(t *testing.T) {
 	}
 	got := *c
 	got.Replica.Labels = nil // an empty map is no map
-	got.Set, got.Warnings = without.Set, without.Warnings
+	got.Set, got.Warnings, got.Settings = without.Set, without.Warnings, without.Settings
 	if diff := cmp.Diff(without, &got); diff != "" {
 		t.Errorf("settings (-default +example)\n%s", diff)
 	}
@@ -65,6 +65,7 @@ func TestExampleHasTheDefaults(t *testing.T) {
 	// A job of the example has the file's defaults and its own keys.
 	job := c.Set.Jobs["tick"]
 	job.Handler, job.Schedule, job.Description, job.Labels, job.RunsOn = nil, "", "", nil, nil
+	job.Calendars.Exclude, job.Calendars.Only = nil, nil
 	if diff := cmp.Diff((jobs.Job{}).WithDefaults(), job); diff != "" {
 		t.Errorf("defaults (-default +example)\n%s", diff)
 	}

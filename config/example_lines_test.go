@@ -100,6 +100,8 @@ func places(path []string) []string {
 	}
 	rest := path[2:]
 	switch path[0] {
+	case "calendars":
+		return []string{strings.Join(append([]string{"calendars.holidays"}, rest...), ".")}
 	case "jobs":
 		found = nil
 		for _, from := range []string{"defaults", "jobs.tick", "jobs.write-letters", "pools.default"} {

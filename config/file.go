@@ -28,7 +28,7 @@ func (r *reader) filePath(n *yaml.Node) (string, bool) {
 
 // readFile reads a file that a key names, for the value at n.
 func (r *reader) readFile(n *yaml.Node, path string, rule trustedfile.Rule) (trustedfile.File, bool) {
-	file, err := rule.Read(path)
+	file, err := r.options.read(path, rule)
 	if bad := (*trustedfile.Error)(nil); errors.As(err, &bad) {
 		r.fail(n, path+": "+bad.Problem, bad.Remedy)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
 )
 
@@ -20,6 +22,7 @@ type handlerDraft struct {
 	envFiles   []string
 	workingDir string
 	stopGrace  time.Duration
+	limits     exechandler.Limits
 }
 
 var (
@@ -40,6 +43,7 @@ var (
 		"env_file":          readEnvFiles,
 		"working_dir":       pathField(func(d *handlerDraft) *string { return &d.workingDir }),
 		"stop_grace_period": durationField(positive, func(d *handlerDraft) *time.Duration { return &d.stopGrace }),
+		"limits":            section(limitsKeys, func(d *handlerDraft) *exechandler.Limits { return &d.limits }),
 	}
 	handlerKeys = join(doingKeys, processKeys)
 	// poolDoingKeys and poolHandlerKeys are the same for pools and their kinds, whose tasks may be for workers.
@@ -52,6 +56,23 @@ var (
 	})
 	poolHandlerKeys = join(poolDoingKeys, processKeys)
 )
+
+// limitsKeys say what a command may take of the machine.
+var limitsKeys = schema[exechandler.Limits]{
+	"cpu":    field((*reader).processors, func(l *exechandler.Limits) *float64 { return &l.CPU }),
+	"memory": field((*reader).memory, func(l *exechandler.Limits) *int64 { return &l.Memory }),
+	"nice":   numberField(0, limits.Nice, func(l *exechandler.Limits) *int { return &l.Nice }),
+}
+
+// memory reads how much memory a command may have.
+func (r *reader) memory(n *yaml.Node) (int64, bool) {
+	size, ok := r.size(n)
+	if ok && size < limits.LeastMemory {
+		r.fail(deref(n), quote(n)+" is too little for any program", fmt.Sprintf("at least %dMiB", limits.LeastMemory>>20))
+		return 0, false
+	}
+	return int64(size), ok
+}
 
 var requestKeys = schema[httphandler.Request]{
 	"method":        choiceField(methods, func(d *httphandler.Request) *string { return &d.Method }),
@@ -88,6 +109,7 @@ func readEnvFiles(r *reader, n *yaml.Node, d *handlerDraft) {
 	}
 	for i, path := range paths {
 		paths[i] = r.resolve(path)
+		r.options.opened(paths[i], nil)
 	}
 	d.envFiles = paths
 }

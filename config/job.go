@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -24,33 +24,50 @@ type jobDraft struct {
 var (
 	// jobPolicyKeys are the keys of jobs that defaults may have too.
 	jobPolicyKeys = join(schema[jobDraft]{
-		"timezone":    readTimezone,
+		"timezone":    func(r *reader, n *yaml.Node, d *jobDraft) { r.zone(n, &d.Timezone) },
+		"jitter":      delayField(time.Millisecond, func(d *jobDraft) *time.Duration { return &d.Jitter }),
+		"spread":      delayField(time.Second, func(d *jobDraft) *time.Duration { return &d.Spread }),
 		"timeout":     durationField(positive, func(d *jobDraft) *time.Duration { return &d.Timeout }),
-		"concurrency": readConcurrency,
-		"queue_limit": notYet[jobDraft](only("10"), "concurrency: queue comes with a later release"),
+		"concurrency": choiceField(concurrency, func(d *jobDraft) *jobs.Concurrency { return &d.Concurrency }),
+		"max_running": numberField(1, limits.MaxRunning, func(d *jobDraft) *int { return &d.MaxRunning }),
+		"queue_limit": numberField(1, limits.QueueLimit, func(d *jobDraft) *int { return &d.QueueLimit }),
 		"on_lost":     choiceField(onLost, func(d *jobDraft) *jobs.OnLost { return &d.OnLost }),
 		"lost_limit":  numberField(1, limits.LostLimit, func(d *jobDraft) *int { return &d.LostLimit }),
+		"expect":      section(expectKeys, func(d *jobDraft) *jobs.Expect { return &d.Expect }),
 		"catch_up":    section(catchUpKeys, func(d *jobDraft) *jobs.CatchUp { return &d.CatchUp }),
+		"calendars":   section(jobCalendarKeys, func(d *jobDraft) *jobs.JobCalendars { return &d.Calendars }),
 		"retries":     func(r *reader, n *yaml.Node, d *jobDraft) { readRetries(r, n, &d.Retries) },
+		"priority":    numberField(-limits.Priority, limits.Priority, func(d *jobDraft) *int { return &d.Priority }),
 		"runs_on":     mapField(func(d *jobDraft) *map[string]string { return &d.RunsOn }),
 		"labels":      mapField(func(d *jobDraft) *map[string]string { return &d.Labels }),
+		"output":      section(outputKeys, func(d *jobDraft) *jobs.Output { return &d.Output }),
 		"suspend":     flagField(func(d *jobDraft) *bool { return &d.Suspend }),
 		"pool":        nameField(func(d *jobDraft) *string { return &d.Pool }),
 		"notify":      notifyField(func(d *jobDraft) *notifyDraft { return &d.notify }),
+
+		"suspend_after": numberField(0, limits.SuspendAfter, func(d *jobDraft) *int { return &d.SuspendAfter }),
 	}, lift(processKeys, jobHandler))
 
 	jobKeys = join(schema[jobDraft]{
 		"description": textField(func(d *jobDraft) *string { return &d.Description }),
 		"schedule":    readSchedule,
 		"schedules":   listField(func(d *jobDraft) *[]string { return &d.Schedules }),
+		"starts_at":   momentField(func(d *jobDraft) *time.Time { return &d.StartsAt }),
+		"ends_at":     momentField(func(d *jobDraft) *time.Time { return &d.EndsAt }),
 		"kind":        nameField(func(d *jobDraft) *string { return &d.Kind }),
 		"payload":     func(r *reader, n *yaml.Node, d *jobDraft) { d.Payload = r.payload(n) },
+		"params":      func(r *reader, n *yaml.Node, d *jobDraft) { d.Params = r.payload(n) },
 		"locks":       locksField(func(d *jobDraft) *[]jobs.Lock { return &d.Locks }),
 		"lock_wait":   durationField(positive, func(d *jobDraft) *time.Duration { return &d.LockWait }),
 	}, jobPolicyKeys, lift(doingKeys, jobHandler))
 )
 
 func jobHandler(d *jobDraft) *handlerDraft { return &d.handlerDraft }
+
+var expectKeys = schema[jobs.Expect]{
+	"start_within":  durationField(positive, func(e *jobs.Expect) *time.Duration { return &e.StartWithin }),
+	"finish_within": durationField(positive, func(e *jobs.Expect) *time.Duration { return &e.FinishWithin }),
+}
 
 var catchUpKeys = schema[jobs.CatchUp]{
 	"policy": choiceField([]jobs.CatchUpPolicy{jobs.CatchUpNone, jobs.CatchUpLatest, jobs.CatchUpAll}, func(c *jobs.CatchUp) *jobs.CatchUpPolicy { return &c.Policy }),
@@ -63,12 +80,91 @@ var retriesKeys = schema[jobs.Retries]{
 	"limit":       numberField(0, limits.Retries, func(c *jobs.Retries) *int { return &c.Limit }),
 	"backoff":     durationField(positive, func(c *jobs.Retries) *time.Duration { return &c.Backoff }),
 	"max_backoff": durationField(positive, func(c *jobs.Retries) *time.Duration { return &c.MaxBackoff }),
+	"on":          readCodes,
+}
+
+// readCodes reads after which codes a task is tried again. An empty list is as none, and so undoes that of defaults.
+func readCodes(r *reader, n *yaml.Node, retries *jobs.Retries) {
+	retries.On = nil
+	path := pathText(r.path)
+	r.items(n, func(item *yaml.Node) {
+		code, ok := r.number(item, 1, limits.Code)
+		switch {
+		case !ok:
+			r.doubtful[path] = true
+		case slices.Contains(retries.On, code):
+			r.doubtful[path] = true
+			r.fail(deref(item), quote(item)+" is given twice", "remove one")
+		default:
+			retries.On = append(retries.On, code)
+		}
+	})
 }
 
 // readRetries reads how often, and after which waits, a task is tried again.
 func readRetries(r *reader, n *yaml.Node, retries *jobs.Retries) {
 	if r.isMap(n, "write {limit: 5}") {
 		object(r, n, retriesKeys, retries)
+	}
+}
+
+// hasCodes reports whether a job itself says after which codes it is retried.
+func (r *reader) hasCodes(job *yaml.Node) (has bool) {
+	if retries := r.find(job, "retries"); retries != nil && deref(retries).Kind == yaml.MappingNode {
+		has = r.find(retries, "on") != nil
+	}
+	return has
+}
+
+// dropDefaultCodes takes the codes of defaults away from a job that they have no effect on: they are for those that are retried, and whose failures
+// have codes.
+func (r *reader) dropDefaultCodes(job *jobs.Job) {
+	h := job.Handler
+	if pool := r.c.Set.Pools[job.WithDefaults().Pool]; h == nil {
+		if h = pool.Handler; job.Kind != "" {
+			h = pool.Kinds[job.Kind]
+		}
+	}
+	if _, coded := unwrap.As[jobs.Coded](h); job.Retries.Limit == 0 || h != nil && !coded {
+		job.Retries.On = nil
+	}
+}
+
+// outputKeys say what becomes of outputs.
+var outputKeys = schema[jobs.Output]{
+	"keep":      field((*reader).kept, func(o *jobs.Output) *int { return &o.Keep }),
+	"file":      field((*reader).outputFile, func(o *jobs.Output) *string { return &o.File }),
+	"file_size": field((*reader).size, func(o *jobs.Output) *int { return &o.FileSize }),
+	"files":     numberField(1, limits.OutputFiles, func(o *jobs.Output) *int { return &o.Files }),
+}
+
+// kept reads how much of an output is kept; what is the default of all replicas is left to them.
+func (r *reader) kept(n *yaml.Node) (int, bool) {
+	keep, ok := r.size(n)
+	if keep == limits.KeptOutput {
+		keep = 0
+	}
+	return keep, ok
+}
+
+// outputFile reads a path whose fields are filled in for each attempt; "" undoes that of defaults.
+func (r *reader) outputFile(n *yaml.Node) (string, bool) {
+	path, ok := r.text(n)
+	if path == "" {
+		return "", ok
+	}
+	return r.resolve(path), ok
+}
+
+var concurrency = []jobs.Concurrency{jobs.Allow, jobs.Forbid, jobs.Queue, jobs.Replace}
+
+// dropDefaultDelays takes the spread and jitter of defaults away from a job that they have no effect on.
+func (r *reader) dropDefaultDelays(job *yaml.Node, j *jobs.Job) {
+	if j.Spread > 0 && !j.Recurs() && r.find(job, "spread") == nil {
+		j.Spread = 0
+	}
+	if j.Jitter > 0 && len(j.Specs()) == 0 && r.find(job, "jitter") == nil {
+		j.Jitter = 0
 	}
 }
 
@@ -105,7 +201,8 @@ func readSchedule(r *reader, n *yaml.Node, d *jobDraft) {
 	d.Schedule = value
 }
 
-func readTimezone(r *reader, n *yaml.Node, d *jobDraft) {
+// zone reads the name of a time zone.
+func (r *reader) zone(n *yaml.Node, into *string) {
 	value, ok := r.text(n)
 	if !ok {
 		return
@@ -115,15 +212,16 @@ func readTimezone(r *reader, n *yaml.Node, d *jobDraft) {
 		r.fail(n, problem, hint)
 		return
 	}
-	d.Timezone = value
+	*into = value
 }
 
-func readConcurrency(r *reader, n *yaml.Node, d *jobDraft) {
-	switch value := deref(n).Value; jobs.Concurrency(value) {
-	case "replace", "queue":
-		r.fail(n, fmt.Sprintf("not yet: concurrency: %s comes with a later release", value), "allow or forbid")
-	default:
-		choiceField([]jobs.Concurrency{jobs.Allow, jobs.Forbid}, func(d *jobDraft) *jobs.Concurrency { return &d.Concurrency })(r, n, d)
+// dropDefaultSlots takes the max_running and the queue_limit of defaults away from a job on which they have no effect, as its concurrency is another one.
+func (r *reader) dropDefaultSlots(job *yaml.Node, d *jobs.Job) {
+	if r.defaults.MaxRunning != 0 && d.Concurrency == jobs.Allow && r.find(job, "max_running") == nil {
+		d.MaxRunning = 0
+	}
+	if r.defaults.QueueLimit != 0 && d.Concurrency != jobs.Queue && r.find(job, "queue_limit") == nil {
+		d.QueueLimit = 0
 	}
 }
 
@@ -138,23 +236,6 @@ func (r *reader) readDefaults(n *yaml.Node) {
 			r.fail(key, "belongs into each job", "defaults are for policies and environment")
 		case !strings.HasPrefix(key.Value, "x-"):
 			r.unknown(key, slices.Sorted(maps.Keys(jobPolicyKeys)))
-		}
-	})
-}
-
-func (r *reader) readJobs(n *yaml.Node) {
-	if len(r.c.Set.Jobs) == 0 { // allocate once: there may be 100,000 jobs
-		r.c.Set.Jobs = make(map[string]jobs.Job, len(deref(n).Content)/2)
-		r.jobs.first = make(map[string]place, len(deref(n).Content)/2)
-	}
-	r.each(n, func(key, value *yaml.Node) {
-		named := r.reserve(&r.jobs, key, value)
-		d := r.defaults
-		object(r, value, jobKeys, &d)
-		d.Handler = r.handler(value, d.handlerDraft)
-		d.Notify = d.notify.notify()
-		if named {
-			r.c.Set.Jobs[key.Value] = d.Job
 		}
 	})
 }

@@ -142,7 +142,7 @@ func (r *reader) checkJobLocks() {
 			r.advise("pools."+name+".lock_wait", "has no effect: the pool has no locks", "write locks, or remove it; for locks of a job, write it in the job")
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(set.Jobs)) {
+	for _, name := range r.jobs.order { // as they were read
 		job := set.Jobs[name]
 		add("jobs."+name, job.Locks)
 		if job.LockWait == 0 || len(job.Locks) > 0 {

@@ -16,13 +16,35 @@ import (
 type Options struct {
 	Environ []string                // as os.Environ returns it
 	Funcs   map[string]jobs.Handler // for "func: name", in programs that embed the scheduler
+	// Opened is told of each file that is read, and each pattern of files, also if it cannot be read; nil: nothing is. Their change may
+	// change what Load returns. content is what was read, and what it returns is made of; of a pattern the paths that match it, one a line. It is
+	// nil if the file was not read: it cannot be, or whoever runs a job reads it. A file may be told of more than once.
+	Opened func(path string, content []byte)
+}
+
+// opened tells of a file or pattern.
+func (o Options) opened(path string, content []byte) {
+	if o.Opened != nil {
+		o.Opened(path, content)
+	}
+}
+
+// read reads a file, and tells of it.
+func (o Options) read(path string, rule trustedfile.Rule) (trustedfile.File, error) {
+	file, err := rule.Read(path)
+	content := file.Data
+	if content == nil && err == nil {
+		content = []byte{}
+	}
+	o.opened(path, content)
+	return file, err
 }
 
 // Load reads the configuration at path and the files that it includes. The error is an [Errors] with all problems, or
 // the one of opening path: since it decides what runs, it must be a regular file that only root and this process's user
 // own and can write. /dev/stdin and /dev/fd/N may be pipes.
 func Load(path string, o Options) (*Config, error) {
-	file, err := trustedfile.Rule{Limit: maxSize, Handed: true}.Read(path)
+	file, err := o.read(path, trustedfile.Rule{Limit: maxSize, Handed: true})
 	if err != nil {
 		return nil, Errors{unreadable(err)}
 	}
@@ -45,6 +67,8 @@ func LoadBytes(path string, data []byte, o Options) (*Config, error) {
 		pools:   names{kind: "pool", first: map[string]place{}},
 		jobs:    names{kind: "job", first: map[string]place{}},
 
+		calendars: names{kind: "calendar", first: map[string]place{}},
+
 		standard: standardOnly(o.Environ),
 		programs: map[string]bool{},
 		doubtful: map[string]bool{},
@@ -64,8 +88,10 @@ func (r *reader) load(data []byte) {
 	}
 	r.main = r.file
 	object(r, r.main.root, documentKeys, r.c)
+	r.c.Settings = settingsOf(r.main.root)
 	r.checkVersion(r.find(r.main.root, "version"))
 	r.checkSettings()
+	r.part(r.main, "calendars", r.readCalendars)
 	r.part(r.main, "defaults", r.readDefaults)
 	files := []*source{r.main}
 	r.part(r.main, "include", func(n *yaml.Node) { files = append(files, r.readIncludes(n)...) })
@@ -153,6 +179,7 @@ func (r *reader) matches(item *yaml.Node, pattern string) ([]string, bool) {
 		return []string{filepath.Clean(full)}, true
 	}
 	files, err := filepath.Glob(full)
+	r.options.opened(full, []byte(strings.Join(files, "\n")))
 	if err != nil {
 		r.fail(item, fmt.Sprintf("%q is not a pattern: %v", pattern, err), "")
 		return nil, false

@@ -44,6 +44,7 @@ func TestDefaults(t *testing.T) {
 	want.Lock.Driver = config.SQLite
 	want.Set = jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{}}
 	want.Warnings = got.Warnings
+	got.Settings = nil // TestWhatNeedsARestart
 	if diff := cmp.Diff(&want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -160,6 +161,74 @@ pools:
 	}
 	if diff := cmp.Diff(want, c.Set.Pools); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// Codes of defaults are for jobs that are retried and whose failures have codes. A list of the job itself takes their place, also an empty one.
+func TestRetriesOn(t *testing.T) {
+	c := load(t, `
+defaults: {retries: {limit: 2, on: [75, 503]}}
+pools:
+  p: {command: [cat], retries: {on: [1, "${N}", 599]}}
+  w: {worker: {}}
+jobs:
+  inherits: {command: [echo]}
+  empty: {command: [echo], retries: {}}
+  own: {command: [echo], retries: {on: [2]}}
+  longer: {command: [echo], retries: {limit: 3}}
+  anything: {command: [echo], retries: {on: []}}
+  nothing: {command: [echo], retries: {on: }}
+  never: {command: [echo], retries: {limit: 0}}
+  pooled: {pool: p}
+  worked: {pool: w}
+`)
+	for name, want := range map[string][]int{
+		"inherits": {75, 503}, "empty": {75, 503}, "own": {2}, "longer": {75, 503}, "anything": nil, "nothing": nil, "never": nil, "pooled": {75, 503}, "worked": nil,
+	} {
+		if diff := cmp.Diff(want, c.Set.Jobs[name].Retries.On); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff([]int{1, 8, 599}, c.Set.Pools["p"].Retries.On); diff != "" {
+		t.Errorf("the pool: (-want +got)\n%s", diff)
+	}
+}
+
+// A job has the priority of the file, else that of defaults.
+func TestPriority(t *testing.T) {
+	c := load(t, `
+defaults: {priority: -5}
+jobs:
+  a: {command: [echo]}
+  b: {command: [echo], priority: 100}
+  c: {command: [echo], priority: 0}
+  d: {command: [echo], priority: -100}
+`)
+	for name, want := range map[string]int{"a": -5, "b": 100, "c": 0, "d": -100} {
+		if got := c.Set.Jobs[name].Priority; got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
+
+// A job has the slots of the file, else those of defaults, where they have an effect.
+func TestSlots(t *testing.T) {
+	c := load(t, `
+defaults: {max_running: 3, queue_limit: 7, concurrency: queue}
+jobs:
+  a: {command: [echo]}
+  b: {command: [echo], concurrency: replace, max_running: 2}
+  c: {command: [echo], concurrency: allow}
+  d: {command: [echo], queue_limit: 20}
+  e: {command: [echo], concurrency: forbid}
+`)
+	for name, want := range map[string]jobs.Job{
+		"a": {Concurrency: jobs.Queue, MaxRunning: 3, QueueLimit: 7}, "b": {Concurrency: jobs.Replace, MaxRunning: 2}, "c": {Concurrency: jobs.Allow},
+		"d": {Concurrency: jobs.Queue, MaxRunning: 3, QueueLimit: 20}, "e": {Concurrency: jobs.Forbid, MaxRunning: 3},
+	} {
+		if got := c.Set.Jobs[name]; got.Concurrency != want.Concurrency || got.MaxRunning != want.MaxRunning || got.QueueLimit != want.QueueLimit {
+			t.Errorf("%s: %s, %d at once, %d wait", name, got.Concurrency, got.MaxRunning, got.QueueLimit)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/json"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -18,12 +20,15 @@ type notifyDraft struct {
 	on      []jobs.Event
 	handler jobs.Handler
 	own     bool // set by the job or pool itself
+
+	template *jobs.Template // of the handler
+	place    *yaml.Node     // of the template that this draft has read; nil: it has none of its own
 }
 
 var (
 	// notifierKeys select the handler: a webhook, or one that a job may have.
 	notifierKeys = join(doingKeys, schema[handlerDraft]{"webhook": readWebhook})
-	notifyKeys   = join(schema[notifyDraft]{"on": readEvents}, lift(join(notifierKeys, processKeys), func(d *notifyDraft) *handlerDraft { return &d.handlerDraft }))
+	notifyKeys   = join(schema[notifyDraft]{"on": readEvents, "template": readTemplate}, lift(join(notifierKeys, processKeys), func(d *notifyDraft) *handlerDraft { return &d.handlerDraft }))
 )
 
 // notifyField reads notify of the defaults, a job or a pool. An empty map turns notifications off; a handler inherits
@@ -35,7 +40,8 @@ func notifyField[T any](place func(*T) *notifyDraft) read[T] {
 			*d = notifyDraft{}
 			return
 		}
-		d.handlerDraft = handlerDraft{}
+		inherited := d.template
+		d.handlerDraft, d.template, d.place = handlerDraft{}, nil, nil
 		d.own = r.path[0] != "defaults"
 		object(r, n, notifyKeys, d)
 		if deref(n).Kind != yaml.MappingNode {
@@ -44,6 +50,17 @@ func notifyField[T any](place func(*T) *notifyDraft) read[T] {
 		const hint = "there is one handler: webhook, command, shell, http or func"
 		if h := r.oneHandler(n, d.handlerDraft, notifierKeys, hint); h != nil {
 			d.handler = h
+		} else if d.place == nil {
+			d.template = inherited
+		}
+		switch {
+		case d.place == nil:
+		case d.handler == nil && d.own:
+			r.within("template", func() {
+				r.fail(d.place, "there is nothing to send it by", "add webhook, http, command or shell beside it")
+			})
+		case d.function != "":
+			r.within("template", func() { r.fail(d.place, "is not for func: a function gets the notification itself", "remove it") })
 		}
 	}
 }
@@ -53,10 +70,47 @@ func (d notifyDraft) notify() jobs.Notify {
 	if d.handler == nil && !d.own {
 		return jobs.Notify{}
 	}
-	return jobs.Notify{On: d.on, Handler: d.handler}
+	n := jobs.Notify{On: d.on, Handler: d.handler}
+	if d.template != nil {
+		n.Handler = d.template.Send(d.handler)
+	}
+	return n
 }
 
-var events = []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered, jobs.EventPaused}
+// readTemplate reads the form of what is sent. Its texts are templates, so no variables of the environment are filled in.
+func readTemplate(r *reader, n *yaml.Node, d *notifyDraft) {
+	d.place = n
+	before := len(r.report.found)
+	r.checkTexts(n)
+	body, ok := r.payload(n).(json.RawMessage)
+	if !ok || len(r.report.found) > before {
+		return
+	}
+	template, err := jobs.ParseTemplate(body)
+	if err != nil {
+		r.fail(n, strings.TrimPrefix(err.Error(), jobs.ErrInvalid.Error()+" template: "), "")
+		return
+	}
+	d.template = template
+}
+
+// checkTexts checks each text of a template where it stands.
+func (r *reader) checkTexts(n *yaml.Node) {
+	switch n := deref(n); n.Kind {
+	case yaml.SequenceNode:
+		r.items(n, r.checkTexts)
+	case yaml.MappingNode:
+		r.each(n, func(_, value *yaml.Node) { r.checkTexts(value) })
+	case yaml.ScalarNode:
+		if n.ShortTag() == "!!str" {
+			if err := jobs.CheckTemplateText(n.Value); err != nil {
+				r.fail(n, err.Error(), "")
+			}
+		}
+	}
+}
+
+var events = []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered, jobs.EventPaused, jobs.EventSuspended, jobs.EventLate, jobs.EventStarted, jobs.EventSucceeded}
 
 func readEvents(r *reader, n *yaml.Node, d *notifyDraft) {
 	d.on = []jobs.Event{}

@@ -16,7 +16,7 @@ func notified(n jobs.Notify) string {
 		return "nobody"
 	}
 	var on []string
-	for _, e := range []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered} {
+	for _, e := range []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered, jobs.EventStarted, jobs.EventSucceeded} {
 		if n.Wants(e) {
 			on = append(on, string(e))
 		}
@@ -35,6 +35,7 @@ pools:
 jobs:
   as-defaults: {command: [echo]}
   other-events: {command: [echo], notify: {on: [recovered]}}
+  starts-and-ends: {command: [echo], notify: {on: [started, succeeded]}}
   other-way: {command: [echo], notify: {shell: "cat >&2"}}
   a-request: {command: [echo], notify: {http: {url: "http://other.internal/", headers: {A: b}}}}
   nobody: {command: [echo], notify: {}}
@@ -52,6 +53,7 @@ jobs:
 	want := map[string]string{
 		"as-defaults":        "failed lost: " + hook,
 		"other-events":       "recovered: " + hook,
+		"starts-and-ends":    "started succeeded: " + hook,
 		"other-way":          `failed lost: shell "cat >&2" grace 10s`,
 		"a-request":          "failed lost: POST http://other.internal/ expecting 2xx within 30s with A",
 		"nobody":             "nobody",
@@ -68,7 +70,7 @@ jobs:
 	if pool.Workers != 2 || pool.Retries.Limit != 20 {
 		t.Errorf("%+v, %+v", pool, pool.Retries)
 	}
-	if kinds := len(c.Set.Notifiers()); kinds != 6 { // five jobs and a pool
+	if kinds := len(c.Set.Notifiers()); kinds != 7 { // six jobs and a pool
 		t.Errorf("%d kinds", kinds)
 	}
 }
@@ -84,5 +86,34 @@ jobs:
 	a, b := notified(c.Set.Jobs["a"].Notify), notified(c.Set.Jobs["b"].Notify)
 	if !strings.HasPrefix(a, "lost: POST http://hook.internal/") || b != "nobody" {
 		t.Errorf("a: %s; b: %s", a, b)
+	}
+}
+
+// A template is a part of the handler beside it, and replaces that of the defaults; it is inherited with its handler.
+func TestNotifyTemplates(t *testing.T) {
+	c := load(t, `
+defaults:
+  notify: {webhook: "http://hook.internal/", template: {text: "{{.text}}", n: [1, true]}}
+jobs:
+  as-defaults: {command: [echo]}
+  other-events: {command: [echo], notify: {on: [lost]}}
+  other-template: {command: [echo], notify: {template: {text: "$HOME {{.job}}"}}}
+  other-way: {command: [echo], notify: {shell: "cat >&2"}}
+  own: {command: [echo], notify: {command: [cat], template: {x: "{{.event}}"}}}
+`)
+	got := map[string]string{}
+	for name, job := range c.Set.Jobs {
+		template := job.Notify.Handler
+		got[name] = "the notification"
+		if _, ok := template.(jobs.Wrapper); ok {
+			got[name] = template.(jobs.Identified).Identity()
+		}
+	}
+	for name, want := range map[string]string{
+		"as-defaults": `{"text":"{{.text}}","n":[1,true]}`, "other-events": `{"text":"{{.text}}","n":[1,true]}`, "other-template": `{"text":"$HOME {{.job}}"}`, "other-way": "the notification", "own": `{"x":"{{.event}}"}`,
+	} {
+		if !strings.Contains(got[name], want) {
+			t.Errorf("%s sends %s, want %s", name, got[name], want)
+		}
 	}
 }

@@ -24,6 +24,8 @@ type source struct {
 	order int    // 0 = the main file
 	size  int    // in bytes
 	root  *yaml.Node
+
+	merges bool // a map of it has the key "<<"
 }
 
 func (s *source) at(n *yaml.Node) position { return position{s, n.Line, n.Column} }

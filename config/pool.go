@@ -48,8 +48,10 @@ var poolKeys = join(schema[poolDraft]{
 		d.Retries = retries
 	},
 	"kinds":     readKinds,
+	"runs_on":   mapField(func(d *poolDraft) *map[string]string { return &d.RunsOn }),
 	"locks":     locksField(func(d *poolDraft) *[]jobs.Lock { return &d.Locks }),
 	"lock_wait": durationField(positive, func(d *poolDraft) *time.Duration { return &d.LockWait }),
+	"output":    section(outputKeys, func(d *poolDraft) *jobs.Output { return &d.Output }),
 	"notify":    notifyField(func(d *poolDraft) *notifyDraft { return &d.notify }),
 }, lift(poolHandlerKeys, func(d *poolDraft) *handlerDraft { return &d.handlerDraft }))
 

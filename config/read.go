@@ -29,8 +29,12 @@ type reader struct {
 	defaults jobDraft
 	pools    names
 	jobs     names
+
+	calendars names
+
 	standard []string        // of Options.Environ, for every command
 	programs map[string]bool // whether files are executable
+	wrong    []error         // of the jobs that were read, by Set.Validate
 	doubtful map[string]bool // paths of what may be missing since a key is misspelt, or was refused
 }
 
@@ -69,7 +73,7 @@ func (r *reader) unknown(key *yaml.Node, known []string) {
 		hint = fmt.Sprintf("did you mean %q?", k)
 	}
 	if key.Value == "worker" && len(r.path) == 3 && r.path[0] == "jobs" {
-		hint = "workers run a job by its pool: write worker: {} in a pool, and the name of that pool in pool"
+		hint = "workers over HTTP run a job by its pool: write worker: {} in a pool, and the name of that pool in pool"
 	}
 	r.fail(key, "unknown key", hint)
 	if len(r.path) > 2 && r.path[0] == "jobs" {
@@ -100,8 +104,10 @@ func (r *reader) each(n *yaml.Node, f func(key, value *yaml.Node)) {
 	}
 	r.path = append(r.path, "")
 	last := len(r.path) - 1
-	r.path[last] = "<<"
-	n = merged(n, func(from *yaml.Node) { r.fail(from, "<< takes a map, or a list of maps", "") })
+	if r.file.merges {
+		r.path[last] = "<<"
+		n = merged(n, func(from *yaml.Node) { r.fail(from, "<< takes a map, or a list of maps", "") })
+	}
 	for i := 0; i < len(n.Content); i += 2 {
 		if key := n.Content[i]; key.Kind == yaml.ScalarNode && key.Value != "" {
 			r.path[last] = key.Value
@@ -215,15 +221,6 @@ func pathText(path []string) string {
 // quoted formats a text of the file for a message.
 func quoted(text string) string { return clip.Quoted(text, 60) }
 
-// notYet is a key of a later release: only its default is accepted.
-func notYet[T any](off func(n *yaml.Node) bool, what string) read[T] {
-	return func(r *reader, n *yaml.Node, _ *T) {
-		if !off(deref(n)) {
-			r.fail(n, "not yet: "+what, "remove it")
-		}
-	}
-}
-
 // empty: no value, "", {}, [], or a map of such.
 func empty(n *yaml.Node) bool {
 	n = deref(n)
@@ -241,15 +238,11 @@ func empty(n *yaml.Node) bool {
 	return true
 }
 
-// only: the scalar text, or no value.
-func only(text string) func(*yaml.Node) bool {
-	return func(n *yaml.Node) bool { return empty(n) || n.Kind == yaml.ScalarNode && n.Value == text }
-}
-
-// names are the jobs or the pools that were read, to find duplicates.
+// names are the jobs, the pools or the calendars that were read, to find duplicates.
 type names struct {
-	kind  string // "job", "pool"
+	kind  string // "job", "pool", "calendar"
 	first map[string]place
+	order []string // as they were read
 }
 
 // place is the position of a job or pool.
@@ -262,7 +255,7 @@ type place struct {
 
 // reserve notes a name; false if it is invalid or taken.
 func (r *reader) reserve(ns *names, key, value *yaml.Node) bool {
-	if !naming.Pattern.MatchString(key.Value) {
+	if !naming.Valid(key.Value) {
 		r.fail(key, fmt.Sprintf("%s is not a name for a %s", quoted(key.Value), ns.kind), nameHint)
 		return false
 	}
@@ -276,5 +269,6 @@ func (r *reader) reserve(ns *names, key, value *yaml.Node) bool {
 		return false
 	}
 	ns.first[lower] = place{key.Value, r.file, key, value}
+	ns.order = append(ns.order, key.Value)
 	return true
 }

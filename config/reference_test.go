@@ -140,6 +140,9 @@ func takes(s *shape) string {
 	case number:
 		return fmt.Sprintf("whole number %d–%d", s.low, s.high)
 	case duration:
+		if s.zero {
+			return "duration, at least " + s.least + ", or `0s`"
+		}
 		if s.least != "" {
 			return "duration, at least " + s.least
 		}
@@ -167,7 +170,9 @@ func takes(s *shape) string {
 	case theOne:
 		return "`1`"
 	case expressed:
-		return "cron expression"
+		return "[expression](schedules.md)"
+	case moment:
+		return "time, as in `2026-12-24T18:00:00Z`"
 	}
 	return string(s.kind)
 }

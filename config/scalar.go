@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -88,6 +89,27 @@ func (r *reader) number(n *yaml.Node, low, high int) (int, bool) {
 	return i, true
 }
 
+var fraction = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]{1,5})?$`)
+
+// processors reads how many processors may be used, as in 1.5.
+func (r *reader) processors(n *yaml.Node) (float64, bool) {
+	value, ok := r.typed(n, "a number")
+	if !ok {
+		return 0, false
+	}
+	cpu, err := strconv.ParseFloat(value, 64)
+	const allowed = "allowed: %v to %v, as in 0.5 or 2"
+	switch {
+	case !fraction.MatchString(value) || err != nil:
+		r.fail(deref(n), quote(n)+" is not a number of processors", fmt.Sprintf(allowed, limits.LeastCPU, limits.CPU))
+	case cpu < limits.LeastCPU || cpu > limits.CPU:
+		r.fail(deref(n), quote(n)+" is out of range", fmt.Sprintf(allowed, limits.LeastCPU, limits.CPU))
+	default:
+		return cpu, true
+	}
+	return 0, false
+}
+
 func (r *reader) flag(n *yaml.Node) (value, ok bool) {
 	text, ok := r.typed(n, "true or false")
 	if !ok || text == "true" || text == "false" {
@@ -132,6 +154,22 @@ func (r *reader) duration(n *yaml.Node, least time.Duration) (time.Duration, boo
 	return 0, false
 }
 
+// delay reads a duration that may be zero, which is none.
+func (r *reader) delay(n *yaml.Node, least time.Duration) (time.Duration, bool) {
+	value, ok := r.text(n)
+	if !ok {
+		return 0, false
+	}
+	if d, err := duration.Parse(value); err == nil && d == 0 {
+		return 0, true
+	}
+	if value != "" && strings.Trim(value, "0") == "" {
+		r.fail(deref(n), quote(n)+" has no unit", "write 0s for none")
+		return 0, false
+	}
+	return r.duration(n, least)
+}
+
 // negative reports whether a text would be a duration without its sign.
 func negative(text string) bool {
 	size, signed := strings.CutPrefix(text, "-")
@@ -154,6 +192,43 @@ func (r *reader) rate(n *yaml.Node) (jobs.Rate, bool) {
 		return jobs.Rate{}, false
 	}
 	return rate, true
+}
+
+// moment reads a time with its offset from UTC.
+func (r *reader) moment(n *yaml.Node) (time.Time, bool) {
+	value, ok := r.text(n)
+	if !ok {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil || at.IsZero() { // zero is no bound, and nobody means it
+		r.fail(deref(n), quote(n)+" is not a time", "write it with its offset from UTC, as in 2026-12-24T18:00:00+01:00, or with Z for UTC")
+		return time.Time{}, false
+	}
+	return at, true
+}
+
+// size reads a number of bytes, as in 64KiB.
+func (r *reader) size(n *yaml.Node) (int, bool) {
+	value, ok := r.text(n)
+	if !ok {
+		return 0, false
+	}
+	const hint = "write it as in 512KiB, 64MiB or 2GiB"
+	digits := strings.TrimRight(value, "BKMGi")
+	unit, known := map[string]int{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[value[len(digits):]]
+	count, err := strconv.Atoi(digits)
+	switch {
+	case !known || err != nil || count < 0 || digits[0] == '+':
+		r.fail(deref(n), quote(n)+" is not a size", hint)
+	case count == 0:
+		r.fail(deref(n), quote(n)+" must be more than 0", hint)
+	case count > 1<<20:
+		r.fail(deref(n), quote(n)+" is too large", hint)
+	default:
+		return count * unit, true
+	}
+	return 0, false
 }
 
 // percent reads a share, as in 50%.
@@ -196,6 +271,12 @@ const positive = time.Nanosecond
 func durationField[T any](least time.Duration, place func(*T) *time.Duration) read[T] {
 	return field(func(r *reader, n *yaml.Node) (time.Duration, bool) { return r.duration(n, least) }, place)
 }
+
+func delayField[T any](least time.Duration, place func(*T) *time.Duration) read[T] {
+	return field(func(r *reader, n *yaml.Node) (time.Duration, bool) { return r.delay(n, least) }, place)
+}
+
+func momentField[T any](place func(*T) *time.Time) read[T] { return field((*reader).moment, place) }
 
 func rateField[T any](place func(*T) *jobs.Rate) read[T] { return field((*reader).rate, place) }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
 // schemaURL is where editors find the schema, and its $id.
@@ -46,6 +48,9 @@ const namePattern = "^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$"
 // orVariable is the shape of a value that may have variables.
 func orVariable(r rules) rules { return rules{"anyOf": []any{r, rules{"$ref": "#/$defs/variable"}}} }
 
+// timePattern is that of RFC 3339.
+const timePattern = `[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})`
+
 // Where a text is wanted, YAML's numbers and truth values are texts too.
 var definitions = rules{
 	"variable": variable,
@@ -60,6 +65,13 @@ var definitions = rules{
 		"pattern": `^([0-9]{1,3}d)?([0-9]{1,14}(\.[0-9]+)?(h|m|s|ms|us|µs|ns))*$`,
 		"allOf":   []any{rules{"pattern": "[1-9]"}}, // zero is none
 	}),
+	"delay": orVariable(rules{
+		"type":    "string",
+		"pattern": `^([0-9]{1,3}d)?([0-9]{1,14}(\.[0-9]+)?(h|m|s|ms|us|µs|ns))*$`,
+		"allOf":   []any{rules{"pattern": "[0-9]"}},
+	}),
+	"time": orVariable(rules{"type": "string", "pattern": "^" + timePattern + "$"}),
+	"size": orVariable(rules{"type": "string", "pattern": "^0*[1-9][0-9]{0,6}(KiB|MiB|GiB)$"}),
 	"rate": orVariable(rules{"anyOf": []any{
 		rules{"const": 0},
 		rules{"type": "string", "pattern": `^(0|0*([1-9][0-9]{0,5}|1000000)/([smhd]|[0-9]{1,6}d|([0-9]{1,6}d)?([0-9]+(\.[0-9]+)?(h|m|s|ms|us|µs|ns))+))$`},
@@ -67,7 +79,7 @@ var definitions = rules{
 	"expression": orVariable(rules{
 		"type":      "string",
 		"maxLength": 256,
-		"pattern":   `^\s*(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|@every\s+[0-9][0-9a-zµ.]*|[^\s@=]+(\s+[^\s@=]+){4,5})\s*$`,
+		"pattern":   `^\s*(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|@every\s+[0-9][0-9a-zµ.]*|@at\s+` + timePattern + `|[^\s@=]+(\s+[^\s@=]+){4,5})\s*$`,
 	}),
 }
 
@@ -93,18 +105,27 @@ func valueRules(path []string, s *shape, entries map[string]entry) rules {
 		return ref("truth")
 	case duration:
 		r := ref("duration")
+		if s.zero {
+			r = ref("delay")
+		}
 		if s.least != "" {
 			r["$comment"] = "at least " + s.least
 		}
 		return r
 	case rate:
 		return ref("rate")
+	case size:
+		return ref("size")
+	case decimal:
+		return orVariable(rules{"type": "number", "minimum": limits.LeastCPU, "maximum": limits.CPU})
 	case choice:
 		return orVariable(rules{"enum": s.choices})
 	case name:
 		return ref("name")
 	case zone:
 		return ref("zone")
+	case moment:
+		return ref("time")
 	case address:
 		return ref("address")
 	case expressed:
@@ -178,7 +199,7 @@ func objectRules(path []string, s *shape, entries map[string]entry) rules {
 	r["allOf"] = one
 	process := rules{"anyOf": []any{rules{"required": []string{"command"}}, rules{"required": []string{"shell"}}}}
 	dependent := rules{}
-	for _, key := range []string{"env", "pass_env", "env_file", "working_dir", "stop_grace_period"} {
+	for _, key := range []string{"env", "pass_env", "env_file", "working_dir", "stop_grace_period", "limits"} {
 		if s.keys[key] != nil {
 			dependent[key] = process
 		}

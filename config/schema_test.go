@@ -148,7 +148,7 @@ func TestSchemaOfRates(t *testing.T) {
 // byShape are complaints about what a schema can see: keys, kinds of values, ranges, choices. What
 // variables bring, and how things go together, is beyond it.
 var byShape = regexp.MustCompile(`unknown key|must be (a|one|true|more than 0)|is out of range; allowed|is unknown; (allowed|did)|is not a whole number|has no unit|` +
-	`is not a duration|is not a rate|is neither true nor false|is not a name( for|;)|is not an address; write|stands beside (command|shell)|not yet: |has no value|` +
+	`is not a duration|is not a rate|is not a time;|is neither true nor false|is not a name( for|;)|is not an address; write|stands beside (command|shell)|not yet: |has no value|` +
 	`5 fields are needed|a lone \$|version: `)
 
 // What is malformed by its shape is refused by the schema as well. What is not: YAML that an editor

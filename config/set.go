@@ -3,12 +3,9 @@ package config
 import (
 	"cmp"
 	"errors"
-	"maps"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -22,7 +19,9 @@ func (r *reader) checkSet() {
 	if len(set.Jobs) == 0 && len(set.Pools) == 0 {
 		r.warnings.add(r.main.at(r.main.root), "", "there are no jobs and no pools", "")
 	}
-	wrong := flatten(validate(*set))
+	pools := *set
+	pools.Jobs = nil // their problems are in r.wrong
+	wrong := flatten(errors.Join(append(r.wrong, pools.Validate())...))
 	for key, problem := range naming.LabelProblems(r.c.Replica.Labels) {
 		wrong = append(wrong, &jobs.FieldError{Path: "replica.labels" + key, Problem: problem})
 	}
@@ -38,30 +37,15 @@ func (r *reader) checkSet() {
 		}
 	}
 	r.checkJobLocks()
+	if len(set.Calendars) > 0 && r.report.errors() == nil {
+		r.adviseNeverDue(time.Now())
+	}
 }
 
 // inFile translates hints of package jobs from Go fields to keys of the file.
 var inFile = map[string]string{
 	"give it a Handler, or the Kind of one that its pool has": "give it one, as in command, shell, http or func",
 	"give it a Handler": "give it a webhook or a command",
-}
-
-// validate is Set.Validate over parts in parallel: 100,000 jobs take a while. Duplicate names were found while reading.
-func validate(set jobs.Set) error {
-	const least = 1000 // jobs per part
-	names := slices.Sorted(maps.Keys(set.Jobs))
-	parts := max(1, min(runtime.GOMAXPROCS(0), len(names)/least))
-	found := make([]error, parts)
-	var all sync.WaitGroup
-	for i := range parts {
-		part := jobs.Set{Pools: set.Pools, Jobs: make(map[string]jobs.Job, len(names)/parts+1)}
-		for _, name := range names[len(names)*i/parts : len(names)*(i+1)/parts] {
-			part.Jobs[name] = set.Jobs[name]
-		}
-		all.Go(func() { found[i] = part.Validate() })
-	}
-	all.Wait()
-	return errors.Join(found...)
 }
 
 // flatten returns the parts of a joined error.
@@ -82,7 +66,7 @@ func flatten(err error) []error {
 // locate finds the position of a path like "lock.ttl" or "jobs.backup.retries.limit", for problems found after reading.
 // A path that is not written has the position of its nearest parent.
 func (r *reader) locate(path string) position {
-	for _, ns := range []*names{&r.jobs, &r.pools} {
+	for _, ns := range []*names{&r.jobs, &r.pools, &r.calendars} {
 		p, rest, ok := ns.owner(path)
 		if !ok {
 			continue

@@ -17,6 +17,7 @@ var documentKeys = schema[Config]{
 	"version":  unread,
 	"name":     nameField(func(c *Config) *string { return &c.Set.Name }),
 	"include":  unread,
+	"watch":    flagField(func(c *Config) *bool { return &c.Watch }),
 	"replica":  section(replicaKeys, func(c *Config) *scheduler.Options { return &c.Replica }),
 	"store":    section(storeKeys, func(c *Config) *Store { return &c.Store }),
 	"lock":     section(lockKeys, func(c *Config) *Lock { return &c.Lock }),
@@ -24,6 +25,9 @@ var documentKeys = schema[Config]{
 	"defaults": unread,
 	"pools":    unread,
 	"jobs":     unread,
+
+	"calendars": unread,
+	"ping":      readPing,
 }
 
 func unread(*reader, *yaml.Node, *Config) {}

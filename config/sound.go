@@ -121,6 +121,7 @@ func (c *checker) keys(n *yaml.Node) {
 			continue
 		}
 		c.scalar(key)
+		c.file.merges = c.file.merges || isMerge(key)
 		if key.Value == "" {
 			c.fail(key, "a key is empty", "")
 			continue

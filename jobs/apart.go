@@ -59,17 +59,23 @@ func (p *problems) alike(identity string, group []owned) {
 		"use one handler for all, or say what each does, as in jobs.Named(\"send mail\", handler), and surround handlers with jobs.Wrap alone", others, identity)
 }
 
+// opaque reports whether a handler does not say everything of itself, or was named, and how.
+func opaque(h Handler) (is, isNamed bool, name string) {
+	if missing(h) {
+		return false, false, ""
+	}
+	explicit, identified := unwrap.As[Identified](h)
+	given, isNamed := explicit.(named)
+	return !identified || isNamed, isNamed, given.name
+}
+
 // opaqueHandlers are those that do not say everything of themselves, or were named, by path. Of the many
 // jobs of a file none is among them.
 func (s Set) opaqueHandlers() []owned {
 	var all []owned
 	add := func(h Handler, section, name, part string) {
-		if missing(h) {
-			return
-		}
-		explicit, is := unwrap.As[Identified](h)
-		if given, isNamed := explicit.(named); !is || isNamed {
-			all = append(all, owned{section + name + part, h, isNamed, given.name})
+		if is, isNamed, given := opaque(h); is {
+			all = append(all, owned{section + name + part, h, isNamed, given})
 		}
 	}
 	for name, pool := range s.Pools {

@@ -16,15 +16,23 @@ func (j Job) WithDefaults() Job {
 	j.Pool = cmp.Or(j.Pool, naming.DefaultPool)
 	j.Timeout = cmp.Or(j.Timeout, 24*time.Hour)
 	j.Concurrency = cmp.Or(j.Concurrency, Forbid)
+	if j.Concurrency != Allow {
+		j.MaxRunning = cmp.Or(j.MaxRunning, 1)
+	}
+	if j.Concurrency == Queue {
+		j.QueueLimit = cmp.Or(j.QueueLimit, limits.Queue)
+	}
 	j.OnLost = cmp.Or(j.OnLost, LostFails)
 	j.LostLimit = cmp.Or(j.LostLimit, limits.Losses)
 	j.CatchUp.Policy = cmp.Or(j.CatchUp.Policy, CatchUpLatest)
 	j.CatchUp.Window = cmp.Or(j.CatchUp.Window, 24*time.Hour)
 	j.CatchUp.Limit = cmp.Or(j.CatchUp.Limit, 10)
 	j.CatchUp.Grace = cmp.Or(j.CatchUp.Grace, 10*time.Second)
+	j.Calendars.Otherwise = cmp.Or(j.Calendars.Otherwise, OtherwiseSkip)
 	j.Retries.Limit = max(j.Retries.Limit, 0) // NoRetries is the default
 	j.Retries = j.Retries.withDefaults()
 	j.Locks = locksWithDefaults(j.Locks)
+	j.Output = j.Output.withDefaults()
 	return j
 }
 
@@ -38,6 +46,7 @@ func (p Pool) WithDefaults() Pool {
 	p.Retries.Limit = cmp.Or(p.Retries.Limit, 10)
 	p.Retries = p.Retries.withDefaults()
 	p.Locks = locksWithDefaults(p.Locks)
+	p.Output = p.Output.withDefaults()
 	return p
 }
 

@@ -2,15 +2,16 @@ package jobs
 
 import "time"
 
-// Zones whose clocks jump are handled in two ways, by how the hours are written.
+// Zones whose clocks jump are handled in two ways, as in ISC cron.
 //
-// fixed hours ("30 2 * * *"): a reading is due when the clock shows it or a later one for the
+// fixed times ("30 2 * * *", "0 1/3 * * *"): a reading is due when the clock shows it or a later one for the
 // first time. Where the clock jumps ahead over it, that is the moment of the jump, and all
 // readings of the gap are due together, once; where the clock is set back, the second showing
 // does not count.
 //
-// running hours ("*/15 * * * *", "0 */2 * * *"): a reading is due whenever the clock shows it, so
-// the distance in real time stays: skipped readings are not made up for, repeated ones count twice.
+// running times, whose minute or hour begins with * ("*/15 * * * *", "0 */2 * * *", "* 2 * * *"): a reading is due
+// whenever the clock shows it, so the distance in real time stays: skipped readings are not made up for, repeated
+// ones count twice.
 type (
 	fixed struct {
 		wallClock

@@ -1,7 +1,7 @@
 package jobs
 
 import (
-	"slices"
+	"flag"
 	"testing"
 	"time"
 
@@ -10,46 +10,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/zone"
 )
 
-// oracle is a schedule as plain sets, read by nothing but the loop below. nil = every value.
-type oracle struct {
-	minutes, hours, days, weekdays []int
-	running                        bool
-}
-
-// shows reports whether a clock reading is due; days and weekdays are never both restricted here.
-func (o oracle) shows(t time.Time) bool {
-	in := func(set []int, n int) bool { return set == nil || slices.Contains(set, n) }
-	return in(o.minutes, t.Minute()) && in(o.hours, t.Hour()) && in(o.days, t.Day()) && in(o.weekdays, int(t.Weekday()))
-}
-
-// glance is one look at a wall clock.
-type glance struct{ at, shows time.Time }
-
-// watch looks at the wall clock of a zone once a minute, from two days before from.
-func watch(zone *time.Location, from, until time.Time) (seen []glance) {
-	for t := from.Add(-48 * time.Hour); t.Before(until); t = t.Add(time.Minute) {
-		l := t.In(zone)
-		seen = append(seen, glance{t, time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC)})
-	}
-	return seen
-}
-
-// due says when the schedule is due after from, by what was seen.
-func (o oracle) due(seen []glance, from time.Time) (due []time.Time) {
-	latest := seen[0].shows // the latest minute that the clock has shown
-	for _, now := range seen {
-		hit := o.running && o.shows(now.shows)
-		for ; latest.Before(now.shows); latest = latest.Add(time.Minute) {
-			hit = hit || !o.running && o.shows(latest.Add(time.Minute))
-		}
-		if hit && now.at.After(from) {
-			due = append(due, now.at)
-		}
-	}
-	return due
-}
-
 var everyHour = oracle{minutes: []int{0}, running: true}
+
+// everyMinute walks all of 2018–2030, two minutes of work, and not only the days around jumps, as make untimed does:
+// go test ./jobs -run TestTwelveZones -every-minute
+var everyMinute = flag.Bool("every-minute", false, "walk each minute of 2018–2030 in twelve zones, not only those around jumps")
 
 func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 	around := func(y int, m time.Month, d int) time.Time { return time.Date(y, m, d, 0, 0, 0, 0, time.UTC) }
@@ -59,15 +24,19 @@ func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 		"30 1 * * *":         {minutes: []int{30}, hours: []int{1}},
 		"0 0 * * *":          {minutes: []int{0}, hours: []int{0}},
 		"45 1-2 * * *":       {minutes: []int{45}, hours: []int{1, 2}},
-		"* 2 * * *":          {hours: []int{2}},
-		"*/15 0-3,23 * * *":  {minutes: quarters, hours: []int{0, 1, 2, 3, 23}},
-		"10,50 22-2 * * SUN": {minutes: []int{10, 50}, hours: []int{22, 23, 0, 1, 2}, weekdays: []int{0}},
-		"30 3 30,31 * *":     {minutes: []int{30}, hours: []int{3}, days: []int{30, 31}},
+		"* 2 * * *":          {hours: []int{2}, running: true},
+		"0-59 2 * * *":       {hours: []int{2}},
+		"*/15 0-3,23 * * *":  {minutes: quarters, hours: []int{0, 1, 2, 3, 23}, running: true},
+		"0/15 0-3,23 * * *":  {minutes: quarters, hours: []int{0, 1, 2, 3, 23}},
+		"10,50 22-2 * * SUN": {minutes: []int{10, 50}, hours: []int{22, 23, 0, 1, 2}, dow: onWeekdays(0), both: true},
+		"30 3 30,31 * *":     {minutes: []int{30}, hours: []int{3}, dom: onDays(30, 31), both: true},
+		"30 2 * * SUN#2":     {minutes: []int{30}, hours: []int{2}, dow: nth(0, 2), both: true},
+		"30 1 LW * SUNL":     {minutes: []int{30}, hours: []int{1}, dom: nearest(func(last int) int { return last }), dow: lastOf(0)},
 		"@hourly":            everyHour,
 		"0 * * * *":          everyHour,
 		"*/15 * * * *":       {minutes: quarters, running: true},
 		"20 */2 * * *":       {minutes: []int{20}, hours: []int{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22}, running: true},
-		"5 1/3 * * *":        {minutes: []int{5}, hours: []int{1, 4, 7, 10, 13, 16, 19, 22}, running: true},
+		"5 1/3 * * *":        {minutes: []int{5}, hours: []int{1, 4, 7, 10, 13, 16, 19, 22}},
 		"* * * * *":          {running: true},
 	}
 	for _, place := range []struct {
@@ -109,7 +78,7 @@ func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			from, until := place.day.Add(-30*time.Hour), place.day.Add(60*time.Hour)
-			seen := watch(zone, from, until.Add(time.Minute))
+			seen := watch(zone, from, until.Add(time.Minute), time.Minute)
 			for spec, o := range schedules {
 				s := schedule(t, place.zone, spec)
 				want := o.due(seen, from)
@@ -130,6 +99,65 @@ func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 					}
 				}
 			}
+		})
+	}
+}
+
+// jumpsOf is when the clock of a zone jumps from 2018 to 2030, give or take an hour.
+func jumpsOf(zone *time.Location) (jumps []time.Time) {
+	offset := func(t time.Time) int { _, o := t.In(zone).Zone(); return o }
+	for t := firstYear; t.Before(lastYear); t = t.Add(time.Hour) {
+		if offset(t) != offset(t.Add(time.Hour)) {
+			jumps = append(jumps, t)
+		}
+	}
+	return jumps
+}
+
+var (
+	firstYear = time.Date(2018, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastYear  = time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// Twelve zones and eight kinds of schedule, 2018–2030, beside a clock that is watched minute by minute: around
+// each jump, and in a leap year, or all the time.
+func TestTwelveZones(t *testing.T) {
+	kinds := map[string]oracle{
+		"30 2 * * *":                {minutes: []int{30}, hours: []int{2}},                                                                                                    // once a day
+		"0 0 * * *":                 {minutes: []int{0}, hours: []int{0}},                                                                                                     // at midnight
+		"0,20,40 22-3 * * *":        {minutes: []int{0, 20, 40}, hours: []int{22, 23, 0, 1, 2, 3}},                                                                            // several, fixed
+		"*/15 0-2 * * *":            {minutes: []int{0, 15, 30, 45}, hours: []int{0, 1, 2}, running: true},                                                                    // minutes with *
+		"10 */2 * * *":              {minutes: []int{10}, hours: []int{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22}, running: true},                                             // hours with *
+		"15 0-2 L,LW,15W,L-3 * *":   {minutes: []int{15}, hours: []int{0, 1, 2}, dom: anyOf(beforeLast(0), nearest(whole), nearest(fixedDay(15)), beforeLast(3)), both: true}, // by the end of the month
+		"30 0-3 * * SUN#1,SUN#2,0L": {minutes: []int{30}, hours: []int{0, 1, 2, 3}, dow: anyOf(nth(0, 1), nth(0, 2), lastOf(0)), both: true},                                  // n-th weekdays
+		"0 1-3 */2 * SAT-MON":       {minutes: []int{0}, hours: []int{1, 2, 3}, dom: odd, dow: onWeekdays(6, 0, 1), both: true},                                               // both days
+	}
+	for _, name := range []string{
+		"Africa/Cairo", "Africa/Casablanca", "America/Havana", "America/New_York", "America/Santiago", "America/Sao_Paulo",
+		"Antarctica/Troll", "Asia/Kolkata", "Asia/Tehran", "Australia/Lord_Howe", "Europe/London", "Pacific/Auckland",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			zone, err := zone.Load(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			walk := func(from, until time.Time) {
+				seen := watch(zone, from, until.Add(time.Minute), time.Minute)
+				for spec, o := range kinds {
+					agree(t, schedule(t, name, spec), name+": "+spec, o.due(seen, from), from, until)
+				}
+			}
+			if *everyMinute {
+				for from := firstYear; from.Before(lastYear); from = from.AddDate(0, 1, 0) {
+					walk(from, from.AddDate(0, 1, 0))
+				}
+				return
+			}
+			for _, jump := range jumpsOf(zone) {
+				walk(jump.Add(-30*time.Hour), jump.Add(30*time.Hour))
+			}
+			walk(time.Date(2024, 2, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 4, 1, 0, 0, 0, 0, time.UTC))
 		})
 	}
 }
@@ -158,7 +186,9 @@ func TestDueTimesAtJumps(t *testing.T) {
 		{"@daily", "Africa/Cairo", "2026-04-23T12:00:00Z", []string{"2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z"}},
 		{"15 12 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z", []string{"2011-12-29T22:15:00Z", "2011-12-30T10:00:00Z", "2011-12-30T22:15:00Z"}},
 		{"0 * * * *", "America/New_York", "2026-11-01T04:30:00Z", []string{"2026-11-01T05:00:00Z", "2026-11-01T06:00:00Z", "2026-11-01T07:00:00Z"}},
-		{"*/30 2 * * *", "America/New_York", "2026-03-08T00:00:00Z", []string{"2026-03-08T07:00:00Z", "2026-03-09T06:00:00Z"}},
+		{"*/30 2 * * *", "America/New_York", "2026-03-08T00:00:00Z", []string{"2026-03-09T06:00:00Z", "2026-03-09T06:30:00Z"}},
+		{"0,30 2 * * *", "America/New_York", "2026-03-08T00:00:00Z", []string{"2026-03-08T07:00:00Z", "2026-03-09T06:00:00Z"}},
+		{"30 2 * * SUN#2", "America/New_York", "2026-03-02T00:00:00Z", []string{"2026-03-08T07:00:00Z", "2026-04-12T06:30:00Z"}},
 		{"0 0 29 2 *", "UTC", "2096-03-01T00:00:00Z", []string{"2104-02-29T00:00:00Z", "2108-02-29T00:00:00Z"}},
 	} {
 		s := schedule(t, c.zone, c.spec)

@@ -16,7 +16,7 @@ import (
 // within a limit; out may be written to until Run returns, from one goroutine at a time.
 //
 // A nil error means the attempt succeeded. [Permanent] fails the task, and [Cancel] cancels it, without
-// further attempts; [RetryAfter] chooses when the next one starts, [Snooze] as well and does not count the attempt, an [*ExitError] carries an exit code;
+// further attempts; [RetryAfter] chooses when the next one starts, [Snooze] as well and does not count the attempt, an [*ExitError] carries an exit code, a [*StatusError] a status;
 // every other error fails the attempt. A panic fails the attempt only, also one in a method of the error, as that of
 // a nil pointer returned as an error that is not nil. Of an error's text the first 16 KiB
 // are kept; what is longer belongs into out.
@@ -66,8 +66,11 @@ func (s *Stop) Error() string { return s.Reason }
 
 // ExitError is a command that ended with a code other than 0.
 type ExitError struct {
-	Code int    // −1: ended by a signal
-	Text string // for people
+	Code   int    // −1: ended by a signal
+	Text   string // for people
+	Signal int    // that ended it; 0: none, or it is not known
+
+	OutOfMemory bool // it was killed as it needed more memory than it may have
 }
 
 func (e *ExitError) Error() string { return e.Text }

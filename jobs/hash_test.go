@@ -20,6 +20,8 @@ func changed(t *testing.T, typ reflect.Type) reflect.Value {
 		v.Set(reflect.ValueOf(says("something else")))
 	case typ == reflect.TypeFor[any]():
 		v.Set(reflect.ValueOf("changed"))
+	case typ == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(monday))
 	case typ == reflect.TypeFor[time.Duration]():
 		v.SetInt(int64(77 * time.Minute))
 	case typ.Kind() == reflect.String:
@@ -59,7 +61,7 @@ func everyField[T any](t *testing.T, original T, try func(field string, altered 
 	walk = func(typ reflect.Type, index []int, name string) {
 		for i := range typ.NumField() {
 			f, at := typ.Field(i), append(append([]int{}, index...), i)
-			if f.Type.Kind() == reflect.Struct {
+			if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[time.Time]() {
 				walk(f.Type, at, name+f.Name+".")
 				continue
 			}
@@ -96,7 +98,7 @@ func TestEveryFieldOfAJobChangesItsHash(t *testing.T) {
 			seen[altered.Hash()] = field
 		}
 		moves := altered.ScheduleHash() != job.ScheduleHash()
-		if want := field == "Schedule" || field == "Schedules" || field == "Timezone"; moves != want {
+		if want := field == "Schedule" || field == "Schedules" || field == "Timezone" || field == "StartsAt" || field == "EndsAt" || field == "Spread" || strings.HasPrefix(field, "Calendars."); moves != want {
 			t.Errorf("a change of %s changes the schedule's hash: %v, want %v", field, moves, want)
 		}
 	})
@@ -139,7 +141,7 @@ func TestHandlerHashes(t *testing.T) {
 		h := altered.HandlerHashes()[""]
 		other, same := seen[h]
 		seen[h] = field
-		switch counts := strings.HasPrefix(field, "Retries") || field == "Timeout" || field == "OnLost" || field == "Handler" || strings.HasPrefix(field, "Lock"); {
+		switch counts := strings.HasPrefix(field, "Retries") || field == "Timeout" || field == "OnLost" || field == "Handler" || strings.HasPrefix(field, "Lock") || strings.HasPrefix(field, "Output") || strings.HasPrefix(field, "RunsOn"); {
 		case counts && same:
 			t.Errorf("a change of %s has the hash of a change of %s", field, other)
 		case !counts && h != first[""]:
@@ -215,6 +217,11 @@ func TestEqualDefinitionsHaveOneHash(t *testing.T) {
 			t.Errorf("%s it has another hash", what)
 		}
 	}
+	starts := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	one, other := Job{Schedule: "@daily", StartsAt: starts}, Job{Schedule: "@daily", StartsAt: starts.In(time.FixedZone("", 3600))}
+	if one.Hash() != other.Hash() || one.ScheduleHash() != other.ScheduleHash() {
+		t.Error("the offset in which a time is written counts")
+	}
 	if pool := (Pool{}); pool.Hash() != pool.WithDefaults().Hash() || pool.Hash() != (Pool{Kinds: map[string]Handler{}}).Hash() {
 		t.Error("a pool and the same with its defaults differ")
 	}
@@ -272,6 +279,15 @@ func TestHashesAndStripesStayAsTheyAre(t *testing.T) {
 		"kinds":    {Pool{Kinds: map[string]Handler{"k": says("k")}}.Hash(), "81852906d28be85d5c86e77ba6105d98"},
 		"handler":  {Pool{Handler: says("h")}.HandlerHashes()[""], "673214acf80d95b11287b8a414bc2ad7"},
 		"kind":     {Notify{Handler: says("n")}.Kind("job a"), "154e3f29a7097fab"},
+		"bounded":  {Job{Schedule: "@daily", StartsAt: monday, EndsAt: monday.Add(day)}.Hash(), "3e862d3b1489052132390724a71245c5"},
+		"bounds":   {Job{Schedule: "@daily", StartsAt: monday, EndsAt: monday.Add(day)}.ScheduleHash(), "5352209d273f3bec20a05ba3c7c4e497"},
+		"moved":    {Job{Schedule: "@daily", Spread: 10 * time.Minute}.Hash(), "0e7fbb4af212ab08f1780047c925100a"},
+		"delayed":  {Job{Schedule: "@daily", Jitter: 30 * time.Second}.Hash(), "e12f2f07342e08a42326253001bc63ff"},
+		"moves":    {Job{Schedule: "@daily", Spread: 10 * time.Minute}.ScheduleHash(), "eb7c09b08ec5f85295cbd00783f9a27e"},
+		"hashed":   {Job{Schedule: "@daily", Schedules: []string{"H H * * *"}}.ScheduleHash(), "e71f9917a21dae2f240e302d3020cded"},
+		"usual":    {Job{Priority: 0, Retries: Retries{On: []int{}}}.Hash(), "f55cd83007636753d9e43fac59481891"},
+		"codes":    {Pool{Retries: Retries{On: []int{}}}.Hash(), "a17ce3f45ffa2310f160f28c10256d69"},
+		"one slot": {Job{MaxRunning: 1}.Hash(), "f55cd83007636753d9e43fac59481891"},
 		"unlocked": {Job{Locks: []Lock{}}.Hash(), "f55cd83007636753d9e43fac59481891"},
 	} {
 		if pair[0] != pair[1] {

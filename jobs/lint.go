@@ -22,12 +22,30 @@ var macros = map[string]string{
 	"@hourly":   "0 0 * * * *",
 }
 
+// dueBy is what one expression says: a rule, or, if that is nil, a moment.
+type dueBy struct {
+	rule   rule
+	moment time.Time
+}
+
 // parseSpec reads one expression. Its errors name the field and say what to do.
-func parseSpec(spec string, zone *time.Location) (rule, error) {
+func parseSpec(spec string, zone *time.Location, s seed) (dueBy, error) {
 	if err := lintText(spec); err != nil {
-		return nil, err
+		return dueBy{}, err
 	}
 	words := strings.Fields(spec)
+	if len(words) > 0 && words[0] == "@at" {
+		if len(words) != 2 {
+			return dueBy{}, errors.New("@at: exactly one time must follow, as in @at 2026-12-24T18:00:00+01:00")
+		}
+		at, err := parseAt(words[1])
+		return dueBy{moment: at}, err
+	}
+	r, err := parseRule(words, zone, s)
+	return dueBy{rule: r}, err
+}
+
+func parseRule(words []string, zone *time.Location, s seed) (rule, error) {
 	if len(words) == 0 {
 		return nil, errors.New("the expression is empty; leave the schedule out for a job that runs on demand only")
 	}
@@ -43,13 +61,13 @@ func parseSpec(spec string, zone *time.Location) (rule, error) {
 		case words[0] == "@reboot":
 			return nil, errors.New("@reboot is not supported: replicas come and go; run the job on demand instead")
 		case !ok:
-			return nil, fmt.Errorf("unknown macro %s; known are @yearly @monthly @weekly @daily @hourly and @every", words[0])
+			return nil, fmt.Errorf("unknown macro %s; known are @yearly @monthly @weekly @daily @hourly, @every and @at", words[0])
 		case len(words) > 1:
 			return nil, fmt.Errorf("%s: nothing may follow it", words[0])
 		}
 		words = strings.Fields(expanded)
 	}
-	return parseFields(words, zone)
+	return parseFields(words, zone, s)
 }
 
 // lintText refuses what must not even be looked at as fields.
@@ -59,7 +77,7 @@ func lintText(spec string) error {
 	}
 	for _, r := range spec {
 		if r != '\t' && (r < ' ' || r > '~') {
-			return fmt.Errorf("character %U does not belong in an expression; use plain blanks, digits, letters and * ? , - /", r)
+			return fmt.Errorf("character %U does not belong in an expression; use plain blanks, digits, letters and * ? , - / # ( )", r)
 		}
 	}
 	if upper := strings.ToUpper(strings.TrimSpace(spec)); strings.HasPrefix(upper, "TZ=") || strings.HasPrefix(upper, "CRON_TZ=") {
@@ -68,7 +86,7 @@ func lintText(spec string) error {
 	return nil
 }
 
-func parseFields(words []string, zone *time.Location) (rule, error) {
+func parseFields(words []string, zone *time.Location, s seed) (rule, error) {
 	switch len(words) {
 	case 5:
 		words = append([]string{"0"}, words...)
@@ -79,13 +97,14 @@ func parseFields(words []string, zone *time.Location) (rule, error) {
 		return nil, fmt.Errorf("5 fields are needed (minute, hour, day of month, month, day of week), or 6 with seconds first; found %d", len(words))
 	}
 	var problems []error
+	var read [len(fields)]chosen
 	canonical := make([]string, len(words))
 	for i, word := range words {
-		text, err := fields[i].canonical(word)
-		if err != nil {
+		var err error
+		if read[i], err = fields[i].read(word, s); err != nil {
 			problems = append(problems, err)
 		}
-		canonical[i] = text
+		canonical[i] = fields[i].canonical(read[i])
 	}
 	if strings.Contains(words[dayOfMonth], "?") && numbersDays(words[dayOfWeek]) {
 		problems = append(problems, errors.New(
@@ -98,20 +117,27 @@ func parseFields(words []string, zone *time.Location) (rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newWallClock(spec)
-	if !c.fires() {
+	c := newWallClock(spec, read[dayOfMonth], read[dayOfWeek])
+	alone := monthDays{dom: c.days.dom, days: c.days.days}
+	alone.days.nth = [7]uint8{}
+	switch {
+	case c.days.everDue(spec.Month):
+	case alone.everDue(spec.Month):
+		return nil, errors.New("day of month and day of week: a day has to match both, as one of them begins with *, and none does, it would never fire")
+	default:
 		return nil, errors.New("day of month: no such day in these months, it would never fire")
 	}
-	if strings.ContainsAny(words[2], "*?/") {
+	if read[minute].star || read[hour].star {
 		return running{c, zone}, nil
 	}
 	return fixed{c, zone}, nil
 }
 
-// numbersDays reports whether a weekday is given as a number; the number of a step is none.
+// numbersDays reports whether a weekday is given as a number; the number of a step is none, nor is that behind #.
 func numbersDays(text string) bool {
 	for item := range strings.SplitSeq(text, ",") {
 		values, _, _ := strings.Cut(item, "/")
+		values, _, _ = strings.Cut(values, "#")
 		if strings.ContainsAny(values, "0123456789") {
 			return true
 		}

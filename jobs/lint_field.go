@@ -23,88 +23,109 @@ var fields = [6]field{
 }
 
 const (
+	minute     = 1
+	hour       = 2
 	dayOfMonth = 3
 	dayOfWeek  = 5
 )
 
-// canonical checks one field and writes it in the form that no parser can misread: "*", or numbers
-// in rising order with commas between.
-func (f *field) canonical(text string) (string, error) {
-	var (
-		set  [60]bool
-		star bool
-	)
-	for item := range strings.SplitSeq(text, ",") {
-		all, err := f.add(&set, item)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", f.name, err)
-		}
-		star = star || all
-	}
-	if star {
-		return "*", nil
-	}
-	var numbers []string
-	for n, in := range set {
-		if in {
-			numbers = append(numbers, strconv.Itoa(n))
-		}
-	}
-	return strings.Join(numbers, ","), nil
+// chosen is what a field allows.
+type chosen struct {
+	set  uint64 // bit n: the number n
+	star bool   // the field begins with * or ?: it is unrestricted
+	days specialDays
 }
 
-// add puts the values of one item of the list into set; all reports a plain star.
-func (f *field) add(set *[60]bool, item string) (all bool, err error) {
+// read checks one field.
+func (f *field) read(text string, s seed) (chosen, error) {
+	c := chosen{star: text[0] == '*' || text[0] == '?'}
+	for item := range strings.SplitSeq(text, ",") {
+		if err := f.add(&c, item, s); err != nil {
+			return c, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return c, nil
+}
+
+// canonical writes a field in the form that no parser can misread: "*" for all values, or numbers in rising order with commas
+// between. A list of all numbers stays one if the field is restricted; of special days alone nothing else is left to write.
+func (f *field) canonical(c chosen) string {
+	if c.star && c.set == f.all() || c.set == 0 {
+		return "*"
+	}
+	var numbers []string
+	for n := range each(c.set) {
+		numbers = append(numbers, strconv.Itoa(n))
+	}
+	return strings.Join(numbers, ",")
+}
+
+// all is the set of all values.
+func (f *field) all() uint64 { return 1<<(f.max+1) - 1<<f.min }
+
+// add puts the values of one item of the list into c.
+func (f *field) add(c *chosen, item string, s seed) error {
 	if item == "" {
-		return false, fmt.Errorf("an item of the list is empty; remove the extra comma")
+		return fmt.Errorf("an item of the list is empty; remove the extra comma")
+	}
+	if hashed(item) {
+		return f.addHashed(c, item, s)
+	}
+	if special, err := f.addSpecial(c, item); special || err != nil {
+		return err
 	}
 	values, stepText, stepped := strings.Cut(item, "/")
 	from, to := f.min, f.max
+	var err error
 	switch first, last, ranged := strings.Cut(values, "-"); {
 	case values == "*" || values == "?":
-		all = true
 	case strings.ContainsAny(values, "*?"):
-		return false, fmt.Errorf("%q: only a step may stand beside %c, as in %[2]c/5", item, values[strings.IndexAny(values, "*?")])
+		return fmt.Errorf("%q: only a step may stand beside %c, as in %[2]c/5", item, values[strings.IndexAny(values, "*?")])
 	default:
 		if from, err = f.value(first); err != nil {
-			return false, err
+			return err
 		}
 		switch {
 		case ranged:
 			if to, err = f.value(last); err != nil {
-				return false, err
+				return err
 			}
 		case !stepped:
 			to = from
 		}
 	}
-	size := f.max - f.min + 1
 	length := to - from // of the range; 22-2 goes on behind the largest value
 	if length < 0 {
-		length += size
+		length += f.size()
 	}
 	step := 1
 	if stepped {
-		if step, err = f.step(item, stepText, from, length); err != nil {
-			return false, err
+		if step, err = stepOf(item, stepText); err != nil {
+			return err
+		}
+		if step > length {
+			return fmt.Errorf("%q: step %s is larger than the range, so only %d would be left; write %[3]d, or a smaller step", item, stepText, from)
 		}
 	}
 	for i := 0; i <= length; i += step {
-		set[f.min+(from-f.min+i)%size] = true
+		c.set |= 1 << f.wrap(from+i)
 	}
-	return all && step == 1, nil
+	return nil
 }
 
-func (f *field) step(item, text string, from, length int) (int, error) {
+func (f *field) size() int { return f.max - f.min + 1 }
+
+// wrap is the value that n stands for where n may be beyond the largest one.
+func (f *field) wrap(n int) int { return f.min + (n-f.min)%f.size() }
+
+// stepOf reads the number behind the / of an item. One that no range can have is as large as a number can be.
+func stepOf(item, text string) (int, error) {
 	if !digits(text) {
 		return 0, fmt.Errorf("%q: the step after / must be a number", item)
 	}
 	step, err := strconv.Atoi(text)
-	switch {
-	case step == 0 && err == nil:
+	if step == 0 && err == nil {
 		return 0, fmt.Errorf("%q: the step must be at least 1", item)
-	case step > length || err != nil:
-		return 0, fmt.Errorf("%q: step %s is larger than the range, so only %d would be left; write %[3]d, or a smaller step", item, text, from)
 	}
 	return step, nil
 }
@@ -142,14 +163,14 @@ func (f *field) value(text string) (int, error) {
 // foreign explains what other schedulers would read here, where upper is, in capitals.
 func (f *field) foreign(upper string) string {
 	switch {
-	case strings.HasPrefix(upper, "H"):
-		return "H is Jenkins'; choose a number"
+	case strings.Contains(upper, "~"):
+		return "~ is a random number in other crons; write H, which the job's name chooses and all replicas agree on"
 	case strings.Contains(upper, "#"):
-		return "# is Quartz's; give the days of the month as a range and let the job check the weekday"
-	case f.max == 31 && strings.ContainsAny(upper, "LW"):
-		return "L and W are Quartz's; for the last day of a month run on 28-31 and let the job check, or run on day 1"
-	case f.weekdays() && strings.HasSuffix(upper, "L"):
-		return "L is Quartz's; name the weekday and let the job check the date"
+		return "# counts weekdays; write it in the day of week, as in FRI#2"
+	case f.weekdays() && upper == "L":
+		return "L needs its weekday, as in FRIL for the last Friday of a month; for the last day of a month write it in the day of month"
+	case f.weekdays() && strings.HasSuffix(upper, "W"):
+		return "W belongs to the day of month, as in 15W"
 	}
 	return ""
 }

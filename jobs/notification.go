@@ -57,12 +57,22 @@ func (n Notification) Sentence() string {
 	case EventRecovered:
 		b.WriteString(what + " works again")
 		why = ""
+	case EventLate:
+		b.WriteString(what + " is late")
+		if due != "" {
+			b.WriteString(", the run" + due)
+		}
 	case EventPaused:
 		b.WriteString(what + " was paused")
+	case EventSuspended:
+		b.WriteString(what + " was suspended")
 	default:
-		if n.Event == EventLost {
+		switch n.Event {
+		case EventLost:
 			b.WriteString(what + ": a task was lost")
-		} else {
+		case EventStarted, EventSucceeded:
+			b.WriteString(what + " " + string(n.Event))
+		default:
 			b.WriteString(what + " failed")
 		}
 		if due != "" {

@@ -15,10 +15,17 @@ const (
 	EventMissed    Event = "missed"    // due times of a job that could not be decided in time
 	EventLost      Event = "lost"      // a task ended as lost: its replica died, and it does not run again
 	EventRecovered Event = "recovered" // the first success after any of these
+	EventStarted   Event = "started"   // the first attempt of a task starts; it has to be named in Notify.On
+	EventSucceeded Event = "succeeded" // a task ended as succeeded; it has to be named in Notify.On
+	EventLate      Event = "late"      // a run of a job has not started, or not ended, when it was expected to, see [Expect]
 	EventPaused    Event = "paused"    // a pool was paused, since too many of its attempts failed, see [PauseOn]; not of jobs
+	EventSuspended Event = "suspended" // a job was suspended, since as many of its runs failed in a row as its SuspendAfter says; not of pools
 )
 
-var events = []Event{EventFailed, EventMissed, EventLost, EventRecovered} // beside EventPaused
+// askedFor are the events that a Notify without On does not mean: of what goes well nobody is told without asking.
+var askedFor = []Event{EventLate, EventStarted, EventSucceeded}
+
+var events = []Event{EventFailed, EventMissed, EventLost, EventRecovered} // beside EventPaused and EventSuspended
 
 // Notify says for which events of a job or pool a notification is sent, and how. The zero Notify sends
 // none.
@@ -27,13 +34,13 @@ var events = []Event{EventFailed, EventMissed, EventLost, EventRecovered} // bes
 // Handler runs: it is sent at least once, with that pool's retries, and its failure
 // delays nothing else. Of a notification that fails no notification is sent.
 type Notify struct {
-	On      []Event // nil: all; empty: none
+	On      []Event // nil: all but those that have to be named: EventStarted, EventSucceeded and EventLate; empty: none
 	Handler Handler // nil: no notification is sent
 }
 
 // Wants reports whether a notification is sent for e.
 func (n Notify) Wants(e Event) bool {
-	return n.Handler != nil && (n.On == nil || slices.Contains(n.On, e))
+	return n.Handler != nil && (n.On == nil && !slices.Contains(askedFor, e) || slices.Contains(n.On, e))
 }
 
 // Kind is the kind, in the pool "notifications", of what n.Handler is to run. Each definition has its own:

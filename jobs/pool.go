@@ -23,6 +23,11 @@ type Pool struct {
 	Handler   Handler               // for tasks without a kind
 	Kinds     map[string]Handler    // by the task's kind; a replica claims only kinds it knows
 	Notify    Notify                // of its tasks that have no job
+	Output    Output                `json:",omitzero"` // what becomes of what attempts of these tasks write
+
+	// RunsOn are labels of the replicas that run tasks of the pool, those of jobs among them; a job's own RunsOn holds beside it. Empty: any replica. Not where workers
+	// over HTTP run tasks of the pool.
+	RunsOn map[string]string `json:",omitempty"`
 
 	Locks    []Lock        `json:",omitempty"` // that what runs by its handlers holds while it runs, see [Set.LocksOf]
 	LockWait time.Duration `json:",omitempty"` // a task that has waited so long for its locks is cancelled; default: no limit

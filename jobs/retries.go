@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -10,6 +11,12 @@ const NoRetries = -1
 
 // Attempts is how many attempts there are at most: the first one, and the retries.
 func (r Retries) Attempts() int { return max(r.Limit, 0) + 1 }
+
+// hashed is r as it counts in hashes: the order of codes says nothing.
+func (r Retries) hashed() Retries {
+	r.On = slices.Sorted(slices.Values(r.On))
+	return r
+}
 
 // jitter is how far a delay may be off, either way, so that tasks that failed together do not come
 // back together.

@@ -165,6 +165,18 @@ func TestLatestIsCheap(t *testing.T) {
 	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
 		t.Errorf("%d bytes for 3 of 864,000 due times", took)
 	}
+	// Nor of the time that has passed since the schedule ended.
+	ended, err := Job{Schedule: "* * * * * *", EndsAt: monday.Add(-day)}.Compile("j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before = after
+	runtime.ReadMemStats(&before)
+	due = ended.Latest(monday.Add(-10*day), monday, 3)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<16 || len(due) != 3 {
+		t.Errorf("%d bytes for %d due times of a schedule that has ended", took, len(due))
+	}
 }
 
 func TestLongOutagesAreCheapToCount(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 type State string
 
 const (
-	StatePending   State = "pending" // waits for its time, a worker, or the next attempt
+	StatePending   State = "pending" // waits for its time, a slot, a worker over HTTP, or the next attempt
 	StateRunning   State = "running"
 	StateSucceeded State = "succeeded"
 	StateFailed    State = "failed"

@@ -182,9 +182,12 @@ func TestRetriesDelayIsItsFormula(t *testing.T) {
 func TestWithDefaults(t *testing.T) {
 	job := Job{}.WithDefaults()
 	want := Job{
-		Timezone: "UTC", Pool: "default", Timeout: 24 * time.Hour, Concurrency: Forbid, OnLost: LostFails, LostLimit: 3,
+		Timezone: "UTC", Pool: "default", Timeout: 24 * time.Hour, Concurrency: Forbid, MaxRunning: 1, OnLost: LostFails, LostLimit: 3,
 		CatchUp: CatchUp{Policy: CatchUpLatest, Window: 24 * time.Hour, Limit: 10, Grace: 10 * time.Second},
 		Retries: Retries{Limit: 0, Backoff: time.Second, MaxBackoff: 15 * time.Minute},
+		Output:  Output{FileSize: 10 << 20, Files: 5},
+
+		Calendars: JobCalendars{Otherwise: OtherwiseSkip},
 	}
 	if diff := cmp.Diff(want, job); diff != "" {
 		t.Errorf("job (−want +got):\n%s", diff)
@@ -192,6 +195,7 @@ func TestWithDefaults(t *testing.T) {
 	wantPool := Pool{
 		Workers: 10, Order: OrderNone, Timeout: 30 * time.Minute, OnLost: LostRetries, LostLimit: 3,
 		Retries: Retries{Limit: 10, Backoff: time.Second, MaxBackoff: 15 * time.Minute},
+		Output:  Output{FileSize: 10 << 20, Files: 5},
 	}
 	if diff := cmp.Diff(wantPool, Pool{}.WithDefaults()); diff != "" {
 		t.Errorf("pool (−want +got):\n%s", diff)

@@ -13,6 +13,7 @@ const (
 	CauseSchedule Cause = "schedule"
 	CauseCatchUp  Cause = "catch_up"
 	CauseManual   Cause = "manual"
+	CauseBackfill Cause = "backfill"
 )
 
 // Outcome is how a trigger ended; empty while it is open.
@@ -34,14 +35,19 @@ type Trigger struct {
 	Until      time.Time   `json:"until,omitzero"` // zero unless a range
 	Count      int         `json:"count"`          // due times covered, ≥ 1
 	Cause      Cause       `json:"cause"`
-	By         string      `json:"by,omitempty"` // the user that asked, for manual runs
+	By         string      `json:"by,omitempty"`    // the user that asked, for manual runs and backfills
+	Order      string      `json:"order,omitempty"` // the id of the order that it was made for
 	Outcome    Outcome     `json:"outcome,omitempty"`
 	Reason     string      `json:"reason,omitempty"`      // why it ended so, for people
 	ReasonCode reason.Code `json:"reason_code,omitempty"` // the same for programs
 	Result     State       `json:"result,omitempty"`      // of the task, once it ended
 	TaskID     string      `json:"task_id,omitempty"`
 	Replica    string      `json:"replica,omitempty"` // that decided it
-	DecidedAt  time.Time   `json:"decided_at,omitzero"`
-	StartedAt  time.Time   `json:"started_at,omitzero"`
-	FinishedAt time.Time   `json:"finished_at,omitzero"`
+	// Definition is the one that the job had then, as the job's history names it; Config is the number of the decider's configuration. They are
+	// empty in rows by older programs.
+	Definition string    `json:"definition,omitempty"`
+	Config     int64     `json:"config,omitempty"`
+	DecidedAt  time.Time `json:"decided_at,omitzero"`
+	StartedAt  time.Time `json:"started_at,omitzero"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
 }

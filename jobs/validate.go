@@ -12,7 +12,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
-	"github.com/lockstep-scheduler/lockstep/internal/zone"
 )
 
 // Validate reports everything that is wrong with the set at once: nil, or joined [*FieldError]s in
@@ -30,15 +29,29 @@ func (s Set) Validate() error {
 			p.notifications("pools."+name, s.Pools[name])
 		}
 	}
-	p.names("jobs", slices.Sorted(maps.Keys(s.Jobs)))
-	for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
-		p.job("jobs."+name, s.Jobs[name])
-		p.work("jobs."+name, s.Jobs[name], s.Pools)
-		p.keysOf("jobs."+name, name, s)
-		p.ofWorker("jobs."+name, s.Jobs[name], s.Pools[s.Jobs[name].WithDefaults().Pool])
+	p.names("calendars", slices.Sorted(maps.Keys(s.Calendars)))
+	p.calendars(s)
+	names := slices.Sorted(maps.Keys(s.Jobs))
+	p.names("jobs", names)
+	for _, name := range names {
+		p.jobOf(s, name)
 	}
+	p.ping("ping", s.Ping)
 	p.apart(s)
 	return p.err()
+}
+
+// jobOf checks one job of a set.
+func (p *problems) jobOf(s Set, name string) {
+	path, job := "jobs."+name, s.Jobs[name]
+	p.job(path, name, job)
+	p.work(path, job, s.Pools)
+	p.keysOf(path, name, s)
+	p.calendarsOf(path+".calendars", job, s.Calendars)
+	pool := s.Pools[job.WithDefaults().Pool]
+	p.runsBeside(path, job, pool)
+	p.ofWorker(path, job, pool)
+	p.codesOfJob(path, job, pool)
 }
 
 // names checks names that must differ in more than case.
@@ -102,7 +115,10 @@ func (p *problems) pool(path, name string, pool Pool) {
 	}
 	p.notify(path+".notify", pool.Notify)
 	p.locks(path, pool.Locks, pool.LockWait)
+	p.outputOf(path, pool.Output)
+	p.labels(path+".runs_on", pool.RunsOn)
 	p.workers(path, pool)
+	p.codesOfPool(path, pool)
 }
 
 // perKind checks the limits of kinds. A pool without handlers may have them for kinds that others run.
@@ -144,7 +160,7 @@ func (p *problems) rate(path string, r Rate, burst int) {
 
 // notifications checks the pool of that name: what its tasks do is not for the set to say.
 func (p *problems) notifications(path string, pool Pool) {
-	if pool.Handler != nil || len(pool.Kinds) > 0 || pool.Notify.Handler != nil || len(pool.Locks) > 0 || pool.PauseOn != (PauseOn{}) {
+	if pool.Handler != nil || len(pool.Kinds) > 0 || pool.Notify.Handler != nil || len(pool.Locks) > 0 || len(pool.RunsOn) > 0 || pool.PauseOn != (PauseOn{}) {
 		p.add(path, "sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name")
 	}
 }
@@ -152,7 +168,7 @@ func (p *problems) notifications(path string, pool Pool) {
 func (p *problems) notify(path string, n Notify) {
 	for i, event := range n.On {
 		at := fmt.Sprintf("%s.on[%d]", path, i)
-		p.oneOf(at, cmp.Or(string(event), "nothing"), string(EventFailed), string(EventMissed), string(EventLost), string(EventRecovered), string(EventPaused))
+		p.oneOf(at, cmp.Or(string(event), "nothing"), string(EventFailed), string(EventMissed), string(EventLost), string(EventRecovered), string(EventPaused), string(EventSuspended), string(EventLate), string(EventStarted), string(EventSucceeded))
 		if slices.Contains(n.On[:i], event) {
 			p.add(at, "%.80q is given twice; remove one", event)
 		}
@@ -168,17 +184,16 @@ func (p *problems) notify(path string, n Notify) {
 	}
 }
 
-func (p *problems) job(path string, job Job) {
+func (p *problems) job(path, name string, job Job) {
 	p.description(path, job.Description)
-	p.schedules(path, job)
+	rules := p.schedules(path, name, job)
+	p.bounds(path, job)
+	p.spread(path+".spread", job)
+	p.jitter(path+".jitter", job, rules)
 	p.payload(path+".payload", job.Payload)
+	p.params(path+".params", job.Params)
 	p.duration(path+".timeout", job.Timeout)
-	switch job.Concurrency {
-	case "replace", "queue":
-		p.add(path+".concurrency", "%s: not yet, comes with a later release; use forbid or allow", job.Concurrency)
-	default:
-		p.oneOf(path+".concurrency", string(job.Concurrency), string(Forbid), string(Allow))
-	}
+	p.slots(path, job)
 	p.oneOf(path+".on_lost", string(job.OnLost), string(LostFails), string(LostRetries))
 	p.within(path+".lost_limit", job.LostLimit, 0, limits.LostLimit)
 	p.oneOf(path+".catch_up.policy", string(job.CatchUp.Policy), string(CatchUpNone), string(CatchUpLatest), string(CatchUpAll))
@@ -186,34 +201,32 @@ func (p *problems) job(path string, job Job) {
 	p.duration(path+".catch_up.grace", job.CatchUp.Grace)
 	p.within(path+".catch_up.limit", job.CatchUp.Limit, 0, limits.CatchUp)
 	p.retries(path+".retries", job.Retries)
+	if job.Priority < -limits.Priority || job.Priority > limits.Priority {
+		p.add(path+".priority", "%d is out of range −%d…%d; larger ones are claimed first, and 0 is the default", job.Priority, limits.Priority, limits.Priority)
+	}
+	p.within(path+".suspend_after", job.SuspendAfter, 0, limits.SuspendAfter)
 	p.labels(path+".runs_on", job.RunsOn)
 	p.labels(path+".labels", job.Labels)
 	p.notify(path+".notify", job.Notify)
+	p.expect(path+".expect", job.Expect)
 	p.locks(path, job.Locks, job.LockWait)
+	p.outputOf(path, job.Output)
 }
 
-func (p *problems) schedules(path string, job Job) {
-	zone, err := zone.Load(job.Timezone)
-	if err != nil { // the expressions can be judged without it
-		p.add(path+".timezone", "%s", err)
+// slots checks how many runs there may be at once, and what becomes of those beyond.
+func (p *problems) slots(path string, job Job) {
+	p.oneOf(path+".concurrency", string(job.Concurrency), string(Forbid), string(Allow), string(Queue), string(Replace))
+	p.within(path+".max_running", job.MaxRunning, 0, limits.MaxRunning)
+	p.within(path+".queue_limit", job.QueueLimit, 0, limits.QueueLimit)
+	if job.MaxRunning != 0 && job.Concurrency == Allow {
+		p.add(path+".max_running", "has no effect with concurrency: allow, which lets any number run at once; remove it, or write concurrency: forbid, queue or replace")
 	}
-	check := func(path, spec string) {
-		if _, err := parseSpec(spec, zone); err != nil {
-			p.add(path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
-		}
-	}
-	if job.Schedule != "" {
-		check(path+".schedule", job.Schedule)
-	}
-	if n := len(job.Specs()); n > maxSpecs {
-		p.add(path+".schedules", "%d schedules, at most %d are allowed", n, maxSpecs)
-		return
-	}
-	for i, spec := range job.Schedules {
-		check(fmt.Sprintf("%s.schedules[%d]", path, i), spec)
+	if job.QueueLimit != 0 && job.Concurrency != Queue {
+		p.add(path+".queue_limit", "has no effect without concurrency: queue; write that, or remove it")
 	}
 }
 
+// schedules checks the expressions, and returns those that are right and go on for ever.
 // work checks that there is exactly one handler for what the job does.
 func (p *problems) work(path string, job Job, pools map[string]Pool) {
 	name := job.WithDefaults().Pool

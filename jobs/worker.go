@@ -35,7 +35,13 @@ func (p *problems) workers(path string, pool Pool) {
 		has = has || h != nil && IsWorker(h)
 	}
 	if has && len(pool.Locks) > 0 {
-		p.add(path+".locks", "only replicas hold locks, and workers run tasks of the pool; remove the locks, or move what needs them to another pool")
+		p.add(path+".locks", "only replicas hold locks, and workers over HTTP run tasks of the pool; remove the locks, or move what needs them to another pool")
+	}
+	if has && len(pool.RunsOn) > 0 {
+		p.add(path+".runs_on", "is for replicas, and workers over HTTP run tasks of the pool; remove it, or move what needs it to another pool")
+	}
+	if has && pool.Output.File != "" {
+		p.add(path+".output.file", "is on the replica that runs an attempt, and workers over HTTP run tasks of the pool; remove it, or move what needs it to another pool")
 	}
 }
 
@@ -55,9 +61,12 @@ func (p *problems) ofWorker(path string, job Job, pool Pool) {
 		return
 	}
 	if len(job.Locks) > 0 {
-		p.add(path+".locks", "only replicas hold locks, and workers run this job; remove the locks, or give the job another pool or a handler of its own")
+		p.add(path+".locks", "only replicas hold locks, and workers over HTTP run this job; remove the locks, or give the job another pool or a handler of its own")
+	}
+	if job.Output.File != "" {
+		p.add(path+".output.file", "is on the replica that runs an attempt, and workers over HTTP run this job; remove it, or give the job another pool or a handler of its own")
 	}
 	if len(job.RunsOn) > 0 {
-		p.add(path+".runs_on", "is for replicas, and workers run this job; remove it, or give the job another pool or a handler of its own")
+		p.add(path+".runs_on", "is for replicas, and workers over HTTP run this job; remove it, or give the job another pool or a handler of its own")
 	}
 }

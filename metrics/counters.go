@@ -35,7 +35,7 @@ func newCounters() *counters {
 	// Prometheus' increase() ignores the first value of a counter, so it must be 0.
 	c.count(resultsFenced)
 	c.count(resultsLate)
-	for _, cause := range []jobs.Cause{jobs.CauseSchedule, jobs.CauseCatchUp, jobs.CauseManual} {
+	for _, cause := range []jobs.Cause{jobs.CauseSchedule, jobs.CauseCatchUp, jobs.CauseManual, jobs.CauseBackfill} {
 		c.count(triggersDecided, string(cause), "run")
 		c.count(triggersDecided, string(cause), string(jobs.Skipped))
 	}

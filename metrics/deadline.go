@@ -22,11 +22,12 @@ type plan struct {
 
 // newPlans applies the set's defaults.
 func newPlans(set jobs.Set) plans {
-	all := plans{}
+	all, compiler := plans{}, set.Compiler()
 	for name, job := range set.Jobs {
 		p := &plan{Job: job}
+		p.RunsOn = set.RunsOn(job.WithDefaults().Pool, name)
 		if len(job.Specs()) > 0 {
-			p.schedule, _ = job.Compile() // the scheduler refused what cannot be parsed
+			p.schedule, _ = compiler.Compile(name, job) // the scheduler refused what cannot be parsed
 		}
 		all[name] = p
 	}
@@ -43,7 +44,7 @@ func (all plans) suspended(s ledger.JobStanding) bool {
 }
 
 // deadline is the time by which the job must have succeeded: the first due time since the last success, or else the
-// next one, plus the duration of all attempts, bounded by the following due time, and at least leeway. Zero: never.
+// next one, plus the jitter and the duration of all attempts, bounded by the following due time, and at least leeway. Zero: never.
 func (all plans) deadline(s ledger.JobStanding) time.Time {
 	p := all[s.Name]
 	if p == nil || p.schedule == nil || all.suspended(s) {
@@ -51,12 +52,14 @@ func (all plans) deadline(s ledger.JobStanding) time.Time {
 	}
 	due := s.Unmet
 	if due.IsZero() {
-		due = s.NextAt
+		if due = s.NextAt; !due.IsZero() && p.Calendars.Any() { // it may be the time of a look at what calendars leave out
+			due = p.schedule.NextFire(due.Add(-time.Nanosecond))
+		}
 	}
 	if !due.Equal(p.due) {
 		p.due, p.by = due, time.Time{}
 		if !due.IsZero() {
-			p.by = due.Add(p.patience(due))
+			p.by = due.Add(p.Jitter + p.patience(due))
 		}
 	}
 	return p.by
@@ -64,7 +67,7 @@ func (all plans) deadline(s ledger.JobStanding) time.Time {
 
 func (p *plan) patience(due time.Time) time.Duration {
 	all := p.attempts()
-	if next := p.schedule.Next(due); !next.IsZero() {
+	if next := p.schedule.NextFire(due); !next.IsZero() {
 		all = min(all, next.Sub(due))
 	}
 	return max(all, leeway)

@@ -30,6 +30,7 @@ func TestDeadlines(t *testing.T) {
 			3*time.Hour + 20*time.Minute,
 		},
 		{"no less than the leeway", jobs.Job{Schedule: "* * * * *", Timeout: time.Second}, ledger.JobStanding{NextAt: due}, leeway},
+		{"what may start later, by its jitter", jobs.Job{Schedule: "30 2 * * *", Timeout: time.Hour, Jitter: 30 * time.Minute}, ledger.JobStanding{NextAt: due}, 90 * time.Minute},
 		{"without end", jobs.Job{Schedule: "30 2 29 2 *", Timeout: 200 * 365 * day, Retries: jobs.Retries{Limit: 1 << 40}}, ledger.JobStanding{NextAt: due}, time.Date(2028, 2, 29, 2, 30, 0, 0, time.UTC).Sub(due)},
 		{"no schedule", jobs.Job{Timeout: time.Hour}, ledger.JobStanding{Unmet: due}, -1},
 		{"nothing is due any more", jobs.Job{Schedule: "30 2 * * *"}, ledger.JobStanding{}, -1},

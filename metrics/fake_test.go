@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -24,12 +25,20 @@ type fake struct {
 
 func (f *fake) store() Store { return ledger.Sides{API: f} }
 
-func (f *fake) Set() jobs.Set { return f.set }
+func (f *fake) Set() jobs.Set {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.set
+}
 
 func (f *fake) Vitals() wire.Vitals {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.vitals
+}
+
+func (f *fake) Paused(context.Context) (ledger.Pause, error) {
+	return ledger.Pause{By: "ann", Since: time.Unix(1, 0)}, nil
 }
 
 func (f *fake) CountPools(context.Context) ([]ledger.PoolStatus, error) {

@@ -88,11 +88,11 @@ var (
 // Work of replicas.
 var (
 	triggersDecided = happens.counter("triggers_decided_total",
-		"Due times and manual runs that were decided, by cause (schedule, catch_up, manual) and decision (run, skipped, missed).", "cause", "decision")
+		"Due times and manual runs that were decided, by cause (schedule, catch_up, manual, backfill) and decision (run, skipped, missed).", "cause", "decision")
 	triggersEnded = happens.counter("triggers_ended_total",
 		"Due times and manual runs that ended, by outcome (ran, skipped, missed, lost) and the result of those that ran (succeeded, failed, cancelled); a lost one whose late result is recorded counts again.", "outcome", "result")
 	startLag = happens.histogram(lagBuckets, "start_lag_seconds",
-		"Time from a task's due time to the call of its handler; a caught-up due time counts from its decision, a retry from the end of its backoff.", "pool")
+		"Time from a task's due time, or its start with jitter, to the call of its handler; a caught-up due time counts from its decision, a retry from the end of its backoff.", "pool")
 	attemptDuration = happens.histogram(workBuckets, "attempt_duration_seconds",
 		"Duration of handlers.", "pool")
 	attempts = happens.counter("attempts_total",
@@ -106,7 +106,7 @@ var (
 	tasksReaped = happens.counter("tasks_reaped_total",
 		"Running tasks reaped after their owner's session expired.", "pool")
 	handedBack = happens.counter("tasks_handed_back_total",
-		"Claimed tasks handed back unstarted: no worker was free in time, or the replica drained.", "pool")
+		"Claimed tasks handed back unstarted: no slot was free in time, or the replica drained.", "pool")
 	resultsFenced = happens.counter("results_fenced_total",
 		"Results rejected for a stale token: another replica owns the task.")
 	resultsLate = happens.counter("results_late_total",
@@ -173,6 +173,10 @@ var (
 		func(v wire.Vitals) float64 { return float64(v.Workers) })
 	running = stands.gauge("attempts_running",
 		"Running attempts in this replica.", "pool")
+	configurationUsable = stands.gauge("configuration_usable",
+		"1 while the replica runs with the content of its configuration's files; 0: they have changed, cannot be used, and the one before holds.")
+	pingUp = stands.gauge("ping_up",
+		"1 if this replica called the monitor outside in its last turn, 0 if it was stuck or the call failed; absent without ping.")
 	certificateExpiry = stands.gauge("certificate_expiry_timestamp_seconds",
 		"Expiry of the API's certificate, in Unix time; absent without TLS.")
 )
@@ -181,8 +185,10 @@ var (
 var (
 	replicas = stored.shared("replicas",
 		"Replicas by state (live, draining, dead: expired, its tasks are not reaped yet).", "state")
+	paused = stored.shared("paused",
+		"1 while everything is paused: nothing starts, in any replica.")
 	poolPending = stored.shared("pool_pending_tasks",
-		"Due tasks that wait for a worker.", "pool")
+		"Due tasks that wait for a slot in a replica, or for a worker over HTTP.", "pool")
 	poolScheduled = stored.shared("pool_scheduled_tasks",
 		"Tasks scheduled for later, or in backoff.", "pool")
 	poolRunning = stored.shared("pool_running_tasks",

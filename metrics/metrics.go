@@ -18,6 +18,7 @@ package metrics
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"runtime"
 	"slices"
@@ -63,13 +64,34 @@ type Metrics struct {
 	wakeup  chan struct{}           // there is a scrape
 	handler http.Handler
 	expiry  func() time.Time // of a server's certificate; nil: there is none
+	usable  func() bool      // the files of the configuration; nil: there are none
 	*counters
 }
 
-// watched is a replica and its known pools.
+// watched is a replica and what it has by a configuration.
 type watched struct {
 	Replica
-	pools []string
+	config int64    // number of the configuration
+	set    jobs.Set // with defaults
+	pools  []string
+}
+
+func newWatched(r Replica, config int64) *watched {
+	set := r.Set().WithDefaults()
+	return &watched{r, config, set, slices.Sorted(maps.Keys(set.Pools))}
+}
+
+// current is what is watched of w's replica under the configuration that v names: a reload may have brought another one.
+func (m *Metrics) current(w *watched, v wire.Vitals) *watched {
+	if w.config == v.Config {
+		return w
+	}
+	w = newWatched(w.Replica, v.Config)
+	for _, name := range w.pools {
+		m.begin(name)
+	}
+	m.watched.Store(w)
+	return w
 }
 
 // New returns the Metrics of a replica, and of st if that is not nil. It calls nothing.
@@ -92,6 +114,9 @@ func (m *Metrics) Handler() http.Handler { return m.handler }
 // Certificate adds the expiry of the API's certificate. It is called before the first scrape.
 func (m *Metrics) Certificate(end func() time.Time) { m.expiry = end }
 
+// Configuration adds whether the files of the configuration can be used. It is called before the first scrape.
+func (m *Metrics) Configuration(usable func() bool) { m.usable = usable }
+
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	m.vectors(func(c prometheus.Collector) { c.Describe(to) })
@@ -103,20 +128,30 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. It calls no server.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.noteScrape()
+	r, v := m.watched.Load(), wire.Vitals{}
+	if r != nil {
+		v = r.Vitals()
+		r = m.current(r, v) // before the counters: it begins those of new pools
+	}
 	m.vectors(func(c prometheus.Collector) { c.Collect(to) })
 	to <- buildInfo.of(1, m.opt.Version, runtime.Version())
 	if m.expiry != nil {
 		to <- certificateExpiry.of(float64(m.expiry().Unix()))
 	}
+	if m.usable != nil {
+		to <- configurationUsable.of(bit(m.usable()))
+	}
 	now := time.Now()
-	if r := m.watched.Load(); r != nil {
-		v := r.Vitals()
+	if r != nil {
 		for _, f := range stands {
 			if f.value != nil {
 				to <- f.of(f.value(v))
 			}
 		}
 		to <- lockUp.of(bit(v.LockUp), v.Backend)
+		if v.Pinged != nil {
+			to <- pingUp.of(bit(*v.Pinged))
+		}
 		for _, pool := range r.pools {
 			to <- running.of(float64(v.Running[pool]), pool)
 		}

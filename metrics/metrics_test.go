@@ -175,6 +175,7 @@ func full(t *testing.T) *Metrics {
 	f := scene()
 	m := New(f.store(), Options{Version: "1.2.3"})
 	m.Certificate(func() time.Time { return time.Unix(3000, 0) })
+	m.Configuration(func() bool { return true })
 	stop := run(t, m, f)
 	t.Cleanup(stop)
 	for m.page.Load() == nil {

@@ -56,6 +56,11 @@ func (m *Metrics) read(ctx context.Context, plans plans) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	pause, err := m.store.Paused(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.add(paused.of(bit(pause.Is())))
 	p.pools(pools)
 	p.jobs(standings, plans)
 	p.nowhere(standings, plans, peers)

@@ -3,8 +3,6 @@ package metrics
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
@@ -37,8 +35,7 @@ func (m *Metrics) Run(ctx context.Context, r Replica) error {
 	if nilcheck.IsNil(r) {
 		return errors.New("metrics: Run: the replica is nil")
 	}
-	set := r.Set().WithDefaults()
-	w := &watched{r, slices.Sorted(maps.Keys(set.Pools))}
+	w := newWatched(r, r.Vitals().Config)
 	if !m.watched.CompareAndSwap(nil, w) {
 		return ErrRan
 	}
@@ -50,9 +47,13 @@ func (m *Metrics) Run(ctx context.Context, r Replica) error {
 		return nil
 	}
 	m.scraped.Store(time.Now().UnixNano()) // begin with an answer to the first one
-	known := newPlans(set)
+	known := newPlans(w.set)
 	for wait, settled := early, false; m.pause(ctx, wait); {
-		settled = settled || r.Vitals().Ready
+		v := r.Vitals()
+		if now := m.current(m.watched.Load(), v); now != w {
+			w, known = now, newPlans(now.set)
+		}
+		settled = settled || v.Ready
 		wait = m.refresh(ctx, known)
 		if !settled {
 			wait = early

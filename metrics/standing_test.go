@@ -23,7 +23,7 @@ func scene() *fake {
 		},
 		vitals: wire.Vitals{
 			Replica: "a", Now: now, Ready: true, StoreUp: true, Backend: "redis", RenewalAge: 2 * time.Second, SessionsExpired: 3, PeersExpired: 4,
-			ClockSkew: -time.Second, ClockRefused: 5, Config: 6, Foreign: 7, ForeignPools: 11, Stripes: 8, Workers: 9, Running: map[string]int{"mail": 10},
+			ClockSkew: -time.Second, ClockRefused: 5, Config: 6, Pinged: &yes, Foreign: 7, ForeignPools: 11, Stripes: 8, Workers: 9, Running: map[string]int{"mail": 10},
 		},
 		pools: []ledger.PoolStatus{
 			{Name: "default", Hash: "h"},
@@ -96,6 +96,7 @@ func TestHowThingsStand(t *testing.T) {
 			`lockstep_configuration_drift_jobs`:                          "7",
 			`lockstep_configuration_drift_pools`:                         "11",
 			`lockstep_stripes`:                                           "8",
+			`lockstep_ping_up`:                                           "1",
 			`lockstep_workers`:                                           "9",
 			`lockstep_attempts_running{pool="mail"}`:                     "10",
 			`lockstep_attempts_running{pool="default"}`:                  "0",
@@ -226,4 +227,28 @@ func TestFailingJobsAreNamedUpToAThousand(t *testing.T) {
 	if named != failingNamed || all["lockstep_jobs_failing"] != "10000" {
 		t.Errorf("%d named of %s", named, all["lockstep_jobs_failing"])
 	}
+}
+
+// Once a replica has another configuration, what is shown is of the pools and the jobs of that: with a store, and without.
+func TestAReloadIsWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := scene()
+		m, alone := New(f.store(), Options{}), New(nil, Options{})
+		defer run(t, m, f)()
+		defer run(t, alone, f)()
+		time.Sleep(early + time.Millisecond)
+		f.mu.Lock()
+		backup := f.set.Jobs["backup"]
+		backup.Timeout = 90 * time.Minute
+		f.set = jobs.Set{Pools: map[string]jobs.Pool{"added": {}}, Jobs: map[string]jobs.Job{"backup": backup}}
+		f.vitals.Config, f.vitals.Running = 7, map[string]int{"added": 3}
+		f.mu.Unlock()
+		want := map[string]string{
+			`lockstep_attempts_running{pool="added"}`: "3", `lockstep_attempts_running{pool="mail"}`: "", `lockstep_tasks_ended_total{pool="added",state="lost"}`: "0",
+		}
+		wantValues(t, alone, want)
+		wantValues(t, m, want)
+		time.Sleep(time.Minute)
+		wantValues(t, m, map[string]string{`lockstep_job_deadline_timestamp_seconds{name="backup"}`: "7400"})
+	})
 }

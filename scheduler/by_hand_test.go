@@ -172,6 +172,11 @@ func (noLocks) TryAcquire(_ context.Context, requests ...locks.Request) ([]locks
 	return make([]locks.Attempt, len(requests)), nil
 }
 
+func (noLocks) Acquire(ctx context.Context, _ ...locks.Request) ([]*locks.Lease, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("%w: %w", locks.ErrBusy, ctx.Err())
+}
+
 func (noLocks) Release(context.Context, ...*locks.Lease) error { return nil }
 func (noLocks) Caps() locks.Caps                               { return locks.Caps{Name: "other"} }
 func (noLocks) State() locks.State                             { return locks.State{} }

@@ -104,7 +104,7 @@ var noRoom = replicatest.Function(func(context.Context, jobs.Task, io.Writer) er
 
 // startWithoutRoom starts a task of pool p.
 func startWithoutRoom(s *Scheduler) {
-	_, start := s.work.Reserve(nil)
+	_, start := s.work.Reserve(s.plan.Load(), nil)
 	start(context.Background(), ledger.Decided{Started: []ledger.Started{{Task: &jobs.Task{ID: "1", Pool: "p", Token: 1}}}})
 	synctest.Wait()
 }

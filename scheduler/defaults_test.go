@@ -107,7 +107,7 @@ func (k keysIn) Caps() locks.Caps { return locks.Caps{Name: k.backend} }
 // tables, and their namespace.
 func TestTheNameOfRowsAndOfLocksOfJobs(t *testing.T) {
 	for _, c := range []struct {
-		keys JobLocks
+		keys Locks
 		set  string
 		want string
 	}{

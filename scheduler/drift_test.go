@@ -11,7 +11,8 @@ import (
 )
 
 // Two configurations on one store: the older replica says in how many jobs they differ, though none
-// of them is due and whatever stripe they are in; and no longer once it is alone.
+// of them is due and whatever stripe they are in; and no longer once it is alone. The newer one says the same of it. A restart with the
+// older one changes nothing, until it is made the newest.
 func TestTheOlderConfigurationSaysWhereItDiffers(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
@@ -26,12 +27,26 @@ func TestTheOlderConfigurationSaysWhereItDiffers(t *testing.T) {
 	newer := start(t, db.open(t), nil, set("two", "new"), scheduler.Options{ID: "newer"})
 	drift := func(r *replica) string { return r.Health()[3].Detail }
 	await.Until(t, "the older one says so", func() bool { return strings.Contains(drift(older), "3 jobs") && older.Vitals().Foreign == 3 })
-	if drift(newer) != "" {
-		t.Errorf("the newer one says %s", drift(newer))
+	if says := drift(older); !strings.Contains(says, "; configuration 2 (") || !strings.Contains(says, ") of replica newer is newer than configuration 1 (") {
+		t.Errorf("the older one says %s", says)
 	}
+	await.Until(t, "the newer one says so", func() bool {
+		says := drift(newer)
+		return strings.HasPrefix(says, "replica older has the older configuration 1 (") && strings.HasSuffix(says, "): 3 jobs: edited, new, old")
+	})
 	newest := start(t, db.open(t), nil, set("one", "old"), scheduler.Options{ID: "newest"})
-	await.Until(t, "the older one agrees with the newest", func() bool { return drift(older) == "" && older.Vitals().Foreign == 0 })
-	await.Until(t, "the one in between does not", func() bool { return newer.Vitals().Foreign == 3 })
+	await.Until(t, "a restart with the older one changes nothing", func() bool { return newest.Vitals().Foreign == 3 })
+	if newer.Vitals().Foreign != 0 || older.Vitals().Foreign != 3 {
+		t.Errorf("the newer one leaves %d jobs, the older one %d", newer.Vitals().Foreign, older.Vitals().Foreign)
+	}
+	out, err := newest.Replace(t.Context(), set("one", "old"), scheduler.ReplaceOptions{Activate: true})
+	if err != nil || out.Config != 3 || !out.Governs || !out.Jobs.None() {
+		t.Errorf("made the newest: %+v, %v", out, err)
+	}
+	await.Until(t, "the one in between does not agree with the newest", func() bool { return newer.Vitals().Foreign == 3 })
+	await.Until(t, "the older one does, and says so of the one in between", func() bool {
+		return strings.HasPrefix(drift(older), "replica newer has the older configuration 2 (") && older.Vitals().Foreign == 0
+	})
 	for _, r := range []*replica{newest, newer} {
 		if err := r.drain(); err != nil {
 			t.Error(err)

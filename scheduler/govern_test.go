@@ -88,8 +88,8 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 // of each by name. When they are its own again nothing is logged. It asks again soon after each change, seldom while
 // something is left.
 func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
-	const jobsSay, poolsSay = "jobs differ from another replica's newer configuration, and are left to that replica; restart the replica with the older file",
-		"handlers of pools differ from another replica's newer configuration, and their tasks are left to that replica; restart the replica with the older file"
+	const jobsSay, poolsSay = "jobs differ from another replica's newer configuration, and are left to that replica; give it the newer file",
+		"handlers of pools differ from another replica's newer configuration, and their tasks are left to that replica; give it the newer file"
 	var many []string
 	for n := range 12 {
 		many = append(many, fmt.Sprintf("j%02d", n))
@@ -153,7 +153,7 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 // has with other limits is not left to it.
 func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
 	s := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
-	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.plan.Pools["p"].KindHashes}
+	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.plan.Load().Pools["p"].KindHashes}
 	handler := ledger.OtherPool{Name: "p", Hash: "newer", Kinds: map[string]string{"": "of theirs"}}
 	for what, c := range map[string]struct {
 		jobs  []string
@@ -229,7 +229,7 @@ func TestWhatAReplicaRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mail := s.plan.Pools["mail"]
+	mail := s.plan.Load().Pools["mail"]
 	row := ledger.OtherPool{Name: "mail", Hash: "newer", Kinds: map[string]string{"welcome": mail.KindHashes["welcome"], "sms": "x"}}
 	if row.Kinds["welcome"] == "" {
 		t.Fatal("its handler has no identity")

@@ -59,6 +59,26 @@ func (d *down) TryAcquire(ctx context.Context, requests ...locks.Request) ([]loc
 	return attempts, err
 }
 
+func (d *down) Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error) {
+	d.mu.Lock()
+	down := d.down
+	d.mu.Unlock()
+	if down { // it waits through an outage
+		<-ctx.Done()
+		return nil, fmt.Errorf("dial 127.0.0.1:6379: %w: %w", locks.ErrUnavailable, ctx.Err())
+	}
+	leases, err := d.Locks.Acquire(ctx, requests...)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if strings.HasPrefix(leases[0].Key(), "sys/pool/") {
+		d.claims++
+	}
+	return leases, nil
+}
+
 func (d *down) Release(ctx context.Context, leases ...*locks.Lease) error {
 	err := d.Locks.Release(ctx, leases...)
 	d.mu.Lock()

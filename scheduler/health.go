@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -16,13 +18,20 @@ func (s *Scheduler) Health() []wire.Condition {
 	store, clock, draining := s.members.Conditions()
 	conf := wire.Condition{Name: "configuration", Ready: true, Detail: s.drift()}
 	all := []wire.Condition{store, s.locks.Condition(), clock, conf, draining}
+	if p := s.store.SeenPause(); p.Is() {
+		all = append(all, wire.Condition{Name: "paused", Ready: true, Detail: p.String()})
+	}
+	if why, known := s.pinged.last(); known && why != "" {
+		all = append(all, wire.Condition{Name: "ping", Ready: true, Detail: "the monitor outside was not called in this replica's last turn: " + why})
+	}
 	if shortage, short := s.work.Condition(); short {
 		all = append(all, shortage)
 	}
 	return all
 }
 
-// drift says what is left to replicas with a newer configuration; "" if nothing is.
+// drift says what is left to replicas with a newer configuration, and which replicas have an older one than this one's, if it governs; ""
+// if all have the same.
 func (s *Scheduler) drift() string {
 	var what []string
 	if n := s.triggers.ForeignJobs(); n > 0 {
@@ -31,10 +40,20 @@ func (s *Scheduler) drift() string {
 	if left := *s.foreignPools.Load(); len(left) > 0 {
 		what = append(what, fmt.Sprintf("tasks of %d pools whose handlers it does not have: %s", len(left), plan.Some(left)))
 	}
-	if len(what) == 0 {
-		return ""
+	var all []string
+	if len(what) > 0 {
+		own, newer := s.configurations()
+		all = append(all, "a newer configuration governs "+strings.Join(what, ", and "))
+		if newer != "" {
+			all = append(all, fmt.Sprintf("%s is newer than %s", newer, own))
+		}
 	}
-	return "a newer configuration governs " + strings.Join(what, ", and ")
+	if older := s.older(); s.governs.Load() {
+		for _, replica := range slices.Sorted(maps.Keys(older)) {
+			all = append(all, fmt.Sprintf("replica %s has the older %s", replica, older[replica]))
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // Vitals is the state of this replica, without a call of the store or the lock service.
@@ -42,6 +61,10 @@ func (s *Scheduler) Vitals() wire.Vitals {
 	v := s.members.Vitals()
 	v.Ready, v.Backend, v.Running = true, s.locks.Name(), s.work.Running()
 	v.Foreign, v.ForeignPools = s.triggers.ForeignJobs(), len(*s.foreignPools.Load())
+	if why, known := s.pinged.last(); known {
+		called := why == ""
+		v.Pinged = &called
+	}
 	for _, c := range s.Health() {
 		v.Ready = v.Ready && c.Ready
 	}

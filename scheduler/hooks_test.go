@@ -48,6 +48,10 @@ func (b *beside) Expire(context.Context, string, int64) (bool, error) {
 	return true, nil
 }
 
+func (b *beside) Running(context.Context, string) (ledger.Running, error) {
+	return ledger.Running{Orphaned: true}, nil
+}
+
 func (b *beside) Reap(context.Context, int) ([]ledger.Reaped, error) {
 	b.reaped = append(b.reaped, time.Now())
 	return nil, nil
@@ -90,7 +94,7 @@ func TestWhatFollowsFromMembership(t *testing.T) {
 		}
 		<-s.wakeGovern
 
-		_, start := s.work.Reserve(nil)
+		_, start := s.work.Reserve(s.plan.Load(), nil)
 		start(t.Context(), ledger.Decided{Started: []ledger.Started{
 			{Task: &jobs.Task{ID: "1", Job: "j", Pool: naming.DefaultPool, Token: 7}, Until: time.Now().Add(-time.Minute)},
 		}})

@@ -320,10 +320,9 @@ func TestJobLocksNeedALockService(t *testing.T) {
 		o    Options
 		says string
 	}{
-		"none":        {nil, Options{}, "pools.p.locks: there is no lock service"},
-		"cannot wait": {replicatest.Mute{}, Options{}, "pools.p.locks: the lock service that New was given"},
-		"weak":        {nil, Options{JobLocks: weak{}}, "pools.p.locks[0].mode: the lock service, weak, has no shared locks"},
-		"no limit":    {nil, Options{JobLocks: weak{}}, "pools.p.locks[1].limit: the lock service, weak, has no limits"},
+		"none":     {nil, Options{}, "pools.p.locks: there is no lock service"},
+		"weak":     {nil, Options{JobLocks: weak{}}, "pools.p.locks[0].mode: the lock service, weak, has no shared locks"},
+		"no limit": {nil, Options{JobLocks: weak{}}, "pools.p.locks[1].limit: the lock service, weak, has no limits"},
 	} {
 		if _, err := newOn(st, c.lk, set, c.o); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
@@ -338,7 +337,3 @@ func TestJobLocksNeedALockService(t *testing.T) {
 type weak struct{ replicatest.Mute }
 
 func (weak) Caps() locks.Caps { return locks.Caps{Name: "weak"} }
-
-func (weak) Acquire(context.Context, ...locks.Request) ([]*locks.Lease, error) {
-	return nil, locks.ErrUnavailable
-}

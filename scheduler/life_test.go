@@ -64,9 +64,9 @@ func (s *troubled) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, e
 	return got, err
 }
 
-func (s *troubled) Own(ctx context.Context, session string) ([]ledger.Own, error) {
+func (s *troubled) Running(ctx context.Context, session string) (ledger.Running, error) {
 	s.owns.Add(1)
-	return s.Store.Own(ctx, session)
+	return s.Store.Running(ctx, session)
 }
 
 func (s *troubled) Peers(ctx context.Context) ([]ledger.Peer, error) {

@@ -20,15 +20,10 @@ import (
 // the keys that start with "sys/".
 type Locks interface {
 	TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error)
+	Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error)
 	Release(ctx context.Context, leases ...*locks.Lease) error
 	Caps() locks.Caps
 	State() locks.State
-}
-
-// JobLocks is what the locks of jobs and pools need of their lock service; *locks.Locker is one.
-type JobLocks interface {
-	Locks
-	Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error)
 }
 
 // noticesOf is what replicas tell each other of new tasks by: the first of their lock services that has notices; nil: none.
@@ -49,7 +44,7 @@ var storeTables = map[string]bool{"sqlite": true, "mysql-lease": true}
 
 // lockService is the default of Options.LockService. keys are the locks of jobs, if they were given; set is the name of the
 // set, which is the namespace of those in the store's own database.
-func lockService(lk Locks, keys JobLocks, set string) string {
+func lockService(lk, keys Locks, set string) string {
 	if lk != nil {
 		return nameOf(lk.Caps())
 	}
@@ -84,21 +79,18 @@ func Fingerprint(lockService string) string {
 	return fmt.Sprintf("%s, lock protocol %d", lockService, driver.Protocol)
 }
 
-// jobLocks is the lock service of p's locks; nil if it has none.
-func jobLocks(p *plan.Plan, given JobLocks, lk Locks) (JobLocks, error) {
-	if !p.HasLocks() {
-		return nil, nil
-	}
-	service, is := lk.(JobLocks)
+// jobLocks is the lock service of the locks of jobs and pools; nil if there is none, and p has no locks.
+func jobLocks(p *plan.Plan, given, lk Locks) (Locks, error) {
+	service := lk
 	if !nilcheck.IsNil(given) {
-		service, is = given, true
+		service = given
 	}
-	if !is {
-		problem := "there is no lock service for them; give New a *locks.Locker, or set Options.JobLocks"
-		if lk != nil {
-			problem = fmt.Sprintf("the lock service that New was given, a %T, cannot wait for a lock; give it a method Acquire, as that of a *locks.Locker, or set Options.JobLocks", lk)
-		}
-		return nil, fmt.Errorf("scheduler: %w", &jobs.FieldError{Path: p.WithLocks() + ".locks", Problem: problem})
+	if !p.HasLocks() {
+		return service, nil
+	}
+	if service == nil {
+		return nil, fmt.Errorf("scheduler: %w", &jobs.FieldError{Path: p.WithLocks() + ".locks",
+			Problem: "there is no lock service for them; give New a *locks.Locker, or set Options.JobLocks"})
 	}
 	if wrong := p.CheckLocks(service.Caps()); len(wrong) > 0 {
 		return nil, fmt.Errorf("scheduler: %w", errors.Join(wrong...))
@@ -107,7 +99,7 @@ func jobLocks(p *plan.Plan, given JobLocks, lk Locks) (JobLocks, error) {
 }
 
 // checkLocks refuses options that name a lock service which the replica would not use.
-func checkLocks(lk Locks, keys JobLocks, named string) error {
+func checkLocks(lk, keys Locks, named string) error {
 	switch {
 	case lk != nil && nilcheck.IsNil(lk):
 		return fmt.Errorf("scheduler: New: the locks are a nil %T; look at the error of what made them, "+

@@ -43,11 +43,11 @@ func (s *silent) Finish(ctx context.Context, session string, results []ledger.Re
 	return s.Store.Finish(ctx, session, results)
 }
 
-func (s *silent) Own(ctx context.Context, session string) ([]ledger.Own, error) {
+func (s *silent) Running(ctx context.Context, session string) (ledger.Running, error) {
 	if s.cut.Load() {
-		return nil, errCut
+		return ledger.Running{}, errCut
 	}
-	return s.Store.Own(ctx, session)
+	return s.Store.Running(ctx, session)
 }
 
 func (s *silent) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {

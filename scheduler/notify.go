@@ -22,14 +22,22 @@ const (
 // executed like all others.
 //
 //  1. wait notifyEvery, or until woken
-//  2. route a batch of events, the oldest first: each becomes a task, is dropped, or is left
-//  3. if tasks were made, wake the feeder of their pool
-//  4. after notifyPause, route the next batch, while there are more events; after an error begin again
+//  2. unless woken, wait again while there are no events
+//  3. route a batch of events, the oldest first: each becomes a task, is dropped, or is left
+//  4. if tasks were made, wake the feeder of their pool
+//  5. after notifyPause, route the next batch, while there are more events; after an error begin again
 func (s *Scheduler) notify(ctx context.Context) {
-	for wake.Wait(ctx, notifyEvery, s.wakeNotify) {
+	for {
+		began := time.Now()
+		if !wake.Wait(ctx, notifyEvery, s.wakeNotify) {
+			return
+		}
+		if a, fresh := s.work.Ahead(); fresh && !a.Events && time.Since(began) >= notifyEvery {
+			continue
+		}
 		for after, more := "", true; more; {
 			cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-			done, err := s.store.Notify(cctx, ledger.Notify{After: after, Limit: notifyBatch, Route: s.plan.Route})
+			done, err := s.store.Notify(cctx, ledger.Notify{After: after, Limit: notifyBatch, Route: s.plan.Load().Route})
 			cancel()
 			if errors.Is(err, jobs.ErrUnavailable) {
 				s.members.StoreFailed(err)

@@ -53,7 +53,10 @@ type Options struct {
 
 	// JobLocks is the lock service of the locks of jobs and pools. Default: the lock service that New is given, which must
 	// then be a *locks.Locker, or have its method Acquire, too. Without one, jobs and pools with locks are an error.
-	JobLocks JobLocks
+	JobLocks Locks
+
+	// ConfigAt is when the file was written that the set comes from. It is shown beside the hash of its content; zero: not known.
+	ConfigAt time.Time
 
 	Retention   jobs.Retention // default: triggers 30 days, succeeded 2, failed 14, output 7
 	OutputLimit int            // bytes kept of one attempt's output, half head, half tail, also of what a worker sends; default 64 KiB, at most limits.Output
@@ -79,7 +82,7 @@ func (o Options) withDefaults() (Options, error) {
 	fill(&o.Retention.Succeeded, 2*day)
 	fill(&o.Retention.Failed, 14*day)
 	fill(&o.Retention.Output, 7*day)
-	fill(&o.OutputLimit, 64<<10)
+	fill(&o.OutputLimit, limits.KeptOutput)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -56,7 +56,7 @@ func (c *counting) Claim(ctx context.Context, of ledger.Claim) (ledger.Claimed, 
 	return c.Store.Claim(ctx, of)
 }
 
-func (c *counting) Ready(ctx context.Context, judge ledger.Judge) ([]string, time.Time, error) {
+func (c *counting) Ready(ctx context.Context, judge ledger.Judge) (ledger.Ready, error) {
 	c.mu.Lock()
 	c.polls++
 	c.mu.Unlock()

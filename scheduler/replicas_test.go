@@ -178,7 +178,7 @@ func (s *skewed) judge(now ledger.Judge) ledger.Judge {
 	return func(database time.Time) (time.Time, error) { return now(database.Add(s.off())) }
 }
 
-func (s *skewed) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {
+func (s *skewed) Ready(ctx context.Context, now ledger.Judge) (ledger.Ready, error) {
 	return s.Store.Ready(ctx, s.judge(now))
 }
 

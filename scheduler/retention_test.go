@@ -48,7 +48,8 @@ func (*idle) Beat(context.Context, string) (time.Time, error)                 { 
 func (*idle) SetDraining(context.Context, string) error                       { return nil }
 func (*idle) Leave(context.Context, string) error                             { return nil }
 func (*idle) Upcoming(context.Context, []int) ([]ledger.Upcoming, error)      { return nil, nil }
-func (*idle) Own(context.Context, string) ([]ledger.Own, error)               { return nil, nil }
+func (*idle) Running(context.Context, string) (ledger.Running, error)         { return ledger.Running{}, nil }
+func (*idle) Namespace(context.Context) (string, error)                       { return "", nil }
 func (*idle) Reap(context.Context, int) ([]ledger.Reaped, error)              { return nil, nil }
 func (*idle) Load(context.Context, string, ledger.Definitions) (int64, error) { return 1, nil }
 
@@ -56,15 +57,21 @@ func (*idle) EndExpired(context.Context, ledger.Judge, int) ([]jobs.Task, time.T
 	return nil, time.Time{}, nil
 }
 
-func (*idle) Ready(context.Context, ledger.Judge) ([]string, time.Time, error) {
-	return nil, time.Time{}, nil
-}
+func (*idle) Ready(context.Context, ledger.Judge) (ledger.Ready, error) { return ledger.Ready{}, nil }
 
 func (*idle) Assert(context.Context, string, ledger.Definitions) (ledger.Assertion, error) {
 	return ledger.Assertion{Governs: true}, nil
 }
 
 func (*idle) Local() bool { return false }
+
+func (*idle) LateRuns(context.Context, ledger.Judge, int) (ledger.Lateness, error) {
+	return ledger.Lateness{}, nil
+}
+
+func (*idle) DueOrders(context.Context, time.Time, int) ([]ledger.DueOrder, error) { return nil, nil }
+
+func (*idle) SeenPause() ledger.Pause { return ledger.Pause{} }
 
 func (*idle) Listen(func(pools ...string)) (stop func()) { return func() {} }
 

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/foresight"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -24,7 +26,7 @@ import (
 type Scheduler struct {
 	store    ledger.Store
 	opt      Options
-	plan     *plan.Plan
+	plan     *plan.Current
 	log      *slog.Logger
 	members  *membership.Member
 	locks    *membership.LockService
@@ -32,11 +34,21 @@ type Scheduler struct {
 	workers  *workers.Workers
 	triggers *triggers.Triggers
 
+	namespace    atomic.Pointer[string]   // that jitter is drawn in, see jobs.Starts; nil until load has it
 	foreignPools atomic.Pointer[[]string] // which work of pools is left to others, for messages
 	governs      atomic.Bool              // this replica's configuration is the newest, as far as is known
 	wakeGovern   chan struct{}            // look which configuration governs now
 	wakeNotify   chan struct{}            // look at events now
+	pinged       pinged                   // what came of the last call outside
 	ran          atomic.Bool              // Run was called
+	given        Locks                    // the lock service that New was given; nil: none
+
+	configuring chan struct{} // has a value while the configuration is loaded, asserted or replaced
+	configAt    time.Time     // when the file of the plan was written; zero: unknown
+	differs     string        // what the others were told that differs, under the session differsOf
+	differsOf   string
+	asserted    asserted
+	saidOlder   map[string]string // by replica: which older configurations the log has named
 }
 
 // ErrRan: Run was called before. A Scheduler runs once; New makes the next one.
@@ -74,7 +86,8 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 		return nil, err
 	}
 	fill(&o.LockService, lockService(lk, o.JobLocks, set.Name))
-	s := &Scheduler{store: st, opt: o, plan: p, log: o.Logger, wakeGovern: wake.Signal(), wakeNotify: wake.Signal()}
+	current := plan.NewCurrent(p)
+	s := &Scheduler{store: st, opt: o, plan: current, given: lk, configuring: make(chan struct{}, 1), configAt: o.ConfigAt, log: o.Logger, wakeGovern: wake.Signal(), wakeNotify: wake.Signal()}
 	s.foreignPools.Store(new([]string))
 	s.members = membership.New(st, membership.Options{
 		ID: o.ID, Version: o.Version, Address: o.Address, Workers: o.Workers, Labels: o.Labels, LockService: Fingerprint(o.LockService),
@@ -87,21 +100,34 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 		Changed: func() { wake.Send(s.wakeGovern) },
 	})
 	s.locks = s.members.LockService(lk, o.WhenDown == DownWait)
-	s.work = work.New(st, s.members, s.locks, p, work.Options{
+	s.work = work.New(st, s.members, s.locks, current, work.Options{
 		ID: o.ID, Workers: o.Workers, SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, StopGrace: o.StopGrace,
 		OutputLimit: o.OutputLimit, JobLocks: keys, Notices: noticesOf(lk, o.JobLocks), Logger: o.Logger, Observer: o.Observer,
 	}, work.Hooks{Recorded: s.recordedHere, Outdated: s.outdated, Arrived: func(pool string) { s.workers.Arrived(pool) }})
-	s.workers = workers.New(st, s.members, s.work, p, workers.Options{SessionTTL: o.SessionTTL, OutputLimit: o.OutputLimit, Logger: o.Logger, Observer: o.Observer},
+	s.workers = workers.New(st, s.members, s.work, current, workers.Options{SessionTTL: o.SessionTTL, OutputLimit: o.OutputLimit, Logger: o.Logger, Observer: o.Observer},
 		workers.Hooks{Recorded: s.recordedHere, Pending: s.work.LookSoon, Freed: s.work.PlaceFreed, Outdated: s.outdated, Governs: s.governs.Load})
-	s.triggers = triggers.New(st, s.members, s.locks, p, s.work, triggers.Options{ID: o.ID, Logger: o.Logger, Observer: o.Observer})
+	s.triggers = triggers.New(st, s.members, s.locks, current, s.work, triggers.Options{ID: o.ID, Logger: o.Logger, Observer: o.Observer})
 	return s, nil
 }
 
 // ID is the replica's id.
 func (s *Scheduler) ID() string { return s.opt.ID }
 
-// Set is the set that New was given.
-func (s *Scheduler) Set() jobs.Set { return s.plan.Set }
+// Set is the set that New was given, or Replace since.
+func (s *Scheduler) Set() jobs.Set { return s.plan.Load().Set }
+
+// Definitions are those of Set, with the schedules that triggers are decided by.
+func (s *Scheduler) Definitions() *foresight.Definitions { return s.plan.Load().Foresight() }
+
+// Namespace is what the jitter of jobs is drawn in, see jobs.Starts: the set's name or, without one, what the store has minted, which is known
+// once the replica is loaded; false before.
+func (s *Scheduler) Namespace() (namespace string, known bool) {
+	if learned := s.namespace.Load(); learned != nil {
+		return *learned, true
+	}
+	name := s.plan.Load().Set.Name
+	return name, name != ""
+}
 
 // Run joins the store and works until ctx is done. Then it drains, and returns nil.
 //
@@ -148,8 +174,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		s.members.ReadPeers(ctx)
 		s.triggers.MeetLocks(ctx)
 		s.members.SetLoaded()
-		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.Jobs), "pools", len(s.plan.Pools), "configuration", s.members.Vitals().Config)
-		takers.Go(func() { wake.Loops(taking, s.triggers.Run, s.notify, s.sweep, s.work.Take) })
+		p := s.plan.Load()
+		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(p.Jobs), "pools", len(p.Pools), "configuration", s.members.Vitals().Config)
+		takers.Go(func() { wake.Loops(taking, s.triggers.Run, s.notify, s.late, s.ping, s.sweep, s.work.Take) })
 		stopListening := s.store.Listen(s.Wake)
 		select {
 		case <-ctx.Done():
@@ -192,7 +219,8 @@ func (s *Scheduler) Wake(pools ...string) {
 func (s *Scheduler) Runs(pool, kind string) bool { return s.work.Runs(pool, kind) }
 
 // RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in the next replica that has
-// room. While the job's slot is taken the trigger is recorded as skipped, and the error is jobs.ErrConflict with the reason
+// room. While all slots of the job are taken it does as its [jobs.Concurrency] says: it waits for one, as a pending task, or replaces a run; or the
+// trigger is recorded as skipped, and the error is jobs.ErrConflict with the reason
 // and what to do; jobs.ErrNotFound if this replica does not know the job; jobs.ErrUnavailable, too, before this replica has
 // joined the store, while it is stopping, or waits for its lock service. The end of ctx does not cancel a transaction that
 // has begun, which takes 10 s at most: its result would be unknown.
@@ -202,7 +230,42 @@ func (s *Scheduler) Runs(pool, kind string) bool { return s.work.Runs(pool, kind
 // *jobs.LostError in its field Force. If another one is in the way meanwhile, that one is named and nothing starts. The
 // run's reason and the log say so.
 func (s *Scheduler) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
-	return s.triggers.RunJob(ctx, name, by, force)
+	return s.RunJobWith(ctx, name, jobs.NewRun{By: by, Force: force})
+}
+
+// RunJobWith is RunJob of a run that may have a payload of its own. A payload that is wrong, or that the job's Params do not accept, is
+// joined *jobs.FieldErrors, which are jobs.ErrInvalid: nothing was recorded.
+func (s *Scheduler) RunJobWith(ctx context.Context, name string, run jobs.NewRun) (jobs.Trigger, jobs.Task, error) {
+	return s.triggers.RunJob(ctx, name, run)
+}
+
+// RunJobAt orders a run of a job at a time to come, by the database's clock. It is kept in the store: whichever replica lives then starts it, once; after
+// an outage it starts late. When its time comes it is a run by hand: it runs also while the job is suspended, waits for the end of a pause
+// of everything, and where the job's Concurrency forbids it, it is recorded as skipped. Without a payload of its own it has the job's of then, and a payload
+// is judged by the Params of then once more. If the job is removed before, the order is cancelled, reason job_removed.
+//
+// Errors: a *jobs.FieldError for a time that has passed, or a force; those of RunJobWith about the payload; jobs.ErrNotFound, jobs.ErrConflict if a newer
+// configuration governs the job, jobs.ErrUnavailable.
+func (s *Scheduler) RunJobAt(ctx context.Context, name string, run jobs.NewRun, at time.Time) (wire.Order, error) {
+	return s.triggers.RunJobAt(ctx, name, run, at)
+}
+
+// Backfill orders runs of the due times of a job in [b.From, b.To), which have passed (a zero b.To is now), as its schedule, bounds and calendars have them: 100,000 at most. A handler
+// gets the due time as that of its task. Due times that have run, or are about to, are left out unless b.Again; what was skipped or missed is
+// made up for. Runs are made oldest first, b.MaxRunning of them open at once at most over all replicas, and no faster than b.Rate. How far it has come is in the order.
+//
+// A backfill takes a slot of the job only while no run waits for one, and leaves one of several free. A due time that finds its runs in all
+// slots waits for the first of them to end, and is not skipped; only replace replaces them. An edit of the schedule, or the removal of the job, ends the
+// order; what was made goes on.
+//
+// Errors: *jobs.FieldError, jobs.ErrNotFound, jobs.ErrConflict if a newer configuration governs the job, jobs.ErrUnavailable.
+func (s *Scheduler) Backfill(ctx context.Context, name, by string, b wire.NewBackfill) (wire.Order, error) {
+	return s.triggers.Backfill(ctx, name, by, b)
+}
+
+// PreviewBackfill says what Backfill would do, and changes nothing.
+func (s *Scheduler) PreviewBackfill(ctx context.Context, name string, b wire.NewBackfill) (wire.BackfillPreview, error) {
+	return s.triggers.PreviewBackfill(ctx, name, b)
 }
 
 // Retry makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict says which run has it,

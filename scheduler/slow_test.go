@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -145,6 +146,14 @@ func (h *hanging) TryAcquire(ctx context.Context, requests ...locks.Request) ([]
 		return nil, locks.ErrUnavailable
 	}
 	return h.Locks.TryAcquire(ctx, requests...)
+}
+
+func (h *hanging) Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error) {
+	if h.hangs.Load() {
+		<-ctx.Done()
+		return nil, fmt.Errorf("%w: %w", locks.ErrUnavailable, ctx.Err())
+	}
+	return h.Locks.Acquire(ctx, requests...)
 }
 
 func TestALockServiceThatHangsDelaysNothingElse(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// stepping is a skewed store that counts the heartbeats since its clock was stepped, and the looks for
-// overdue jobs.
+// stepping is a skewed store that counts the heartbeats since its clock was stepped, and the looks at what there
+// is to do, also of the first due time.
 type stepping struct {
 	*skewed
 	stepped      atomic.Bool
@@ -35,9 +35,9 @@ func (s *stepping) Beat(ctx context.Context, session string) (time.Time, error) 
 	return at, err
 }
 
-func (s *stepping) Overdue(ctx context.Context, at time.Time, limit int) ([]ledger.Upcoming, error) {
+func (s *stepping) Ready(ctx context.Context, now ledger.Judge) (ledger.Ready, error) {
 	s.looks.Add(1)
-	return s.skewed.Overdue(ctx, at, limit)
+	return s.skewed.Ready(ctx, now)
 }
 
 // The database's clock is stepped by an hour and stays there: it is believed after three heartbeats, not

@@ -153,7 +153,7 @@ func TestAStuckLockHolderOfManyJobs(t *testing.T) {
 	for n := range many {
 		set.Jobs[fmt.Sprint("job-", n)] = j
 	}
-	schedule, err := j.Compile()
+	schedule, err := j.Compile("any")
 	if err != nil {
 		t.Fatal(err)
 	}

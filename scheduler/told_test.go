@@ -113,6 +113,12 @@ func (s *telling) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, er
 	return s.Store.Claim(ctx, c)
 }
 
+func (s *telling) Ready(ctx context.Context, now ledger.Judge) (ledger.Ready, error) {
+	is, err := s.Store.Ready(ctx, now)
+	is.Events = true
+	return is, err
+}
+
 func (s *telling) Notify(_ context.Context, n ledger.Notify) (ledger.Notified, error) {
 	s.asked = append(s.asked, fmt.Sprintf("%v after %q", time.Since(s.began), n.After))
 	if len(s.answers) == 0 {

@@ -25,7 +25,7 @@ type polled struct {
 	readies, claims, looks atomic.Int64
 }
 
-func (p *polled) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {
+func (p *polled) Ready(ctx context.Context, now ledger.Judge) (ledger.Ready, error) {
 	p.readies.Add(1)
 	return p.Store.Ready(ctx, now)
 }

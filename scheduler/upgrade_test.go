@@ -211,7 +211,7 @@ func (c *counted) Claim(ctx context.Context, claim ledger.Claim) (ledger.Claimed
 	return c.Store.Claim(ctx, claim)
 }
 
-func (c *counted) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {
+func (c *counted) Ready(ctx context.Context, now ledger.Judge) (ledger.Ready, error) {
 	c.looks.Add(1)
 	return c.Store.Ready(ctx, now)
 }

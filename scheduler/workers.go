@@ -13,10 +13,10 @@ func (s *Scheduler) ClaimFor(ctx context.Context, c wire.WorkerClaim) (wire.Clai
 	return s.workers.ClaimFor(ctx, c)
 }
 
-// HeartbeatFor renews a worker's session, notes how far its attempt has come if p is not nil, and says until when that may run, and whether to
+// HeartbeatFor renews a worker's session, notes what its attempt reports, and says until when that may run, and whether to
 // stop it.
-func (s *Scheduler) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wire.WorkerProgress) (wire.Heartbeat, error) {
-	return s.workers.HeartbeatFor(ctx, a, p)
+func (s *Scheduler) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, said wire.WorkerReport) (wire.Heartbeat, error) {
+	return s.workers.HeartbeatFor(ctx, a, said)
 }
 
 // EndFor renews a worker's session, and records the end of its attempt. To say the same again is no error.

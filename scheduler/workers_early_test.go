@@ -19,7 +19,7 @@ func TestCallsOfWorkersBeforeTheReplicaHasJoined(t *testing.T) {
 	}
 	a := wire.WorkerAttempt{Session: "s", Task: "t", Token: 1}
 	_, claim := s.ClaimFor(t.Context(), wire.WorkerClaim{Pool: "mail", Max: 1})
-	_, beat := s.HeartbeatFor(t.Context(), a, nil)
+	_, beat := s.HeartbeatFor(t.Context(), a, wire.WorkerReport{})
 	_, end := s.EndFor(t.Context(), a, wire.WorkerEnd{How: wire.WorkerSnoozed})
 	_, accepted := s.EndFor(t.Context(), wire.WorkerAttempt{Task: "t", Token: 1}, wire.WorkerEnd{})
 	_, leave := s.LeaveFor(t.Context(), wire.WorkerCaller{}, "s")

@@ -190,7 +190,7 @@ func TestTimeoutsOfWorkersAreCountedOnce(t *testing.T) {
 		for range 15 { // the workers live, and do not end their attempts
 			time.Sleep(3 * time.Second)
 			for session, task := range beats {
-				_, _ = replicas[0].HeartbeatFor(t.Context(), wire.WorkerAttempt{Session: session, Task: task.ID, Token: task.Token}, nil)
+				_, _ = replicas[0].HeartbeatFor(t.Context(), wire.WorkerAttempt{Session: session, Task: task.ID, Token: task.Token}, wire.WorkerReport{})
 			}
 		}
 		if d := cmp.Diff(map[string]int{"recorded failed late false: pending": workers * each}, seen.take()); d != "" {

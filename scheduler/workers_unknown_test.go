@@ -54,7 +54,7 @@ func TestTheEndOfAnAttemptThatAReplicaDoesNotKnow(t *testing.T) {
 			if what == "it ends by its timeout" {
 				for range 12 { // the replica that has it looks as often as the other
 					time.Sleep(3 * time.Second)
-					_, _ = byName["lacks"].HeartbeatFor(t.Context(), a, nil)
+					_, _ = byName["lacks"].HeartbeatFor(t.Context(), a, wire.WorkerReport{})
 				}
 			} else {
 				for _, end := range []wire.WorkerEnd{{How: wire.WorkerCompleted}, {How: wire.WorkerFailed, In: -1, Error: "no"}} {

@@ -121,8 +121,8 @@ func TestWhatAnotherMadeReady(t *testing.T) {
 			same := func(now time.Time) (time.Time, error) { return now, nil }
 			ready := func(s *Store) {
 				t.Helper()
-				if pools, next, err := s.Sides().Replica.Ready(t.Context(), same); err != nil || !slices.Equal(pools, []string{"p"}) || !next.IsZero() {
-					t.Errorf("ready: %q, next %v, %v", pools, next, err)
+				if is, err := s.Sides().Replica.Ready(t.Context(), same); err != nil || !slices.Equal(is.Pools, []string{"p"}) || !is.Next.IsZero() {
+					t.Errorf("ready: %q, next %v, %v", is.Pools, is.Next, err)
 				}
 			}
 			if err := s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}}); err != nil {
@@ -237,10 +237,10 @@ func TestAnIdleReplicaWritesNothing(t *testing.T) {
 	s.db.Dialect = a
 	same := func(now time.Time) (time.Time, error) { return now, nil }
 	for name, do := range map[string]func() error{
-		"ready":  func() error { _, _, err := s.Sides().Replica.Ready(t.Context(), same); return err },
+		"ready":  func() error { _, err := s.Sides().Replica.Ready(t.Context(), same); return err },
 		"reap":   func() error { _, err := s.Sides().Replica.Reap(t.Context(), 9); return err },
 		"look":   func() error { _, err := s.Sides().Replica.Look(t.Context(), "p", ledger.Look{Most: 9}); return err },
-		"own":    func() error { _, err := s.Sides().Replica.Own(t.Context(), session); return err },
+		"own":    func() error { _, err := s.Sides().Replica.Running(t.Context(), session); return err },
 		"assert": func() error { _, err := s.Sides().Replica.Assert(t.Context(), session, d); return err },
 		"assert what does not govern": func() error {
 			got, err := s.Sides().Replica.Assert(t.Context(), older, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "2", MaxAttempts: 5}}})

@@ -63,7 +63,16 @@ func cancelledBy(by string) string {
 
 // cancelled is the move of a pending task that is cancelled.
 func cancelled(row openTask, why string) move {
-	return move{openTask: row, to: toDone, end: jobs.StateCancelled, reason: why, code: reason.Cancelled, failure: row.Error, exit: row.ExitCode}
+	return withdrawn(row, why, reason.Cancelled)
+}
+
+// withdrawn is the move of a pending task that ends before its next attempt. If its last one was lost, that may run until the next one was due.
+func withdrawn(row openTask, why string, code reason.Code) move {
+	m := move{openTask: row, to: toDone, end: jobs.StateCancelled, reason: why, code: code, failure: row.Error, exit: row.ExitCode}
+	if row.Job != "" && row.row == rowWaits && row.ReasonCode == reason.ReplicaDied {
+		m.until = row.RunAt
+	}
+	return m
 }
 
 // askOwners writes the request into the rows of running tasks, where their owners read it. The first request is kept.

@@ -74,7 +74,7 @@ type claim struct {
 	admission *admission
 	seen      int        // candidates
 	beyond    bool       // there may be more of them
-	read      []openTask // candidates of a pool without limits by key, as they were read
+	read      []openTask // candidates as they were read
 	enough    bool       // the payloads of the next one would not fit
 	jobs      []*jobRow
 	taken     []taken
@@ -97,11 +97,14 @@ func (m *taken) key() ledgerKey { return m.was.key() }
 
 func (w *claim) write(t *tx) error {
 	w.taken, w.rows, w.locked, w.wrong, w.behind, w.out = w.taken[:0], nil, nil, nil, nil, ledger.Claimed{}
-	var err error
-	if w.now, err = t.begin(w.Session, w.Now); err != nil {
+	is, err := t.begin(w.Session, w.Now)
+	if w.now = is.now; err != nil {
 		return err
 	}
-	w.out.Now = w.now
+	if w.out.Now, w.out.Paused = w.now, is.paused.Is(); w.out.Paused {
+		return nil
+	}
+	w.Admission = w.Grown()
 	room, err := w.room(t)
 	if err == nil && w.out.Full && len(w.Waiting) > 0 {
 		err = t.waitNoMore(w.Waiting)
@@ -208,7 +211,7 @@ func (w *claim) choose(t *tx, room int) error {
 		w.read, err = listInto(w.read[:0], t.openRows(taskColumns, index+where+rest, args...), (*taskModel).open)
 		candidates = w.read
 	} else {
-		candidates, err = keys.candidates(t, index, strings.Replace(where, "pool=?", "t.pool=?", 1)+rest, args...)
+		candidates, err = keys.candidates(t, w.read[:0], index, strings.Replace(where, "pool=?", "t.pool=?", 1)+rest, args...)
 	}
 	if err != nil {
 		return err
@@ -217,6 +220,7 @@ func (w *claim) choose(t *tx, room int) error {
 	if candidates, err = w.withKeyed(t, keys, candidates, free); err != nil {
 		return err
 	}
+	w.read = candidates
 	busy, err := w.lock(t, candidates)
 	if err != nil {
 		return err
@@ -320,7 +324,7 @@ func (w *claim) take(t *tx) error {
 		}
 	}
 	w.report(got)
-	return nil
+	return t.keepEvents(w.now, w.StartEvents(w.out.Tasks))
 }
 
 func inLockOrder(tasks []taken) []*taken {

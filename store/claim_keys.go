@@ -124,7 +124,7 @@ func (k *poolKeys) more() bool {
 //
 // Index: primary key of tasks.
 func (w *claim) chooseFree(t *tx, keys *poolKeys) ([]openTask, error) {
-	candidates, err := keys.candidates(t, "", " WHERE {in name id} AND t.state+0=3 AND t.pool=? ORDER BY t.rank_order, t.run_at, t.id", sqlkit.Keys(w.Waiting), w.Pool)
+	candidates, err := keys.candidates(t, nil, "", " WHERE {in name id} AND t.state+0=3 AND t.pool=? ORDER BY t.rank_order, t.run_at, t.id", sqlkit.Keys(w.Waiting), w.Pool)
 	if err == nil {
 		err = keys.lockWritten(t, w.Pool, candidates)
 	}

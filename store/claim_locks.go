@@ -151,6 +151,13 @@ func (s replica) failLocks(ctx context.Context, wrong []locked) (failed []jobs.T
 		if len(moves) == 0 {
 			return nil
 		}
+		counting, err := t.countRuns(mapped(runEnds(moves), func(m move) string { return m.Job }))
+		if err == nil {
+			err = t.suspendAfter(now, counting, runEnds(moves))
+		}
+		if err != nil {
+			return err
+		}
 		failed = mapped(moves, func(m move) jobs.Task { return m.task(now) })
 		return t.endPending(now, moves)
 	}, nil)

@@ -21,7 +21,8 @@ import (
 //
 //  1. It locks the rows of d.Jobs that no other transaction has locked. It waits only if others have all of them.
 //  2. It calls d.Decide.
-//  3. It writes ledger rows, tasks and cursors.
+//  3. It ends tasks, or asks their owners to stop them.
+//  4. It writes ledger rows, tasks, cursors and orders, and gives slots to tasks that wait for one.
 //
 // Tasks must have ids, the same ones in each call of d.Decide: by them a COMMIT is settled when its answer was lost.
 //
@@ -30,7 +31,7 @@ import (
 //
 // Errors: ledger.ErrSessionDead, what d.Now returned, jobs.ErrUnavailable.
 func (s replica) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
-	w := &decision{Decide: d}
+	w := &decision{Decide: d, began: time.Now()}
 	err := s.settle(ctx, "decide", w.write, w.committed)
 	if errors.Is(err, errDecided) {
 		w.look = true
@@ -50,17 +51,23 @@ type decision struct {
 	ledger.Decide
 	look bool // for rows that exist, before writing: some do
 
+	began     time.Time // the call
 	now       time.Time
+	config    int64         // of the decider
+	behind    time.Duration // the database's clock, behind this process's
 	admission *admission
 	rows      []*jobRow
 	triggers  []jobs.Trigger
 	tasks     []openTask
 	ended     []ledger.LostTask // known to have ended
+	moves     []move            // pending tasks that end
+	expected  [][]any           // rows of expectations
+	asked     []string          // ids of the orders that are locked
 	out       ledger.Decided
 }
 
 func (w *decision) write(t *tx) error {
-	w.triggers, w.tasks, w.ended, w.out = nil, nil, nil, ledger.Decided{}
+	w.triggers, w.tasks, w.ended, w.moves, w.expected, w.asked, w.out = nil, nil, nil, nil, nil, nil, ledger.Decided{}
 	if err := w.lock(t); err != nil {
 		return err
 	}
@@ -78,16 +85,28 @@ func (w *decision) write(t *tx) error {
 			return err
 		}
 	}
+	if err := w.endTasks(t); err != nil {
+		return err
+	}
 	if err := w.admission.readFree(t, w.pools()); err != nil {
 		return err
 	}
 	if err := w.open(t); err != nil {
 		return err
 	}
+	if err := w.writeOrders(t); err != nil {
+		return err
+	}
 	if err := w.insertTriggers(t); err != nil {
 		return err
 	}
+	if _, err := t.Insert("{expectations} (due_by, job, at, seq, what)", w.expected); err != nil {
+		return err
+	}
 	if err := t.insertOpened(w.tasks); err != nil {
+		return err
+	}
+	if err := w.grantSlots(t); err != nil {
 		return err
 	}
 	if err := w.admission.spend(t); err != nil {
@@ -96,7 +115,7 @@ func (w *decision) write(t *tx) error {
 	if err := t.giveUp(w.ended); err != nil {
 		return err
 	}
-	if err := t.happened(w.now, missed(w.triggers)); err != nil {
+	if err := t.happened(w.now, slices.Concat(missed(w.triggers), ends(w.moves), w.StartEvents(w.out.Started))); err != nil {
 		return err
 	}
 	return t.saveJobs(w.rows)
@@ -104,10 +123,19 @@ func (w *decision) write(t *tx) error {
 
 // lock checks session and clock, then locks the free rows of the stripes, if they are the guard, and of the jobs.
 func (w *decision) lock(t *tx) (err error) {
-	if w.now, err = t.begin(w.Session, w.Now); err != nil {
+	is, err := t.begin(w.Session, w.Now)
+	if err != nil {
 		return err
 	}
-	w.admission = newAdmission(w.Admission, w.now)
+	w.now, w.config, w.behind, w.out.Paused = is.now, is.config, is.behind, is.paused
+	may := w.Admission
+	if w.out.Paused.Is() { // what is opened by hand is pending
+		may.Pools = nil
+	}
+	w.admission = newAdmission(may, w.now)
+	if w.out.Paused.Is() && !w.ByHand {
+		return nil
+	}
 	names, dueBy := w.Jobs, time.Time{}
 	if w.Guard && t.DB.Dialect.LocksRows() { // else BEGIN is the guard
 		if names, w.out.Busy, err = t.lockFreeStripes(names); err != nil {
@@ -128,20 +156,35 @@ func (w *decision) lock(t *tx) (err error) {
 // Index: tasks_job.
 func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	if len(w.rows) > 0 {
-		err := each(t.rows("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE job>'' AND {in name job} ORDER BY job, id",
+		err := each(t.rows("SELECT job, id, trigger_at, trigger_seq, state, pool, attempt, replica, run_at, started_at, created_at, retry_of, reason_code, cancel FROM {tasks} WHERE job>'' AND {in name job} ORDER BY job, id",
 			sqlkit.Rows(w.rows, func(r *jobRow) []any { return []any{r.Name} })),
-			func(m *taskFields) {
-				r, _ := findJob(w.rows, m.Job)
-				r.Open = append(r.Open, jobs.Task{
-					ID: m.ID, ScheduledAt: fromMicros(m.TriggerAt), State: taskState(m.State), Pool: m.Pool, Attempt: m.Attempt, Replica: string(m.Replica),
-					RunAt: fromMicros(m.RunAt), StartedAt: fromMicros(m.StartedAt),
-				})
+			func(m *taskModel) {
+				r, _ := findJob(w.rows, m.Task.Job)
+				f := &m.Task
+				task := jobs.Task{
+					ID: f.ID, ScheduledAt: fromMicros(f.TriggerAt), Seq: f.TriggerSeq, State: taskState(f.State), Pool: f.Pool, Attempt: f.Attempt, Replica: string(f.Replica),
+					RunAt: fromMicros(f.RunAt), StartedAt: fromMicros(f.StartedAt), CreatedAt: fromMicros(f.CreatedAt), RetryOf: f.RetryOf, ReasonCode: f.ReasonCode,
+				}
+				if rowState(f.State) == rowQueued {
+					r.Queued = append(r.Queued, task)
+					return
+				}
+				r.Open = append(r.Open, task)
+				if m.Cancel != "" {
+					r.Stopping = append(r.Stopping, f.ID)
+				}
 			})
 		if err != nil {
 			return nil, err
 		}
 	}
 	if err := w.findLost(t); err != nil {
+		return nil, err
+	}
+	if err := w.backfilled(t); err != nil {
+		return nil, err
+	}
+	if err := w.readOrders(t); err != nil {
 		return nil, err
 	}
 	return mapped(w.rows, func(r *jobRow) ledger.JobState { return r.JobState }), nil
@@ -165,7 +208,10 @@ func (w *decision) open(t *tx) error {
 			return fmt.Errorf("a decision about job %q, whose row is not locked", dec.Job)
 		}
 		if !dec.Cursor.IsZero() && !dec.Cursor.Before(job.Cursor) {
-			job.Cursor, job.next, job.waiting, job.changed = dec.Cursor, dec.NextAt, dec.Waiting, true
+			job.Cursor, job.due, job.next, job.waiting, job.changed = dec.Cursor, dec.Due, dec.NextAt, dec.Waiting, true
+		}
+		if dec.Skipped > 0 {
+			job.SkipNext, job.changed = max(0, job.SkipNext-dec.Skipped), true
 		}
 		if dec.Free {
 			job.BusyUntil, job.changed = time.Time{}, true
@@ -185,7 +231,9 @@ func (w *decision) open(t *tx) error {
 				}
 			}
 			if o.Trigger.Job != "" {
-				w.openTrigger(o)
+				if err := w.openTrigger(t, job, o); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -211,7 +259,11 @@ func (w *decision) openTask(t *tx, job *jobRow, o *ledger.Opening) error {
 	}
 	task.State = jobs.StatePending
 	task.IdempotencyKey, task.PayloadSize = task.IdempotencyKeyIn(""), len(task.Payload)
-	row, runs, err := w.admission.admitNew(t, openTask{Task: task, row: pendingRow(task.RunAt, w.now)}, job)
+	state := pendingRow(task.RunAt, w.now)
+	if o.Queued {
+		state = rowQueued
+	}
+	row, runs, err := w.admission.admitNew(t, openTask{Task: task, row: state}, job)
 	switch {
 	case err != nil:
 		return err
@@ -225,8 +277,12 @@ func (w *decision) openTask(t *tx, job *jobRow, o *ledger.Opening) error {
 	return nil
 }
 
-func (w *decision) openTrigger(o *ledger.Opening) {
+func (w *decision) openTrigger(t *tx, job *jobRow, o *ledger.Opening) (err error) {
 	g := &o.Trigger
+	if g.Definition, err = t.definitionID(job.Hash); err != nil {
+		return err
+	}
+	g.Config = w.config
 	g.Replica = cmp.Or(g.Replica, w.Replica)
 	g.Count = max(g.Count, 1)
 	g.DecidedAt = w.now
@@ -234,20 +290,33 @@ func (w *decision) openTrigger(o *ledger.Opening) {
 		g.StartedAt = o.Task.StartedAt
 	}
 	w.triggers = append(w.triggers, *g)
+	w.expect(o)
+	return nil
 }
 
 // insertTriggers finds out from the rows affected whether all of them are new.
 func (w *decision) insertTriggers(t *tx) error {
-	n, err := t.insertTriggers(w.triggers)
+	n, err := t.insertTriggers(w.triggers, measured{w.Overdue, w.behind, time.Since(w.began)})
 	if err == nil && n < int64(len(w.triggers)) {
 		return errDecided
 	}
 	return err
 }
 
+// measured is what a deciding transaction knows of itself, for those who ask why a due time was late.
+type measured struct {
+	overdue bool          // it looked for what the owners of stripes had left
+	behind  time.Duration // the database's clock, behind that of the decider
+	took    time.Duration // from the call until the rows are written
+}
+
 // insertTriggers adds rows to the ledger but for those whose due time has one, and returns how many
 // it added.
-func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
+func (t *tx) insertTriggers(triggers []jobs.Trigger, by measured) (added int64, err error) {
+	overdue := 0
+	if by.overdue {
+		overdue = 1
+	}
 	rows := sqlkit.Rows(triggers, func(g jobs.Trigger) []any {
 		room := 512
 		if g.ReasonCode == reason.Forced {
@@ -256,10 +325,11 @@ func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
 		return []any{
 			g.Job, micros(g.At), g.Seq, micros(g.Until), g.Count, string(g.Cause), clip.Text(g.By, 255), string(g.Outcome),
 			clip.Text(g.Reason, room), string(g.ReasonCode), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
+			g.Definition, g.Config, overdue, by.behind.Microseconds(), by.took.Microseconds(), g.Order,
 		}
 	})
 	return t.InsertNew(`{triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,
-		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at)`, rows)
+		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at, definition, config, overdue, clock_offset, took, order_id)`, rows)
 }
 
 // missed are the due times that were not decided in time.

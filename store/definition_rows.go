@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"database/sql/driver"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"strings"
@@ -19,51 +20,102 @@ func (m jobModel) differs(d *ledger.JobDef) bool {
 	if d == nil {
 		return m.Hash != ""
 	}
-	return m.Hash != d.Hash || m.Schedule != d.Schedule || m.Stripe != d.Stripe
+	return m.Hash != d.Hash || m.Schedule != d.Schedule || m.Stripe != d.Stripe || m.SuspendAfter != d.SuspendAfter
+}
+
+// unwritten reports whether the row or its history lacks something of a definition.
+func (m jobModel) unwritten(d *ledger.JobDef) bool {
+	return m.differs(d) || d != nil && m.Defined != d.Hash
 }
 
 // writeJobs writes defs to the rows of the named jobs. The cursor never moves back. Where the schedule is new it moves to now,
-// as judge takes it: an edit fires nothing of the past. What was due by the old schedule and was not decided yet is missed.
-func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef, judge ledger.Judge) error {
+// as judge takes it: an edit fires nothing of the past. What was due by the old schedule and was not decided yet is missed. Pending tasks of jobs
+// that are retired are cancelled, and their orders, at most sqlkit.MaxRows of them: then more may be left.
+func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef, shown func(job string) json.RawMessage, judge ledger.Judge) (more bool, err error) {
 	rows, err := defined[jobModel](t, names, "{for_update}")
 	if err != nil {
-		return err
+		return false, err
 	}
 	now, err := t.judged(judge)
 	if err != nil {
-		return err
+		return false, err
+	}
+	queued, err := t.withQueued(rows)
+	if err != nil {
+		return false, err
 	}
 	var changed []jobModel
 	var undecided []jobs.Trigger
+	history := history{now: now, config: config, shown: shown}
+	var retired []string
 	for _, name := range names {
 		row, d := rows[name], defs[name]
-		if !row.differs(d) {
+		if !row.unwritten(d) {
 			continue // written or removed by another process in the meantime
 		}
-		at := row.due()
+		at, _ := row.due()
 		if schedule := scheduleOf(d); !at.IsZero() && !at.After(now) && row.Schedule != schedule {
-			undecided = append(undecided, overtaken(name, at, schedule, now))
+			undecided = append(undecided, overtaken(name, at, schedule, now, config))
 		}
+		history.replace(name, row, d)
 		switch {
 		case d == nil: // retired; when it comes back, its schedule is new
-			row.Hash, row.Schedule, row.NextAt, row.WaitingAt = "", "", 0, 0
+			row.Hash, row.Schedule, row.NextAt, row.DueAt, row.WaitingAt, row.Defined = "", "", 0, 0, 0, ""
+			retired = append(retired, name)
 		case row.Name == "" || row.Schedule != d.Schedule:
-			row.CursorAt = max(row.CursorAt, micros(now))
-			row.Schedule, row.NextAt, row.WaitingAt = d.Schedule, micros(d.Next(fromMicros(row.CursorAt))), 0
+			row.CursorAt, row.Schedule = max(row.CursorAt, micros(now)), d.Schedule
+			row.expect(d)
+			if queued[name] {
+				next, waiting := ledger.QueuedNext(fromMicros(row.DueAt), fromMicros(row.NextAt), now)
+				row.NextAt, row.DueAt, row.WaitingAt = micros(next), 0, micros(waiting)
+			}
+		case row.WaitingAt == 0 && (row.DueAt != 0 || d.Due != nil): // the jitter may be another one
+			row.expect(d)
 		}
 		if d != nil {
-			row.Name, row.Hash, row.Stripe = name, d.Hash, d.Stripe
+			row.Name, row.Hash, row.Stripe, row.Defined, row.SuspendAfter = name, d.Hash, d.Stripe, d.Hash, d.SuspendAfter
 		}
 		row.Config = config
 		changed = append(changed, row)
 	}
 	if err := upsert(t, "{jobs}", changed); err != nil {
-		return err
+		return false, err
 	}
-	if _, err := t.insertTriggers(undecided); err != nil {
-		return err
+	if err := t.endOrders(retired, now); err != nil {
+		return false, err
 	}
-	return t.happened(now, missed(undecided))
+	if err := history.write(t); err != nil {
+		return false, err
+	}
+	if _, err := t.insertTriggers(undecided, measured{}); err != nil {
+		return false, err
+	}
+	if err := t.happened(now, missed(undecided)); err != nil {
+		return false, err
+	}
+	n, err := t.endRetired(retired, sqlkit.MaxRows)
+	return n == sqlkit.MaxRows, err
+}
+
+// withQueued are the jobs of which a run waits for a slot. The rows of jobs that are not retired say when none does.
+//
+// Index: tasks_job.
+func (t *tx) withQueued(rows map[string]jobModel) (queued map[string]bool, err error) {
+	var names []string
+	for name, row := range rows {
+		if row.WaitingAt != 0 || row.Hash == "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	found, err := column[string](t.rows("SELECT job FROM {tasks}{index}{tasks}_job{end} WHERE job>'' AND {in name job} AND state+0=5 GROUP BY job", sqlkit.Keys(sqlkit.Distinct(names))))
+	queued = map[string]bool{}
+	for _, name := range found {
+		queued[name] = true
+	}
+	return queued, err
 }
 
 func scheduleOf(d *ledger.JobDef) string {
@@ -75,14 +127,14 @@ func scheduleOf(d *ledger.JobDef) string {
 
 // overtaken is the row for the first due time that an edit found undecided. How many more there were is unknown: only the old
 // schedule tells, and it is not kept.
-func overtaken(job string, at time.Time, schedule string, now time.Time) jobs.Trigger {
+func overtaken(job string, at time.Time, schedule string, now time.Time, config int64) jobs.Trigger {
 	code, why := reason.ScheduleChanged, ledger.ReasonEdited
 	if schedule == "" {
 		code, why = reason.JobRemoved, ledger.ReasonRemoved
 	}
 	return jobs.Trigger{
 		Job: job, At: at, Count: 1, Cause: jobs.CauseSchedule, Outcome: jobs.Missed,
-		Reason: why, ReasonCode: code, DecidedAt: now,
+		Reason: why, ReasonCode: code, DecidedAt: now, Config: config,
 	}
 }
 

@@ -52,8 +52,11 @@ type finish struct {
 	unread  bool   // rows are taken to be as their owner knows them
 	lock    string // waits for a COMMIT that is still in progress
 
+	lateJobs []string // of late results, as the try before has met them
+
 	now   time.Time
 	pools watched
+	jobs  counting
 	moves []move
 	late  []move
 	out   []ledger.Finished
@@ -66,6 +69,10 @@ func (w *finish) write(t *tx) (err error) {
 		w.lock = "{for_update}"
 	}
 	if w.pools, err = t.watch(w.results); err != nil {
+		return err
+	}
+	first := append(jobsThatCount(w.results), w.lateJobs...)
+	if w.jobs, err = t.countRuns(first); err != nil {
 		return err
 	}
 	if w.unread && !t.Again {
@@ -84,7 +91,13 @@ func (w *finish) write(t *tx) (err error) {
 			return err
 		}
 	}
+	if w.lockLater(first, t.Again) {
+		return sqlkit.ErrMoved
+	}
 	if err := t.pauseOn(w.now, w.pools, w.results, w.moves); err != nil {
+		return err
+	}
+	if err := t.suspendAfter(w.now, w.jobs, append(runEnds(w.moves), lateEnds(w.late)...)); err != nil {
 		return err
 	}
 	if err := t.freeJobs(w.now, w.late); err != nil {
@@ -94,6 +107,20 @@ func (w *finish) write(t *tx) (err error) {
 		return err
 	}
 	return t.replaceLost(w.now, w.late)
+}
+
+// lockLater reports whether this try would lock rows of jobs after others of jobs, or after those of tasks: that a result is late is known when rows of tasks are read.
+// The next try locks all jobs first, sorted.
+func (w *finish) lockLater(first []string, tasks bool) bool {
+	if len(first) == 0 && !tasks {
+		return false
+	}
+	names := mapped(those(w.late, func(m move) bool { return m.Job != "" }), func(m move) string { return m.Job })
+	if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(first, name) }) {
+		return false
+	}
+	w.lateJobs = append(w.lateJobs, names...)
+	return true
 }
 
 // writeUnread writes ends as their owner knows them. What is read of their pools, if they have keys, comes with the time.
@@ -117,6 +144,9 @@ func (w *finish) writeUnread(t *tx) error {
 	}
 	moves := w.end()
 	if err := t.pauseOn(w.now, w.pools, w.results, moves); err != nil {
+		return err
+	}
+	if err := t.suspendAfter(w.now, w.jobs, runEnds(moves)); err != nil {
 		return err
 	}
 	places, err := t.wakeKnown(w.now, k, moves)
@@ -192,17 +222,17 @@ func (w *finish) end() []move {
 func (w *finish) move(row openTask, r ledger.Result) move {
 	if r.Verdict == ledger.Died {
 		m := died(row, r.Code, r.Reason)
-		m.failure, m.exit, m.output, m.value, m.anyKind = r.Error, r.ExitCode, r.Output, r.Value, r.AnyKind()
+		m.failure, m.exit, m.output, m.spans, m.chunks, m.value, m.anyKind = r.Error, r.ExitCode, r.Output, r.Spans, r.Chunked, r.Value, r.AnyKind()
 		return m
 	}
 	m := move{
 		openTask: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode,
-		output: r.Output, value: r.Value, never: r.Verdict.Undone(), after: r.Due(w.now), anyKind: r.AnyKind(),
+		output: r.Output, spans: r.Spans, chunks: r.Chunked, value: r.Value, never: r.Verdict.Undone(), after: r.Due(w.now), anyKind: r.AnyKind(), tells: r.Tells,
 	}
 	switch {
 	case r.Verdict == ledger.Ended:
 	case row.cancel != "":
-		m.end, m.reason, m.code = jobs.StateCancelled, row.cancel, reason.Cancelled
+		m.end, m.reason, m.code = jobs.StateCancelled, row.cancel, ledger.CancelCode(row.cancel)
 	case r.Verdict == ledger.Again:
 		m.to = toWait
 	case r.Verdict == ledger.Snoozed:
@@ -255,7 +285,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 				w.out[i].Finish = ledger.Late
 			}
 		case is && row.Token == r.Token && row.State == jobs.StateLost && !row.late:
-			m := move{openTask: row, to: toDone, end: end, reason: "late", code: cmp.Or(r.Code, reason.Late), failure: r.Error, exit: r.ExitCode, output: r.Output, value: r.Value}
+			m := move{openTask: row, to: toDone, end: end, reason: "late", code: cmp.Or(r.Code, reason.Late), failure: r.Error, exit: r.ExitCode, output: r.Output, spans: r.Spans, value: r.Value, tells: r.Tells}
 			if r.Reason != "" {
 				m.reason += ": " + r.Reason
 			}
@@ -284,7 +314,7 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 		if err := t.replaceLostTasks(now, part); err != nil {
 			return err
 		}
-		if err := t.keepOutputs(now, part); err != nil {
+		if err := t.replaceOutputs(now, part); err != nil {
 			return err
 		}
 		if err := t.keepResults(part); err != nil {

@@ -12,6 +12,7 @@ import (
 // jobRow is a row of {jobs} under this transaction's lock.
 type jobRow struct {
 	ledger.JobState
+	due     time.Time
 	next    time.Time
 	waiting time.Time
 	changed bool // saveJobs writes it
@@ -33,26 +34,26 @@ func (t *tx) selectJobs(names []string, dueBy time.Time, lock string) ([]*jobRow
 	if !dueBy.IsZero() {
 		where, args = where+" AND next_at>0 AND next_at<=?", append(args, micros(dueBy))
 	}
-	return list(t.rows("SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
+	return list(t.rows("SELECT name, hash, cursor_at, next_at, waiting_at, due_at, fence, suspended, suspended_until, skip_next, skip_by, busy_until FROM {jobs}{by_key} WHERE "+
 		where+" ORDER BY name"+lock, args...), func(m *jobModel) *jobRow {
-		r := &jobRow{next: fromMicros(m.NextAt), waiting: fromMicros(m.WaitingAt)}
-		r.Name, r.Hash, r.Fence, r.Suspended = m.Name, m.Hash, m.Fence, m.Suspended
+		r := &jobRow{due: fromMicros(m.DueAt), next: fromMicros(m.NextAt), waiting: fromMicros(m.WaitingAt)}
+		r.Name, r.Hash, r.Fence, r.Suspension, r.SkipNext, r.SkipBy = m.Name, m.Hash, m.Fence, m.suspension(), m.SkipNext, m.SkipBy
 		r.Cursor, r.BusyUntil = fromMicros(m.CursorAt), fromMicros(m.BusyUntil)
 		return r
 	})
 }
 
 // saveJobs writes the changed ones in one statement. The rows are locked, so they exist: the INSERT
-// always ends as an update of the last five columns.
+// always ends as an update of the last seven columns.
 func (t *tx) saveJobs(rows []*jobRow) error {
 	var values [][]any
 	for _, r := range rows {
 		if r.changed {
-			values = append(values, []any{r.Name, 0, "", "", 0, micros(r.Cursor), micros(r.next), micros(r.waiting), r.Fence, micros(r.BusyUntil)})
+			values = append(values, []any{r.Name, 0, "", "", 0, micros(r.Cursor), micros(r.next), micros(r.waiting), micros(r.due), r.Fence, r.SkipNext, micros(r.BusyUntil)})
 		}
 	}
-	return t.Upsert("{jobs} (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until)", "name", values,
-		"cursor_at", "next_at", "waiting_at", "fence", "busy_until")
+	return t.Upsert("{jobs} (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, due_at, fence, skip_next, busy_until)", "name", values,
+		"cursor_at", "next_at", "waiting_at", "due_at", "fence", "skip_next", "busy_until")
 }
 
 func findJob(rows []*jobRow, name string) (*jobRow, bool) {

@@ -131,7 +131,7 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 
 var (
 	// How many of the first columns of an INSERT are the key, by table.
-	keyColumns = map[string]int{"tasks": 1, "triggers": 3, "idempotency": 2, "attempts": 2, "outputs": 2, "events": 1, "jobs": 1, "standings": 2}
+	keyColumns = map[string]int{"tasks": 1, "triggers": 3, "idempotency": 2, "attempts": 2, "outputs": 2, "chunks": 3, "events": 1, "jobs": 1, "standings": 2}
 
 	inserted = regexp.MustCompile(`(?s)^(?:INSERT|REPLACE)\b.*?INTO lockstep_(\w+)\s*\(([^)]*)\)\s*VALUES`)
 	named    = regexp.MustCompile(`(?s)(?:\(([a-z_, ]+)\)|\b(\w+)) IN \((VALUES |\?)`)

@@ -25,7 +25,8 @@ func (t *tx) joinKeys(ordered bool, tasks []openTask) error {
 }
 
 // placeLate gives tasks a place that have none, as they were enqueued before their pool had an order. Who enqueues may have a sequence locked
-// for as long as its transaction lasts: only those are written that are missing.
+// for as long as its transaction lasts: only those are written that are missing. The caller has the pool's row locked: until its end no sweep
+// deletes one that is there.
 func (t *tx) placeLate(tasks []openTask) error {
 	placed, err := column[string](t.rows("SELECT task_id FROM {key_waits} WHERE {in name task_id}", sqlkit.Keys(mapped(tasks, openTask.id))))
 	if err != nil {

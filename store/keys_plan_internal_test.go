@@ -23,7 +23,7 @@ func TestTheFirstOfKeysIsFoundByItsPlace(t *testing.T) {
 		var waiting []openTask
 		err := s.read(t.Context(), "test", func(tx *tx) error {
 			p.Conn, p.plans = tx.Conn, nil
-			_, err := candidates.candidates(s.within(tx.Ctx, p), "{index}{tasks}_claim{end}", " WHERE state=4 AND t.pool=? ORDER BY rank_order, run_at, id LIMIT 2", "p")
+			_, err := candidates.candidates(s.within(tx.Ctx, p), nil, "{index}{tasks}_claim{end}", " WHERE state=4 AND t.pool=? ORDER BY rank_order, run_at, id LIMIT 2", "p")
 			if err == nil {
 				for _, key := range looked.looked {
 					looked.row(key)

@@ -31,7 +31,7 @@ func statementsOfKeys(t *testing.T, d store.Dialect) {
 	}
 	session, err := s.Sides().Replica.Join(ctx, ledger.Member{Replica: "r", LockService: "x"})
 	check(err)
-	rate := jobs.Rate{Count: 1000, Per: time.Second}
+	rate := jobs.Rate{Count: 10, Per: time.Second} // so slow that a bucket is not full again when it is written
 	of := map[string]ledger.PoolDef{
 		"fair": {Fair: &jobs.Fair{}}, "full": {PerKey: jobs.KeyLimits{MaxRunning: 1}}, "keyed": {PerKey: jobs.KeyLimits{MaxRunning: 9}},
 		"keyrated": {PerKey: jobs.KeyLimits{MaxRunning: 9, Rate: rate}}, "kinds": {PerKind: map[string]jobs.KindLimits{"k": {MaxRunning: 9}}},
@@ -46,8 +46,11 @@ func statementsOfKeys(t *testing.T, d store.Dialect) {
 	slices.SortFunc(defs.Pools, func(a, b ledger.PoolDef) int { return strings.Compare(a.Name, b.Name) })
 	_, err = s.Sides().Replica.Load(ctx, session, defs)
 	check(err)
+	joined := false // the last call has read rows of keys with tasks
 	sent := func() int {
-		return len(slices.DeleteFunc(r.take(), func(c call) bool { return strings.HasPrefix(c.text, "SET TRANSACTION") })) // not with Open
+		all := slices.DeleteFunc(r.take(), func(c call) bool { return strings.HasPrefix(c.text, "SET TRANSACTION") }) // not with Open
+		joined = slices.ContainsFunc(all, func(c call) bool { return strings.Contains(c.text, "LEFT JOIN lockstep_keys k") })
+		return len(all)
 	}
 	enqueue := func(pool string, keys ...string) {
 		t.Helper()
@@ -92,9 +95,16 @@ func statementsOfKeys(t *testing.T, d store.Dialect) {
 	for _, c := range []struct {
 		pool              string
 		claimed, finished int // more statements
-	}{{"plain", 0, 0}, {"keyed", 1, 0}, {"keyrated", 2, 0}, {"rated", 1, 0}, {"bounded", 3, 0}, {"ordered", 1, 1}, {"fair", 0, 0}} {
+		joins             bool
+	}{
+		{"plain", 0, 0, false}, {"keyed", 1, 0, false}, {"keyrated", 2, 0, false}, {"keyrated", 2, 0, true}, {"rated", 2, 0, false}, {"bounded", 3, 0, false},
+		{"ordered", 1, 1, true}, {"fair", 0, 0, true},
+	} {
 		enqueue(c.pool, "a", "b", "c")
 		n, ends := claim(c.pool, 3)
+		if joined != c.joins {
+			t.Errorf("%s: the claim reads rows of keys with its tasks: %t", c.pool, joined)
+		}
 		if n != claims+c.claimed {
 			t.Errorf("%s: a claim sends %d statements, want %d and %d more", c.pool, n, claims, c.claimed)
 		}

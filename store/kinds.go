@@ -80,7 +80,7 @@ type loaded struct {
 	pools    map[string]handled
 }
 
-// loaded is all of them, the newest last. Each session has a number of its own.
+// loaded is all of them, the newest last. Sessions with the same configuration are one, which drains if all of them do.
 //
 // Index: sessions_dead, then the primary key of kinds.
 func (t *tx) loaded() ([]*loaded, error) {
@@ -92,8 +92,9 @@ func (t *tx) loaded() ([]*loaded, error) {
 		Draining bool
 	}) {
 		if by[m.Row.Config] == nil {
-			by[m.Row.Config] = &loaded{m.Row.Config, m.Draining, map[string]handled{}}
+			by[m.Row.Config] = &loaded{m.Row.Config, true, map[string]handled{}}
 		}
+		by[m.Row.Config].draining = by[m.Row.Config].draining && m.Draining
 		if m.Row.Pool != "" {
 			by[m.Row.Config].pools[m.Row.Pool] = m.Row.Kinds.is
 		}

@@ -164,8 +164,8 @@ func BenchmarkLook(b *testing.B) {
 			now := func(now time.Time) (time.Time, error) { return now, nil }
 			poll := func(b *testing.B, most int, past time.Time) {
 				for b.Loop() {
-					pools, _, err := s.Sides().Replica.Ready(b.Context(), now)
-					if err == nil && len(pools) > 0 {
+					is, err := s.Sides().Replica.Ready(b.Context(), now)
+					if err == nil && len(is.Pools) > 0 {
 						_, err = s.Sides().Replica.Look(b.Context(), "p", ledger.Look{Scope: ledger.Scope{Kinds: []string{"other"}}, Past: map[int]time.Time{0: past}, Most: most})
 					}
 					if err != nil {

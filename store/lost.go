@@ -8,9 +8,10 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// lostLook is how many lost tasks of a job are read, the latest.
+// lostLook is how many lost tasks of a job are read, and how many cancelled ones, the latest.
 const lostLook = 100
 
 // findLost adds to the locked rows of busy jobs the lost attempts that keep them busy.
@@ -28,9 +29,9 @@ func (w *decision) findLost(t *tx) error {
 	return err
 }
 
-// lostTasks are the lost tasks of the jobs with attempts that may still be running, by job, the latest loss first. A job
+// lostTasks are the ended tasks of the jobs with lost attempts that may still be running, by job, the latest loss first. A job
 // that allows several runs at once may have several. Two kinds of attempts are not found: one that a program older than the
-// column recorded as lost, and one of a task that was to run again and was cancelled before. The latest of each job of a list
+// column recorded as lost, and one of a task that was to run again and was cancelled before, by a program that did not keep until when it may run. The latest of each job of a list
 // would be a LATERAL, which MariaDB 10.6 does not have, or a window, which reads all.
 //
 // Index: done_job, from the latest.
@@ -40,10 +41,12 @@ func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostT
 		var looks []string
 		var args []any
 		for _, name := range part {
-			looks = append(looks, `SELECT job, id, trigger_at, replica, finished_at, may_run_until FROM (
-				SELECT job, id, trigger_at, replica, finished_at, may_run_until FROM {done}{index}{done}_job{end}
-				WHERE job=? AND job>'' AND state='lost' ORDER BY id DESC LIMIT ?) AS latest WHERE may_run_until>?`)
-			args = append(args, name, lostLook, micros(now))
+			for _, state := range []jobs.State{jobs.StateLost, jobs.StateCancelled} {
+				looks = append(looks, `SELECT job, id, trigger_at, replica, finished_at, may_run_until FROM (
+					SELECT job, id, trigger_at, replica, finished_at, may_run_until FROM {done}{index}{done}_job{end}
+					WHERE job=? AND job>'' AND state=? ORDER BY id DESC LIMIT ?) AS latest WHERE may_run_until>?`)
+				args = append(args, name, state, lostLook, micros(now))
+			}
 		}
 		err := each(t.rows(strings.Join(looks, " UNION ALL "), args...), func(m *doneModel) {
 			lost[m.Task.Job] = append(lost[m.Task.Job], ledger.LostTask{

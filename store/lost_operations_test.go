@@ -25,6 +25,7 @@ var operations = []operation{
 	{enqueueTx, enqueueTxScene},
 	{"extend", extendScene},
 	{"report progress", reportScene},
+	{"write output", outputScene},
 	{"reap", reapScene},
 	{"cancel", cancelScene},
 	{"update", updateScene},
@@ -302,6 +303,35 @@ func reportScene(p *play) (func(context.Context) error, func(error)) {
 			p.errorf("the answer is %v", ours)
 		}
 		p.count(2, "{tasks} WHERE progress='500000 '")
+	}
+}
+
+// The answer says whose the rows are, and an answer of true has written the chunks.
+func outputScene(p *play) (func(context.Context) error, func(error)) {
+	p.enqueue(2)
+	p.claim(p.t.Context())
+	var chunks []ledger.Chunk
+	for _, task := range p.knows {
+		chunks = append(chunks, ledger.Chunk{TaskID: task.ID, Token: task.Token, First: 7, Data: []byte("text"), Forget: ledger.HeadKept + 1})
+	}
+	chunks = append(chunks, ledger.Chunk{TaskID: chunks[0].TaskID, Token: chunks[0].Token + 1, Data: []byte("stale")})
+	var ours []bool
+	call := func(ctx context.Context) (err error) {
+		ours, err = p.wired.Sides().Replica.WriteOutput(ctx, p.session, chunks)
+		return err
+	}
+	return call, func(err error) {
+		if err != nil {
+			ours, err = p.plain.Sides().Replica.WriteOutput(p.t.Context(), p.session, chunks)
+			p.check(err)
+		}
+		if !slices.Equal(ours, []bool{true, true, false}) {
+			p.errorf("the answer is %v", ours)
+		}
+		for _, c := range chunks[:2] {
+			p.count(1, "{chunks} WHERE task_id=?", c.TaskID)
+			p.count(1, "{chunks} WHERE task_id=? AND token=? AND first_byte=7", c.TaskID, c.Token)
+		}
 	}
 }
 

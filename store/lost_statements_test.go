@@ -183,7 +183,7 @@ func (p *play) ends() {
 	defer cancel()
 	for open := int64(1); open > 0 && !p.t.Failed(); open = p.db.Int(p.t, "SELECT COUNT(*) FROM {tasks}") {
 		p.handBack(ctx)
-		_, _, err := p.plain.Sides().Replica.Ready(ctx, asIs)
+		_, err := p.plain.Sides().Replica.Ready(ctx, asIs)
 		p.check(err)
 		p.claim(ctx)
 		p.finish(ctx)
@@ -200,10 +200,10 @@ func (p *play) ends() {
 
 // handBack hands back the tasks that the replica owns without having got the answer.
 func (p *play) handBack(ctx context.Context) {
-	own, err := p.plain.Sides().Replica.Own(ctx, p.session)
+	own, err := p.plain.Sides().Replica.Running(ctx, p.session)
 	p.check(err)
 	var results []ledger.Result
-	for _, o := range own {
+	for _, o := range own.Own {
 		if _, known := p.knows[o.TaskID]; !known {
 			results = append(results, ledger.Result{TaskID: o.TaskID, Token: o.Token, Verdict: ledger.HandBack})
 		}

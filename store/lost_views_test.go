@@ -44,6 +44,7 @@ var views = map[string]func(context.Context, *store.Store) (any, error){
 	"pools":         func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.Pools(ctx) },
 	"peers":         func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().Replica.Peers(ctx) },
 	"replicas":      func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.Replicas(ctx) },
+	"next due":      func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.NextDue(ctx, 10) },
 	"overview":      func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.Overview(ctx, 10) },
 	"migrations":    func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().Admin.MigrationStatus(ctx) },
 	"namespace":     func(ctx context.Context, s *store.Store) (any, error) { return s.Namespace(ctx) },
@@ -70,7 +71,9 @@ func TestViewsStartAgain(t *testing.T) {
 		p.check(s.plain.Sides().Audit.AddAudit(t.Context(), wire.AuditEntry{Action: "look"}))
 	}
 	all := maps.Clone(views)
-	all["own tasks"] = func(ctx context.Context, st *store.Store) (any, error) { return st.Sides().Replica.Own(ctx, s.session) }
+	all["own tasks"] = func(ctx context.Context, st *store.Store) (any, error) {
+		return st.Sides().Replica.Running(ctx, s.session)
+	}
 	for name, view := range all {
 		want, err := view(t.Context(), s.plain)
 		p.check(err)

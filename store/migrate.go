@@ -248,8 +248,9 @@ func (t *tx) ownNamespace() (id string, err error) {
 	return id, err
 }
 
-// learnNamespace keeps the namespace in memory, if there are tables yet: EnqueueTx compares it.
+// learnNamespace keeps the namespace in memory, if there are tables yet: EnqueueTx compares it. The key of definitions is read anew when it is used.
 func (t *tx) learnNamespace() error {
+	t.s.key.Store(nil)
 	id, err := t.ownNamespace()
 	switch {
 	case err == nil:

@@ -22,29 +22,49 @@ type jobModel struct {
 	Stripe                              int
 	Hash, Schedule                      string
 	Config, CursorAt, NextAt, WaitingAt int64
+	DueAt                               int64 // that starts at NextAt; 0: NextAt itself
 	Fence                               int64
 	Suspended                           *bool
 	SuspendedBy                         string
+	SuspendedUntil                      int64
+	SkipNext                            int
+	SkipBy                              string
 	BusyUntil                           int64
+	Defined                             string // the hash whose definition is in the history
+	SuspendAfter, Failures              int
+	SuspendReason                       string
 }
 
 var jobColumns = columnsOf(jobModel{})
 
 func (m jobModel) id() string { return m.Name }
 
-// due is the next undecided due time.
-func (m *jobModel) due() time.Time {
-	return ledger.Undecided(fromMicros(m.NextAt), fromMicros(m.WaitingAt))
+// due is the next undecided due time, and when its trigger starts where that is another one.
+func (m *jobModel) due() (at, start time.Time) {
+	return ledger.Undecided(fromMicros(m.CursorAt), fromMicros(m.DueAt), fromMicros(m.NextAt), fromMicros(m.WaitingAt))
 }
 
-func (m *jobModel) status() ledger.JobStatus {
-	return ledger.JobStatus{
-		Job: wire.Job{
-			Name: m.Name, Suspended: m.Suspended != nil && *m.Suspended, Override: m.Suspended, SuspendedBy: m.SuspendedBy,
-			Retired: m.Hash == "", NextAt: m.due(),
-		},
+// expect writes the first due time after the cursor.
+func (m *jobModel) expect(d *ledger.JobDef) {
+	due, next := d.Coming(fromMicros(m.CursorAt))
+	m.DueAt, m.NextAt, m.WaitingAt = micros(due), micros(next), 0
+}
+
+// suspension is the override as it was set.
+func (m *jobModel) suspension() ledger.Suspension {
+	return ledger.Suspension{Suspended: m.Suspended, Until: fromMicros(m.SuspendedUntil)}
+}
+
+func (m *jobModel) status(now time.Time) ledger.JobStatus {
+	at, start := m.due()
+	s := ledger.JobStatus{
+		Job:  wire.Job{Name: m.Name, Failures: m.Failures, SkipNext: m.SkipNext, SkipBy: m.SkipBy, Retired: m.Hash == "", NextAt: at, NextStartAt: start},
 		Hash: m.Hash, Config: m.Config, Cursor: fromMicros(m.CursorAt), Fence: m.Fence,
 	}
+	if is := m.suspension().At(now); is.Suspended != nil {
+		s.Suspended, s.Override, s.SuspendedBy, s.SuspendedReason, s.SuspendedUntil = is.Holds(false), is.Suspended, m.SuspendedBy, m.SuspendReason, is.Until
+	}
+	return s
 }
 
 // poolModel is a row of {pools}.

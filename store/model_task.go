@@ -53,6 +53,7 @@ type taskModel struct {
 	SessionID, ClaimID unpadded
 	Cancel             string
 	MayRunUntil        int64
+	Chunked            int `gorm:"-:migration"` // 1: there are chunks of its output; read where that is asked
 }
 
 // unpadded is a text from a CHAR of MySQL, whose blanks at the end sql_mode PAD_CHAR_TO_FULL_LENGTH leaves in place.
@@ -78,13 +79,14 @@ func (doneModel) TableName() string { return "{done}" }
 // openTask is a row of {tasks}, or of {done}, with the columns that only the store uses.
 type openTask struct {
 	jobs.Task
-	row         int           // of {tasks}: rowReady, rowWaits, rowRunning, rowLocked or rowKeyed
+	row         int           // of {tasks}: rowReady, rowWaits, rowRunning, rowLocked, rowKeyed or rowQueued
 	on          string        // with rowKeyed, and where it is known: the key that it waits for
 	place       *keyWaitModel // the same: its row in {key_waits}
 	late        bool          // of {done}: its own result came after it was lost
 	session     string
 	cancel      string
 	mayRunUntil time.Time
+	chunked     bool           // what it writes has arrived in part, as far as that was read
 	locking     ledger.Locking // what the admission was told
 }
 
@@ -113,7 +115,7 @@ func (t *tx) openRows(columns, where string, args ...any) found {
 }
 
 func (m *taskModel) open() openTask {
-	return openTask{Task: m.Task.task(), row: rowState(m.Task.State), session: string(m.SessionID), cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)}
+	return openTask{Task: m.Task.task(), row: rowState(m.Task.State), session: string(m.SessionID), cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil), chunked: m.Chunked != 0}
 }
 
 // hasLeft reports whether a pending row has something of an earlier attempt, or of a wait.
@@ -141,6 +143,7 @@ const (
 	rowRunning = 2
 	rowLocked  = 3 // for its locks; {lock_waits} has the keys
 	rowKeyed   = 4 // for its kind or its key, in {key_waits}
+	rowQueued  = 5 // for a slot of its job: no claim takes it
 )
 
 // rowState is the number of a state in {tasks}; not one of {done}, where it is -1.
@@ -155,7 +158,7 @@ func rowState(state string) int {
 // taskState reads the states of both tables.
 func taskState(row string) jobs.State {
 	switch rowState(row) {
-	case rowReady, rowWaits, rowLocked, rowKeyed:
+	case rowReady, rowWaits, rowLocked, rowKeyed, rowQueued:
 		return jobs.StatePending
 	case rowRunning:
 		return jobs.StateRunning
@@ -193,6 +196,27 @@ func encodeTags(tags []string) []byte {
 	b, _ := json.Marshal(tags) // strings always encode
 	return b
 }
+
+// outputModel is a row of {outputs}.
+type outputModel struct {
+	TaskID    string `gorm:"primaryKey"`
+	Attempt   int    `gorm:"primaryKey;autoIncrement:false"`
+	Output    []byte
+	CreatedAt int64
+	Spans     string
+}
+
+func (outputModel) TableName() string { return "{outputs}" }
+
+// chunkModel is a row of {chunks}.
+type chunkModel struct {
+	TaskID    string `gorm:"primaryKey"`
+	Token     int64  `gorm:"primaryKey;autoIncrement:false"`
+	FirstByte int64  `gorm:"primaryKey;autoIncrement:false"`
+	Data      []byte
+}
+
+func (chunkModel) TableName() string { return "{chunks}" }
 
 // attemptModel is a row of {attempts}: one that ended before the task's last.
 type attemptModel struct {

@@ -25,6 +25,11 @@ type triggerModel struct {
 	Result                           string
 	TaskID, Replica                  string
 	DecidedAt, StartedAt, FinishedAt int64
+	Definition                       string
+	Config                           int64
+	Overdue                          bool
+	ClockOffset, Took                int64
+	OrderID                          string
 }
 
 func (m *triggerModel) trigger() jobs.Trigger {
@@ -32,6 +37,7 @@ func (m *triggerModel) trigger() jobs.Trigger {
 		Job: m.Job, At: fromMicros(m.At), Seq: m.Seq, Until: fromMicros(m.UntilAt), Count: m.DueCount, Cause: jobs.Cause(m.Cause), By: m.ByWhom, Outcome: jobs.Outcome(m.Outcome),
 		Reason: m.Reason, ReasonCode: m.ReasonCode, Result: jobs.State(m.Result), TaskID: m.TaskID, Replica: m.Replica,
 		DecidedAt: fromMicros(m.DecidedAt), StartedAt: fromMicros(m.StartedAt), FinishedAt: fromMicros(m.FinishedAt),
+		Definition: m.Definition, Config: m.Config, Order: m.OrderID,
 	}
 }
 

@@ -17,7 +17,7 @@ var unread = map[string]string{
 	"tasks":    "failures idem_key wait_at",
 	"done":     "failures idem_key session_id",
 	"sessions": "live",
-	"meta":     "all", "outputs": "all", "results": "all", "stripes": "all", "idempotency": "all", "migrations": "all",
+	"meta":     "all", "results": "all", "stripes": "all", "idempotency": "all", "configurations": "all", "migrations": "all", "pause": "all",
 }
 
 // Each model has the columns that the migrations make, no others, and fields that take what they hold.
@@ -28,7 +28,7 @@ func TestModelsAreTheTables(t *testing.T) {
 		for _, model := range []any{
 			taskModel{}, doneModel{}, attemptModel{}, triggerModel{}, eventModel{}, jobModel{}, poolModel{}, kindsModel{},
 			standingModel{}, sessionModel{}, auditModel{}, lockWaitModel{},
-			keyModel{}, keyWaitModel{}, sequenceModel{}, uniqueModel{},
+			definitionModel{}, keyModel{}, keyWaitModel{}, sequenceModel{}, uniqueModel{}, outputModel{}, chunkModel{}, expectationModel{}, orderModel{},
 		} {
 			stmt := gorm.Statement{DB: s.models}
 			if err := stmt.Parse(model); err != nil {

@@ -32,8 +32,12 @@ type move struct {
 	after    time.Time // when a task that waits is due
 	until    time.Time // a lost attempt may be running until then
 	output   []byte
-	anyKind  bool   // its pool has no limits by kind, as its owner knows
-	value    []byte // of the attempt: the task's result, if it ends
+	spans    clip.Spans // which bytes of what the attempt wrote the output has
+	chunks   bool       // there may be chunks of its output
+	orphaned bool       // nobody can say what it wrote besides
+	anyKind  bool       // its pool has no limits by kind, as its owner knows
+	tells    bool       // if it ends as succeeded, there is an event
+	value    []byte     // of the attempt: the task's result, if it ends
 }
 
 type place int
@@ -67,7 +71,8 @@ func (m move) outcome() (jobs.Outcome, string) {
 	case m.end == jobs.StateLost:
 		return jobs.Lost, m.reason
 	case m.end == jobs.StateCancelled && (m.Attempt == 0 || m.never && m.Attempt == 1):
-		if m.code == reason.LockWait {
+		switch m.code {
+		case reason.LockWait, reason.Replaced, reason.Suspended:
 			return jobs.Skipped, m.reason
 		}
 		return jobs.Skipped, "cancelled"
@@ -181,6 +186,9 @@ func (t *tx) movePart(now time.Time, g guard, moves []move, places bool) error {
 	if err := t.keepAttempts(now, pending); err != nil {
 		return err
 	}
+	if err := t.endChunks(moves); err != nil {
+		return err
+	}
 	if err := t.keepOutputs(now, moves); err != nil {
 		return err
 	}
@@ -271,10 +279,10 @@ func (t *tx) keepOutputs(now time.Time, moves []move) error {
 	var rows [][]any
 	for _, m := range moves {
 		if len(m.output) > 0 {
-			rows = append(rows, []any{m.ID, m.Attempt, m.output, micros(now)})
+			rows = append(rows, []any{m.ID, m.Attempt, m.output, micros(now), string(m.spans)})
 		}
 	}
-	_, err := t.InsertNew("{outputs} (task_id, attempt, output, created_at)", rows)
+	_, err := t.InsertNew("{outputs} (task_id, attempt, output, created_at, spans)", rows)
 	return err
 }
 

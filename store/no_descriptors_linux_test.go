@@ -46,7 +46,7 @@ func starve(t *testing.T, driver, dsn string) {
 	calls := map[string]func(ctx context.Context) error{
 		"enqueue": func(ctx context.Context) error { _, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p"}); return err },
 		"ready": func(ctx context.Context) error {
-			_, _, err := s.Sides().Replica.Ready(ctx, func(now time.Time) (time.Time, error) { return now, nil })
+			_, err := s.Sides().Replica.Ready(ctx, func(now time.Time) (time.Time, error) { return now, nil })
 			return err
 		},
 		"pools": func(ctx context.Context) error { _, err := s.Sides().API.Pools(ctx); return err },

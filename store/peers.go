@@ -7,21 +7,27 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Peers returns the live sessions, own one and those of workers included, and the dead ones that still have running
-// tasks, sorted by replica id.
+// Peers returns the live sessions, own one and those of workers included, sorted by replica id. It implements ledger.Sessions.
+//
+// Index: sessions_dead.
 func (s replica) Peers(ctx context.Context) ([]ledger.Peer, error) {
-	return peers(ctx, "peers", s.read)
+	return get(ctx, s.read, "peers", func(t *tx) ([]ledger.Peer, error) { return t.peers("dead = 0") })
 }
 
 // Replicas returns the live replicas, and the dead ones that still have running tasks, sorted by id.
 func (s *Store) Replicas(ctx context.Context) ([]wire.Replica, error) {
 	all, err := views{s}.Replicas(ctx)
-	return mapped(all, ledger.Peer.View), err
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Views(all), nil
 }
 
-// Replicas is Peers as a view, for which no replica waits, without workers.
+// Replicas is Peers as a view, for which no replica waits, without workers, and with the dead ones that still have running tasks.
+//
+// Index: tasks_claim, as few tasks run.
 func (s views) Replicas(ctx context.Context) ([]ledger.Peer, error) {
-	all, err := peers(ctx, "replicas", s.view)
+	all, err := get(ctx, s.view, "replicas", func(t *tx) ([]ledger.Peer, error) { return t.peers(seen) })
 	replicas, _ := ledger.Replicas(all)
 	return replicas, err
 }
@@ -52,13 +58,8 @@ func (s views) Workers(ctx context.Context) ([]ledger.WorkerStatus, error) {
 	})
 }
 
-// seen is the condition for a session among the peers.
+// seen is the condition for a session that is shown.
 const seen = "dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)"
-
-// peers: index tasks_claim, as few tasks run.
-func peers(ctx context.Context, op string, by reading) ([]ledger.Peer, error) {
-	return get(ctx, by, op, func(t *tx) ([]ledger.Peer, error) { return t.peers(seen) })
-}
 
 // Expire declares a session dead if its beat is still the one given; false if it was not.
 func (s replica) Expire(ctx context.Context, session string, beat int64) (bool, error) {

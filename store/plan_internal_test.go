@@ -91,7 +91,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 				if slices.ContainsFunc(indexes, func(index string) bool {
 					return strings.Contains(plan+" ", "INDEX lockstep_"+index+" ") || strings.Contains(plan, " | lockstep_"+index+" | ") ||
 						strings.Contains(plan, " | lockstep_"+index+"|") || // with a rowid filter
-						index == "primary" && (strings.Contains(plan, "INDEX sqlite_autoindex") || strings.Contains(plan, "USING PRIMARY KEY") || strings.Contains(plan, " | PRIMARY | "))
+						index == "primary" && (strings.Contains(plan, "INDEX sqlite_autoindex") || strings.Contains(plan, "USING PRIMARY KEY") || strings.Contains(plan, "USING INTEGER PRIMARY KEY") || strings.Contains(plan, " | PRIMARY | "))
 				}) {
 					used++
 				}
@@ -159,7 +159,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			check(fmt.Sprintf("triggers %+v", f), c.indexes, func(t *tx) error { _, err := t.triggerPage(f, 5); return err })
 		}
 		check("audit", []string{"audit_at"}, func(t *tx) error { _, err := t.auditPage(auditCursor(1800, "id-001800"), 51); return err })
-		check("next due", []string{"jobs_next"}, func(t *tx) error { _, err := t.nextDue(10); return err })
+		check("next due", []string{"jobs_next"}, func(t *tx) error { _, err := t.nextDue(time.Now(), 10); return err })
 		check("missed of an overview", []string{"triggers_outcome", "done_state"}, func(t *tx) error {
 			_, err := t.troubles(10, []ledger.TroubleCount{{State: "failed", Job: "j9", Pool: "p9", Last: time.UnixMicro(1900)}})
 			return err
@@ -173,7 +173,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			return err
 		})
 		check("job standings", []string{"primary", "standings"}, func(t *tx) error { _, _, err := t.jobStandings(); return err })
-		check("ready pools", []string{"primary", "tasks_claim", "tasks_due", "keys_pool", "keys_look"}, func(t *tx) error {
+		check("ready pools", []string{"primary", "tasks_claim", "tasks_due", "keys_pool", "keys_look", "jobs_next", "orders_next"}, func(t *tx) error {
 			_, err := t.ready(func(now time.Time) (time.Time, error) { return now, nil })
 			return err
 		})

@@ -40,6 +40,8 @@ type poolKeys struct {
 	ordered bool
 	fair    *fairness
 	now     time.Time // the database's, under the lock of the pool's row
+	told    time.Time // when this process got it
+	none    bool      // the pool has no rows of keys: nothing waits for one, and all buckets are full
 	rows    map[string]*keyRow
 	looked  []string // keys whose time has come, sorted
 	beyond  bool     // there may be more of them
@@ -57,15 +59,17 @@ type keyRow struct {
 	looks   int
 	pass    int64
 	changed bool
-	running int
-	first   string // with an order: the one task that may; "": none waits or runs yet
-	held    bool   // by that one, which has started, or waits for its time or its locks
-	read    bool   // some of the tasks that wait for it were read
-	rest    bool   // and more may wait
-	waits   bool   // with locked: some tasks wait for it
-	waiting int    // with read, and no scope: how many wait for it, counted up to one more than were to be read
-	leaving int    // how many of these wait for it no more
-	behind  bool   // a task of this claim waits for it from now on
+	spent   bool          // starts have taken from the bucket
+	was     ledger.Bucket // the bucket as it is in the row
+	running int           // 0, too, where it is less than what the limit lets run beside all that this transaction may start
+	first   string        // with an order: the one task that may; "": none waits or runs yet
+	held    bool          // by that one, which has started, or waits for its time or its locks
+	read    bool          // some of the tasks that wait for it were read
+	rest    bool          // and more may wait
+	waits   bool          // with locked: some tasks wait for it
+	waiting int           // with read, and no scope: how many wait for it, counted up to one more than were to be read
+	leaving int           // how many of these wait for it no more
+	behind  bool          // a task of this claim waits for it from now on
 }
 
 // keys are what a claim goes by that has read the row.
@@ -166,7 +170,7 @@ func (k *poolKeys) start(r *openTask) {
 	if kind, limited := k.kindOf(r); limited {
 		row := k.rows[kind]
 		if row.running++; row.limits.Rate != (jobs.Rate{}) {
-			row.bucket, row.changed = row.limits.Started(row.bucket, k.now, 1), true
+			row.bucket, row.spent = row.limits.Started(row.bucket, k.now, 1), true
 		}
 	}
 	if k.ignores(r) {
@@ -181,7 +185,7 @@ func (k *poolKeys) start(r *openTask) {
 		row.first, row.held = r.ID, true
 	}
 	if row.limits.Rate != (jobs.Rate{}) {
-		row.bucket, row.changed = row.limits.Started(row.bucket, k.now, 1), true
+		row.bucket, row.spent = row.limits.Started(row.bucket, k.now, 1), true
 	}
 }
 

@@ -34,15 +34,18 @@ func (k *poolKeys) read(t *tx, pool string, p *poolRow, now time.Time, looks boo
 		}
 	}
 	running := 0
-	if !k.is.None() && k.is.MaxRunning > 0 || k.is.kinds != nil || !p.limits.None() {
-		err := each(k.facts(t, pool, p.limits.MaxRunning > 0), func(f *keyFact) {
+	if !k.is.None() || k.is.kinds != nil || !p.limits.None() {
+		k.none = true
+		err := each(k.facts(t, pool, p), func(f *keyFact) {
 			switch f.What {
 			case "now":
-				k.now = fromMicros(f.N)
+				k.tells(fromMicros(f.N))
+			case "some":
+				k.none = false
+			case "whole":
+				running = int(f.N)
 			case "running":
-				if running += int(f.N); f.TaskKey != "" {
-					k.row(f.TaskKey).running = int(f.N)
-				}
+				k.row(f.TaskKey).running = int(f.N)
 			case "kind":
 				k.row(ofKind + f.TaskKey).running = int(f.N)
 			default:
@@ -77,17 +80,22 @@ func (k *poolKeys) read(t *tx, pool string, p *poolRow, now time.Time, looks boo
 	return nil
 }
 
+// tells notes the time that a statement told; it is zero where the database is this process.
+func (k *poolKeys) tells(now time.Time) { k.now, k.told = now, time.Now() }
+
 // tell asks for the time, if no statement has told it.
-func (k *poolKeys) tell(t *tx) (err error) {
-	if k.now.IsZero() {
-		k.now, err = t.Now()
+func (k *poolKeys) tell(t *tx) error {
+	if !k.now.IsZero() {
+		return nil
 	}
+	now, err := t.Now()
+	k.tells(now)
 	return err
 }
 
 // know notes that the row of a key has been read, and makes its bucket one that is possible.
 func (k *poolKeys) know(r *keyRow) {
-	r.known = true
+	r.known, r.was = true, r.bucket
 	if r.limits.Rate == (jobs.Rate{}) {
 		return
 	}
@@ -151,21 +159,25 @@ type keyFact struct {
 	LookAt       int64
 }
 
-// facts reads the time, how many tasks run, by key and by kind where these have limits, and the rows of kinds.
+// facts reads the time, whether the pool has rows of keys, how many of its tasks run, also of kinds with limits, and the rows of kinds. Of keys it
+// counts those of which more may not run: that the limit of the others lets start all for which there is room is enough.
 //
 // Index: tasks_claim, but for kinds, which are read from the rows; primary key of keys.
-func (k *poolKeys) facts(t *tx, pool string, whole bool) found {
-	text, args := "SELECT 'now' AS what, '' AS task_key, COALESCE({now}, 0) AS n, 0 AS bucket_full_at, 0 AS look_at", []any(nil)
-	switch {
-	case k.is.MaxRunning > 0:
-		text += " UNION ALL SELECT 'running', task_key, COUNT(*), 0, 0 FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=? GROUP BY task_key"
-		args = append(args, pool)
-	case whole:
-		text += " UNION ALL SELECT 'running', '', COUNT(*), 0, 0 FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=?"
+func (k *poolKeys) facts(t *tx, pool string, p *poolRow) found {
+	const run = "{tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=?"
+	text := "SELECT 'now' AS what, '' AS task_key, COALESCE({now}, 0) AS n, 0 AS bucket_full_at, 0 AS look_at" +
+		" UNION ALL SELECT 'some', '', n, 0, 0 FROM (SELECT 1 AS n FROM {keys}{by_key} WHERE pool=? LIMIT 1) AS x"
+	args := []any{pool}
+	if p.limits.MaxRunning > 0 {
+		text += " UNION ALL SELECT 'whole', '', COUNT(*), 0, 0 FROM " + run
 		args = append(args, pool)
 	}
+	if k.is.MaxRunning > 0 {
+		text += " UNION ALL SELECT 'running', task_key, COUNT(*), 0, 0 FROM " + run + " AND task_key>'' GROUP BY task_key HAVING COUNT(*)>?"
+		args = append(args, pool, k.is.MaxRunning-p.room)
+	}
 	if k.countsKinds() {
-		text += " UNION ALL SELECT 'kind', kind, COUNT(*), 0, 0 FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=? AND kind<>'' AND job='' GROUP BY kind"
+		text += " UNION ALL SELECT 'kind', kind, COUNT(*), 0, 0 FROM " + run + " AND kind<>'' AND job='' GROUP BY kind"
 		args = append(args, pool)
 	}
 	if k.is.kinds != nil {
@@ -235,8 +247,11 @@ type keyedModel struct {
 	OnRunAt      int64
 }
 
-// keyedColumns are those of a task t, and of the row k of its key.
-var keyedColumns = "t." + strings.ReplaceAll(taskFacts+openColumns, ", ", ", t.") + laterPayload + keyFacts
+// candidateColumns are those of a task t; keyedColumns are those, and what is read of the row k of its key.
+var (
+	candidateColumns = "t." + strings.ReplaceAll(taskFacts+openColumns, ", ", ", t.") + laterPayload
+	keyedColumns     = candidateColumns + keyFacts
+)
 
 const keyFacts = ", COALESCE({now}, 0) AS n, COALESCE(k.look_at, 0) AS look_at, COALESCE(k.bucket_full_at, 0) AS bucket_full_at, COALESCE(k.pass, 0) AS pass"
 
@@ -251,23 +266,26 @@ const firstOfKey = `(SELECT w.task_id FROM {key_waits} w{by_key} WHERE w.pool=t.
 
 const notEnded = "(SELECT COUNT(*) FROM {tasks} o{by_key} WHERE o.id=w.task_id)>0"
 
-// candidates reads tasks t with what is known of their keys; rest is what follows the tables.
+// candidates reads tasks t with what is known of their keys, into a slice of length 0; rest is what follows the tables.
 //
 // Index: what rest says; primary keys of keys, and with an order of key_waits and tasks.
-func (k *poolKeys) candidates(t *tx, index, rest string, args ...any) ([]openTask, error) {
+func (k *poolKeys) candidates(t *tx, into []openTask, index, rest string, args ...any) ([]openTask, error) {
+	if k.none && !k.ordered {
+		return k.tasks(t, into, "SELECT "+candidateColumns+" FROM {tasks} t"+index+rest, args...)
+	}
 	first := "NULL"
 	if k.ordered {
 		first = firstOfKey
 	}
-	return k.tasks(t, "SELECT "+keyedColumns+", "+first+" AS first_id FROM {tasks} t"+index+keyJoin+rest, args...)
+	return k.tasks(t, into, "SELECT "+keyedColumns+", "+first+" AS first_id FROM {tasks} t"+index+keyJoin+rest, args...)
 }
 
 // tasks reads tasks, and notes what is known of their keys.
-func (k *poolKeys) tasks(t *tx, text string, args ...any) ([]openTask, error) {
+func (k *poolKeys) tasks(t *tx, into []openTask, text string, args ...any) ([]openTask, error) {
 	var keys []*keyRow
-	all, err := list(t.rows(text, args...), func(m *keyedModel) openTask {
+	all, err := listInto(into, t.rows(text, args...), func(m *keyedModel) openTask {
 		if k.now.IsZero() {
-			k.now = fromMicros(m.N)
+			k.tells(fromMicros(m.N))
 		}
 		is := m.Row.open()
 		r := k.row(is.Key)

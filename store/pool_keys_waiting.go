@@ -68,7 +68,7 @@ func (k *poolKeys) firstInOrder(t *tx, pool string, keys []string) ([]openTask, 
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	return k.tasks(t, "SELECT "+keyedColumns+", NULL AS first_id, w.task_key AS on_key, 1 AS on_place, 0 AS on_rank, 0 AS on_run_at"+
+	return k.tasks(t, nil, "SELECT "+keyedColumns+", NULL AS first_id, w.task_key AS on_key, 1 AS on_place, 0 AS on_rank, 0 AS on_run_at"+
 		" FROM (SELECT t.task_key, "+firstOfKey+" AS task_id FROM {sequences} t{by_key} WHERE t.pool=? AND {in name task_key}) AS w"+waitingTask,
 		sqlkit.Keys(keys), pool, pool)
 }
@@ -100,7 +100,7 @@ func (k *poolKeys) firstWaiting(t *tx, pool string, keys []string, scope ledger.
 			" ORDER BY place, rank_order, run_at, task_id LIMIT ?) AS w"
 		args = slices.Concat(args, []any{pool, key}, of, []any{limit})
 	}
-	tasks, err := k.tasks(t, "SELECT "+keyedColumns+", NULL AS first_id, w.task_key AS on_key, w.place AS on_place, w.rank_order AS on_rank, w.run_at AS on_run_at"+
+	tasks, err := k.tasks(t, nil, "SELECT "+keyedColumns+", NULL AS first_id, w.task_key AS on_key, w.place AS on_place, w.rank_order AS on_rank, w.run_at AS on_run_at"+
 		" FROM ("+text+") AS w"+waitingTask, append(args, pool)...)
 	slices.SortFunc(tasks, func(a, b openTask) int {
 		return cmp.Or(cmp.Compare(a.on, b.on), cmp.Compare(a.place.RankOrder, b.place.RankOrder), cmp.Compare(a.place.RunAt, b.place.RunAt), lockOrder(a, b))

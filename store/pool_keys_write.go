@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // write writes the rows of keys that changed, and when those for which tasks wait are looked at again.
@@ -13,18 +14,31 @@ func (k *poolKeys) write(t *tx, pool string) error {
 	if k == nil {
 		return nil
 	}
-	var rows [][]any
+	rows := mapped(k.changed(), func(m keyModel) []any {
+		return []any{pool, m.TaskKey, int64(m.BucketFullAt), m.LookAt, m.Looks, m.Pass}
+	})
+	return t.Upsert("{keys} (pool, task_key, bucket_full_at, look_at, looks, pass)", "pool, task_key", rows)
+}
+
+// changed are the rows that are to be written, by key.
+func (k *poolKeys) changed() (rows []keyModel) {
 	for _, key := range slices.Sorted(maps.Keys(k.rows)) {
 		r := k.rows[key]
 		_, looked := slices.BinarySearch(k.looked, key)
 		if !r.known {
 			continue
 		}
-		if at := k.lookAtKey(key, r, looked); r.changed || at != r.lookAt {
-			rows = append(rows, []any{pool, key, int64(r.bucket), at, r.looks, r.pass})
+		if at := k.lookAtKey(key, r, looked); r.changed || at != r.lookAt || r.spent && (at > 0 || !k.fullAgain(r)) {
+			rows = append(rows, keyModel{TaskKey: key, BucketFullAt: r.bucket, LookAt: at, Looks: r.looks, Pass: r.pass})
 		}
 	}
-	return t.Upsert("{keys} (pool, task_key, bucket_full_at, look_at, looks, pass)", "pool, task_key", rows)
+	return rows
+}
+
+// fullAgain reports whether a bucket from which starts have taken is full by now. Who reads it next gets a later time from the database: that is asked
+// under the lock of the pool's row. So the row need not be written, and where all limits are far there are no rows to be read.
+func (k *poolKeys) fullAgain(r *keyRow) bool {
+	return int64(r.was) <= k.now.UnixNano() && int64(r.bucket) <= k.now.Add(time.Since(k.told)).UnixNano()
 }
 
 // lookAtKey is when a key is to be looked at: where its rate alone is the limit, when that lets one more task start.

@@ -26,7 +26,7 @@ import (
 func (s replica) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	// In most calls there is nothing to reap, and nothing to lock.
 	found, err := get(ctx, s.read, "reap", func(t *tx) ([]string, error) {
-		return column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND "+orphaned+" LIMIT ?", limit))
+		return column[string](t.rows("SELECT id FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND "+ofDead+" LIMIT ?", limit))
 	})
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -51,10 +51,10 @@ func (s replica) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	return all, err
 }
 
-// orphaned is the condition that a running task's session is dead, or has no row any more.
+// ofDead is the condition that a running task's session is dead, or has no row any more.
 //
 // Index: primary key of sessions.
-const orphaned = "NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=session_id AND s.dead=0)"
+const ofDead = "NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=session_id AND s.dead=0)"
 
 // refusedForAll is how many refusals in a row are not about single tasks: it takes ten to find one
 // among 500.
@@ -74,7 +74,7 @@ func (w *reap) write(t *tx) error {
 		return err
 	}
 	// Index: primary key.
-	rows, err := t.openTasks(taskFacts, " WHERE {in name id} AND state+0=2 AND "+orphaned+" ORDER BY id", sqlkit.Keys(w.tasks))
+	rows, err := t.openTasks(taskFacts, " WHERE {in name id} AND state+0=2 AND "+ofDead+" ORDER BY id", sqlkit.Keys(w.tasks))
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -82,10 +82,19 @@ func (w *reap) write(t *tx) error {
 	if err != nil {
 		return err
 	}
+	// This locks the rows of all jobs, and keepBusy some of them again.
+	counting, err := t.countRuns(mapped(those(rows, func(r openTask) bool { return r.Job != "" }), func(r openTask) string { return r.Job }))
+	if err != nil {
+		return err
+	}
 	if err := keepBusy(t, those(rows, func(r openTask) bool { return !workers[r.session] })); err != nil {
 		return err
 	}
 	killed, err := t.killed(rows)
+	if err != nil {
+		return err
+	}
+	chunked, err := t.chunked(rows)
 	if err != nil {
 		return err
 	}
@@ -99,6 +108,7 @@ func (w *reap) write(t *tx) error {
 			m.code = reason.Quarantined
 			m.reason = fmt.Sprintf("quarantined: %d replicas died while they had it, the last one %s", n, r.Replica)
 		}
+		m.chunks, m.orphaned = chunked[r.ID], true
 		switch {
 		case workers[r.session]:
 		case m.to == toDone:
@@ -108,6 +118,9 @@ func (w *reap) write(t *tx) error {
 		}
 		w.moves = append(w.moves, m)
 		w.out = append(w.out, ledger.Reaped{Task: m.task(now), Replica: r.Replica})
+	}
+	if err := t.suspendAfter(now, counting, runEnds(w.moves)); err != nil {
+		return err
 	}
 	return t.move(now, isRunning, w.moves)
 }

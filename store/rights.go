@@ -13,7 +13,7 @@ var written = map[string]string{
 	"meta": "name", "sessions": "id", "pools": "name", "jobs": "name", "triggers": "job", "tasks": "id", "done": "id", "attempts": "task_id",
 	"outputs": "task_id", "idempotency": "pool", "events": "id", "standings": "kind", "audit": "id", "kinds": "pool", "lock_waits": "lock_key",
 	"keys": "pool", "key_waits": "pool", "sequences": "pool", "unique_tasks": "pool",
-	"results": "task_id",
+	"results": "task_id", "chunks": "task_id", "definitions": "job", "configurations": "hash", "pause": "id", "expectations": "job", "orders": "id",
 }
 
 // CheckRights fails when the account may not do what a replica does, and with migrate what Migrate

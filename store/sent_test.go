@@ -18,6 +18,8 @@ var (
 	anyID   = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	hexID   = regexp.MustCompile(`(3\d|6[1-6]){8}(2d(3\d|6[1-6]){4}){3}2d(3\d|6[1-6]){12}`) // the same as text in a list of MySQL
 	anyTime = regexp.MustCompile(`\b\d{16}\b`)
+	// decided is what a trigger's row ends with: its definition, which has a key of the store in it, and what was measured.
+	decided = regexp.MustCompile(`'[0-9a-f]{16}',(\d+),(\d+),-?\d+,\d+,''\)`)
 )
 
 // What a replica sends in a day stands in testdata, a file for each database, with its parameters in it: each statement can be
@@ -101,7 +103,8 @@ func paste(t *testing.T, c call) string {
 	const id = "01900000-0000-7000-8000-000000000000"
 	text := anyID.ReplaceAllString(b.String(), id)
 	text = hexID.ReplaceAllString(text, hex.EncodeToString([]byte(id)))
-	return anyTime.ReplaceAllString(text, "1800000000000000")
+	text = anyTime.ReplaceAllString(text, "1800000000000000")
+	return decided.ReplaceAllString(text, "'0123456789abcdef',$1,$2,0,0,'')")
 }
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

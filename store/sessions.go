@@ -30,9 +30,9 @@ func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 			return err
 		}
 		_, err = t.Exec(`INSERT INTO {sessions}
-			(id, replica, live, config, lock_service, ttl, host, boot_id, pid, pid_start, version, address, workers, labels, pool, kinds, owner, joined_at, seen_at)
-			VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			session, m.Replica, m.Config, m.LockService, m.TTL.Microseconds(), m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, m.Pool, kinds, m.Owner, micros(now), micros(now))
+			(id, replica, live, config, lock_service, ttl, host, boot_id, pid, pid_start, version, address, workers, labels, pool, kinds, owner, config_hash, config_at, joined_at, seen_at)
+			VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			session, m.Replica, m.Config, m.LockService, m.TTL.Microseconds(), m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, m.Pool, kinds, m.Owner, m.ConfigHash, micros(m.ConfigAt), micros(now), micros(now))
 		return err
 	}
 	err := s.settle(ctx, "join", join, func(t *tx) (bool, error) {

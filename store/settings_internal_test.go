@@ -81,7 +81,7 @@ func TestConnectionSettings(t *testing.T) {
 				}
 			}
 		}
-		crowd(t, writer, 1, check("1", "0"))
+		crowd(t, writer, 1, check("0", "0"))
 		crowd(t, readers, 4, check("250", "1"))
 		views := s.views
 		vital := s.vital

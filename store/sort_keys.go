@@ -45,7 +45,7 @@ func (t *tx) sortKeys(pool string, now time.Time, lock string) (sorted int, more
 	if k.ordered {
 		first = firstOfKey
 	}
-	tasks, err := k.tasks(t, "SELECT "+sortedColumns+keyFacts+", "+first+" AS first_id FROM {tasks} t{index}{tasks}_claim{end}"+keyJoin+
+	tasks, err := k.tasks(t, nil, "SELECT "+sortedColumns+keyFacts+", "+first+" AS first_id FROM {tasks} t{index}{tasks}_claim{end}"+keyJoin+
 		" WHERE t.state=0 AND t.pool=? AND (t.run_at<=? OR t.run_at=t.created_at) AND (t.expires_at=0 OR t.expires_at>? OR t.attempt>0)"+
 		" ORDER BY t.rank_order, t.run_at, t.id LIMIT ?", pool, micros(now), micros(now), sortLimit)
 	if err != nil || len(tasks) == 0 {

@@ -57,7 +57,7 @@ func assembleSQLite(ctx context.Context, file sqlitefile.Database, o Options) (*
 // ofFile is a store in a database that was opened, and closes it.
 func ofFile(file sqlitefile.Database, o Options) (*Store, error) {
 	p := file.Pools()
-	s, err := build(p.Writer, p.Reader, sqlkit.SQLite{Turns: p.Turns}, o)
+	s, err := build(p.Writer, p.Reader, sqlkit.SQLite{Turns: p.Turns, Ends: p.Ends}, o)
 	if err != nil {
 		return nil, err
 	}

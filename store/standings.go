@@ -23,7 +23,7 @@ func subjectOf(e ledger.Event) subject {
 }
 
 // ends are the events of moves that end a task: EventRecovered is any success, "" a cancellation. Of a pool's successes it has the first,
-// as no further one makes a difference.
+// as no further one makes a difference. A success that somebody is told of has an EventSucceeded besides.
 func ends(moves []move) []ledger.Event {
 	var all []ledger.Event
 	succeeded := map[string]bool{}
@@ -32,16 +32,22 @@ func ends(moves []move) []ledger.Event {
 		if m.to != toDone || m.Job == "" && m.Pool == naming.NotificationsPool { // notifications make no notification
 			continue
 		}
+		e := ledger.Event{Seq: m.Seq, Notification: jobs.Notification{
+			Event: eventOf[m.end], Job: m.Job, Pool: m.Pool, ScheduledAt: m.ScheduledAt, Count: 1, TaskID: m.ID,
+			Attempt: m.Attempt, Replica: m.Replica, Reason: m.reason, ReasonCode: m.code, Error: m.failure,
+		}}
+		if m.tells && m.end == jobs.StateSucceeded {
+			success := e
+			success.Event = jobs.EventSucceeded
+			all = append(all, success)
+		}
 		if m.Job == "" && m.end == jobs.StateSucceeded {
 			if succeeded[m.Pool] {
 				continue
 			}
 			succeeded[m.Pool] = true
 		}
-		all = append(all, ledger.Event{Seq: m.Seq, Notification: jobs.Notification{
-			Event: eventOf[m.end], Job: m.Job, Pool: m.Pool, ScheduledAt: m.ScheduledAt, Count: 1, TaskID: m.ID,
-			Attempt: m.Attempt, Replica: m.Replica, Reason: m.reason, ReasonCode: m.code, Error: m.failure,
-		}})
+		all = append(all, e)
 	}
 	return all
 }
@@ -49,13 +55,18 @@ func ends(moves []move) []ledger.Event {
 var eventOf = map[jobs.State]jobs.Event{jobs.StateFailed: jobs.EventFailed, jobs.StateLost: jobs.EventLost, jobs.StateSucceeded: jobs.EventRecovered}
 
 func good(e ledger.Event) bool { return e.Event == jobs.EventRecovered }
-func bad(e ledger.Event) bool  { return e.Event != "" && !good(e) }
+func bad(e ledger.Event) bool  { return e.Event != "" && !good(e) && !aside(e) }
+
+// aside reports whether an event changes no standing: somebody has asked for it.
+func aside(e ledger.Event) bool {
+	return e.Event == jobs.EventStarted || e.Event == jobs.EventSucceeded
+}
 
 // weight is the sum of the events of one transaction for their subject.
 type weight struct{ good, bad bool }
 
 // happened keeps the standings, and writes the event of each failed, missed or lost run. A success has an event
-// only where a job or pool recovers. The events of one transaction count as simultaneous: if one of them
+// only where a job or pool recovers, or where somebody is told of each. The events of one transaction count as simultaneous: if one of them
 // is a failure, nothing recovered.
 //
 // A job's row is written with each end. A pool's is read without a lock, and written only when it
@@ -63,6 +74,9 @@ type weight struct{ good, bad bool }
 func (t *tx) happened(now time.Time, all []ledger.Event) error {
 	weights := map[subject]weight{}
 	for _, e := range all {
+		if aside(e) {
+			continue
+		}
 		if e.Job != "" || e.Event != "" { // a cancelled task does not change a pool's standing
 			w := weights[subjectOf(e)]
 			weights[subjectOf(e)] = weight{w.good || good(e), w.bad || bad(e)}
@@ -74,7 +88,7 @@ func (t *tx) happened(now time.Time, all []ledger.Event) error {
 	}
 	var events []ledger.Event
 	for _, e := range all {
-		if bad(e) || good(e) && recovered[subjectOf(e)] {
+		if aside(e) || bad(e) || good(e) && recovered[subjectOf(e)] {
 			events = append(events, e)
 		}
 		if good(e) {

@@ -166,10 +166,10 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("finish, again with output")
 	finish(tasks, ledger.Again, jobs.StateFailed, "out")
 	step("ready")
-	_, _, err = s.Sides().Replica.Ready(ctx, same)
+	_, err = s.Sides().Replica.Ready(ctx, same)
 	check(err)
 	step("poll")
-	_, _, err = s.Sides().Replica.Ready(ctx, same)
+	_, err = s.Sides().Replica.Ready(ctx, same)
 	check(err)
 	step("look for what expires")
 	_, _, err = s.Sides().Replica.EndExpired(ctx, same, n)
@@ -193,7 +193,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("claim of jobs")
 	tasks = claim("q")
 	step("own")
-	_, err = s.Sides().Replica.Own(ctx, session)
+	_, err = s.Sides().Replica.Running(ctx, session)
 	check(err)
 	step("extend")
 	var moves []ledger.Extension
@@ -208,6 +208,19 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 		reports = append(reports, ledger.Progress{TaskID: task.ID, Token: task.Token, Done: 0.4, Text: "text"})
 	}
 	_, err = s.Sides().Replica.Report(ctx, session, reports)
+	check(err)
+	step("write output")
+	var chunks []ledger.Chunk
+	for _, task := range tasks {
+		chunks = append(chunks, ledger.Chunk{TaskID: task.ID, Token: task.Token, Data: []byte("text")})
+	}
+	_, err = s.Sides().Replica.WriteOutput(ctx, session, chunks)
+	check(err)
+	step("write more output")
+	for i := range chunks {
+		chunks[i].First, chunks[i].Forget = 100_000, 50_000
+	}
+	_, err = s.Sides().Replica.WriteOutput(ctx, session, chunks)
 	check(err)
 	step("hand back")
 	finish(tasks, ledger.HandBack, "", "")
@@ -249,6 +262,8 @@ var hot = map[string]map[store.Dialect]int{
 
 	"look for what expires": {store.SQLite: 1, store.MySQL: 1},
 	"report progress":       {store.SQLite: 1, store.MySQL: 1},
+	"write output":          {store.SQLite: 4, store.MySQL: 4},
+	"write more output":     {store.SQLite: 5, store.MySQL: 5},
 }
 
 // The number of statements does not depend on how many tasks there are, and that of the hot calls is known.

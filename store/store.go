@@ -51,7 +51,7 @@
 // The last attempt of an ended task is in its row of {done}, the earlier ones are in {attempts}. One that is undone is in no
 // row, and its token is not used again. If a cancellation of its task was requested, it ends as cancelled in place of that.
 //
-// Rows are locked in this order: sessions, pools, jobs, unique_tasks, keys, sequences, triggers, tasks, key_waits, attempts, results, standings, events. What does
+// Rows are locked in this order: sessions, pools, jobs, unique_tasks, keys, sequences, triggers, expectations, tasks, key_waits, attempts, chunks, outputs, results, standings, events. What does
 // not wait (SKIP LOCKED) may come out of turn. An enqueue that meets a unique task locks that before sequences, since it tells whether a task is added:
 // no one has a sequence locked and waits for a task, but a claim that has tasks from before their pool's order join it.
 package store
@@ -71,6 +71,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/migrations"
@@ -103,11 +104,13 @@ type Store struct {
 
 	listening listeners              // replicas of this process
 	namespace atomic.Pointer[string] // what was last read of it; nil: nothing yet
+	key       atomic.Pointer[string] // the same of the definition_key
 	kinds     setKinds               // that overrides limit
-	batches   batches                // of calls that have ended
-	gate      *logGate               // of a SQLite file, for views; else nil
-	opened    closers                // what Close closes
-	file      sqlitefile.Database    // of SQLite, that Open opened, else nil
+	paused    atomic.Pointer[ledger.Pause]
+	batches   batches             // of calls that have ended
+	gate      *logGate            // of a SQLite file, for views; else nil
+	opened    closers             // what Close closes
+	file      sqlitefile.Database // of SQLite, that Open opened, else nil
 }
 
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
@@ -258,5 +261,5 @@ func tablePrefix(prefix string) (string, error) {
 var tables = []string{
 	"meta", "stripes", "sessions", "pools", "jobs", "triggers", "tasks", "done", "attempts",
 	"outputs", "idempotency", "migrations", "events", "standings", "audit", "kinds", "lock_waits", "keys", "key_waits", "sequences",
-	"unique_tasks", "results",
+	"unique_tasks", "results", "chunks", "definitions", "configurations", "pause", "expectations", "orders",
 }

@@ -74,7 +74,7 @@ func bench(t *testing.T, d store.Dialect, dsn string) *storetest.Bench {
 // empty takes out what the case before left, which is faster than another database.
 func empty(t *testing.T, db storetest.DB) {
 	t.Helper()
-	for _, table := range []string{"sessions", "pools", "jobs", "triggers", "tasks", "done", "attempts", "outputs", "idempotency", "events", "standings", "audit", "lock_waits", "keys", "key_waits", "sequences", "unique_tasks", "results"} {
+	for _, table := range []string{"sessions", "pools", "jobs", "triggers", "tasks", "done", "attempts", "outputs", "idempotency", "events", "standings", "audit", "lock_waits", "keys", "key_waits", "sequences", "unique_tasks", "results", "chunks", "definitions", "configurations", "kinds", "expectations", "orders"} {
 		db.Exec(t, `DELETE FROM {`+table+`}`)
 	}
 	db.Exec(t, `UPDATE {meta} SET value = '0' WHERE name = 'config_counter'`)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -19,7 +21,7 @@ const (
 )
 
 // Sweep deletes what is older than its retention, as judge takes the time, at most limit rows of each
-// kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output, result,
+// kind, each kind in a transaction of its own, and reports whether more is left. Attempts, outputs, result,
 // idempotency key and uniqueness go with their task. Open triggers stay. Pending tasks of jobs that no
 // configuration has any more are cancelled, at most limit of them. It implements ledger.Tasks.
 //
@@ -62,6 +64,8 @@ type sweep struct {
 	what   string
 	age    time.Duration
 	old    string   // selects the keys of some that are old, in its last parameter at most that many; the others are the moment
+	again  string   // if claims may begin to need such rows: selects those of the keys, which begin with a pool, and locks them; see keep
+	loads  bool     // no replica joins or loads meanwhile
 	delete []string // what has these keys; parameters besides them are the moment
 }
 
@@ -80,6 +84,7 @@ var deleteEnded = []string{
 	"{delete} {attempts} AS t{by_key} WHERE {in name task_id}",
 	"{delete} {outputs} AS t{by_key} WHERE {in name task_id}",
 	"{delete} {results} AS t{by_key} WHERE {in name task_id}",
+	"{delete} {chunks} AS t{by_key} WHERE {in name task_id}",
 	"{delete} {each}{idempotency} AS t{index}{idempotency}_task{end} WHERE {in name task_id}",
 	"{delete} {each}{unique_tasks} AS t{index}{unique_tasks}_task{end} WHERE {in name task_id}",
 }
@@ -88,64 +93,85 @@ func sweeps(r jobs.Retention) []sweep {
 	// Index: done_state, then primary keys, idempotency_task and unique_tasks_task.
 	tasks := func(state jobs.State, age time.Duration) sweep {
 		return sweep{
-			"tasks", age, "SELECT id FROM {done} WHERE state='" + string(state) + "' AND finished_at<? ORDER BY finished_at LIMIT ?",
-			deleteEnded,
+			what: "tasks", age: age, old: "SELECT id FROM {done} WHERE state='" + string(state) + "' AND finished_at<? ORDER BY finished_at LIMIT ?",
+			delete: deleteEnded,
 		}
 	}
 	// A dead session is kept as long as tasks run under it: their reaping names it. Index: sessions_dead; tasks_claim for the
 	// running ones.
 	sessions := func(what, pool string, age time.Duration) sweep {
 		return sweep{
-			what, age,
-			"SELECT id FROM {sessions} WHERE dead=1 AND pool" + pool + " AND seen_at<? AND id NOT IN (SELECT session_id FROM {tasks} WHERE state=2) LIMIT ?",
-			[]string{
-				// Their kinds are deleted before them, by the numbers of the dead sessions. A number belongs to one session, and no
-				// dead session loads again. A comparison with all sessions would not see a replica that loads meanwhile, and delete
-				// its rows.
-				"DELETE FROM {kinds} WHERE config IN (SELECT config FROM {sessions} WHERE dead=1 AND {in name id})",
-				"DELETE FROM {sessions} WHERE dead=1 AND {in name id}",
-			},
+			what: what, age: age, loads: true,
+			old:    "SELECT id FROM {sessions} WHERE dead=1 AND pool" + pool + " AND seen_at<? AND id NOT IN (SELECT session_id FROM {tasks} WHERE state=2) LIMIT ?",
+			delete: []string{"DELETE FROM {sessions} WHERE dead=1 AND {in name id}"},
 		}
 	}
 	return []sweep{
 		// A backfill's due time is long ago when it is decided: both must be old. Index: triggers_at.
 		{
-			"triggers", r.Triggers,
-			"SELECT job, at, seq FROM {triggers} WHERE at<? AND until_at<? AND decided_at<? AND finished_at<? AND outcome<>'' ORDER BY at LIMIT ?",
-			[]string{"{delete} {triggers} AS t{by_key} WHERE {in name job, int at, int seq}"},
+			what: "triggers", age: r.Triggers,
+			old:    "SELECT job, at, seq FROM {triggers} WHERE at<? AND until_at<? AND decided_at<? AND finished_at<? AND outcome<>'' ORDER BY at LIMIT ?",
+			delete: []string{"{delete} {triggers} AS t{by_key} WHERE {in name job, int at, int seq}"},
+		},
+		// What no row of the ledger can have been decided under any more: it ceased to govern before the first that is left of its job. Index:
+		// definitions_until; primary keys.
+		{
+			what: "definitions", age: r.Triggers,
+			old:    "SELECT job, hash FROM {definitions} d WHERE until_at>0 AND until_at<? AND " + noTrigger("d") + " ORDER BY until_at LIMIT ?",
+			delete: []string{"{delete} {each}{definitions} AS t{by_key} WHERE until_at>0 AND until_at<? AND {in name job, name hash}"},
 		},
 		// Index: audit_at.
-		{"audit", r.Triggers, "SELECT id FROM {audit} WHERE at<? ORDER BY at LIMIT ?", []string{"{delete} {audit} AS t{by_key} WHERE {in name id}"}},
+		{what: "audit", age: r.Triggers, old: "SELECT id FROM {audit} WHERE at<? ORDER BY at LIMIT ?", delete: []string{"{delete} {audit} AS t{by_key} WHERE {in name id}"}},
+		// Index: orders_ended.
+		{what: "orders", age: r.Triggers, old: "SELECT id FROM {orders} WHERE ended_at>0 AND ended_at<? ORDER BY ended_at LIMIT ?", delete: []string{"{delete} {orders} AS t{by_key} WHERE {in name id}"}},
 		tasks(jobs.StateSucceeded, r.Succeeded),
 		tasks(jobs.StateFailed, r.Failed),
 		tasks(jobs.StateLost, r.Failed),
 		tasks(jobs.StateCancelled, r.Failed),
 		// Index: outputs_created.
 		{
-			"output", r.Output, "SELECT task_id, attempt FROM {outputs} WHERE created_at<? ORDER BY created_at LIMIT ?",
-			[]string{"{delete} {outputs} AS t{by_key} WHERE {in name task_id, int attempt}"},
+			what: "output", age: r.Output, old: "SELECT task_id, attempt FROM {outputs} WHERE created_at<? ORDER BY created_at LIMIT ?",
+			delete: []string{"{delete} {outputs} AS t{by_key} WHERE {in name task_id, int attempt}"},
 		},
 		// A key that nobody waits for, whose bucket is full, is as one without a row. Index: keys_look.
 		{
-			"keys", time.Hour, "SELECT pool, task_key FROM {keys}{index}{keys}_look{end} WHERE look_at=0 AND bucket_full_at<?*1000 LIMIT ?",
-			[]string{"{delete} {each}{keys} AS t{by_key} WHERE look_at=0 AND bucket_full_at<?*1000 AND {in name pool, name task_key}"},
+			what: "keys", age: time.Hour, old: "SELECT pool, task_key FROM {keys}{index}{keys}_look{end} WHERE look_at=0 AND bucket_full_at<?*1000 LIMIT ?",
+			delete: []string{"{delete} {each}{keys} AS t{by_key} WHERE look_at=0 AND bucket_full_at<?*1000 AND {in name pool, name task_key}"},
 		},
-		// Those that a transaction has locked are in use.
+		// Those that a transaction has locked are in use. A claim that gives a late place locks no sequence that there is; see placeLate. It has the
+		// pool's row locked. Index: primary keys of sequences and pools.
 		{
-			"sequences", time.Hour, "SELECT pool, task_key FROM {sequences} s WHERE last_place<? AND " + noPlace("s") + " LIMIT ?{for_update}{skip_locked}",
-			[]string{"{delete} {each}{sequences} AS t{by_key} WHERE last_place<? AND {in name pool, name task_key} AND " + noPlace("t")},
+			what: "sequences", age: time.Hour,
+			old: "SELECT pool, task_key FROM {sequences} s WHERE last_place<? AND " + noPlace("s") + " LIMIT ?",
+			again: "SELECT pool, task_key FROM {sequences} s{by_key} WHERE last_place<? AND {in name pool, name task_key} AND " + noPlace("s") +
+				" ORDER BY pool, task_key{for_update}{skip_locked}",
+			delete: []string{"{delete} {each}{sequences} AS t{by_key} WHERE last_place<? AND {in name pool, name task_key} AND " + noPlace("t")},
 		},
 		// Each row is looked at once. One whose task is unique for longer goes with the task. Index: unique_tasks_look; primary keys.
 		{
-			"unique tasks", time.Hour,
-			"SELECT pool, values_hash FROM {unique_tasks}{index}{unique_tasks}_look{end} WHERE look_at>0 AND look_at<? ORDER BY look_at LIMIT ?{for_update}{skip_locked}",
-			[]string{
+			what: "unique tasks", age: time.Hour,
+			old: "SELECT pool, values_hash FROM {unique_tasks}{index}{unique_tasks}_look{end} WHERE look_at>0 AND look_at<? ORDER BY look_at LIMIT ?{for_update}{skip_locked}",
+			delete: []string{
 				"{delete} {each}{unique_tasks} AS t{by_key} WHERE look_at<? AND {in name pool, name values_hash} AND " + noUniqueTask,
 				"UPDATE {unique_tasks}{by_key} SET look_at=0 WHERE {in name pool, name values_hash}",
 			},
 		},
 		sessions("sessions", "=''", deadSessionsFor),
 		sessions("workers' sessions", "<>''", deadWorkersFor),
+		// What replicas had loaded before a reload, or have taken along. A session that loads writes all of its kinds anew. Index: primary key of kinds.
+		{
+			what: "kinds", age: deadSessionsFor, loads: true,
+			old:    "SELECT config, pool FROM {kinds} WHERE config NOT IN (SELECT config FROM {sessions}) ORDER BY config, pool LIMIT ?",
+			delete: []string{"{delete} {kinds} AS t{by_key} WHERE {in int config, name pool}"},
+		},
+		// What was superseded that long ago. It is read as a whole: few rows are more than those that stay. Index: primary key of configurations.
+		{
+			what: "configurations", age: r.Triggers, loads: true,
+			old: "SELECT hash FROM {configurations} WHERE number<(SELECT COALESCE(MAX(number), 0) FROM {configurations} WHERE at<?)" +
+				" AND number<=(SELECT MAX(number) FROM {configurations})-" + strconv.Itoa(ledger.KeptConfigurations) +
+				" AND hash NOT IN (SELECT config_hash FROM {sessions}) ORDER BY number LIMIT ?",
+			delete: []string{"{delete} {configurations} AS t{by_key} WHERE {in name hash}"},
+		},
 	}
 }
 
@@ -155,6 +181,12 @@ func noPlace(table string) string {
 	return "(SELECT w.task_id FROM {key_waits} w{by_key} WHERE w.pool=" + table + ".pool AND w.task_key=" + table + ".task_key LIMIT 1) IS NULL"
 }
 
+// noTrigger is the condition that no row of the ledger is left of a time at which a definition governed, or before. It is written as noPlace is. Index:
+// primary key of triggers.
+func noTrigger(definition string) string {
+	return "(SELECT g.at FROM {triggers} g{by_key} WHERE g.job=" + definition + ".job AND g.at<=" + definition + ".until_at ORDER BY g.at LIMIT 1) IS NULL"
+}
+
 // noUniqueTask is the condition that what a row t names is not unique any more, whose time is over; see unique.holds. It is written as noPlace
 // is. Index: primary key of tasks.
 const noUniqueTask = "(SELECT k.id FROM {tasks} k{by_key} WHERE k.id=t.task_id AND " +
@@ -162,13 +194,33 @@ const noUniqueTask = "(SELECT k.id FROM {tasks} k{by_key} WHERE k.id=t.task_id A
 
 // once deletes some rows that are older than a moment, and returns how many.
 func (w sweep) once(t *tx, before int64, limit int) (int, error) {
+	if w.loads {
+		if _, err := t.lockConfig(); err != nil {
+			return 0, err
+		}
+	}
 	args := slices.Repeat([]any{before}, strings.Count(w.old, "?"))
 	args[len(args)-1] = limit
 	old, err := keys(t.rows(w.old, args...))
+	if err == nil && w.again != "" && len(old) > 0 {
+		old, err = w.keep(t, old, before)
+	}
 	for _, statement := range w.delete {
 		if err == nil {
 			_, err = t.Exec(t.byList(statement), append([]any{old}, slices.Repeat([]any{before}, strings.Count(statement, "?"))...)...)
 		}
 	}
 	return len(old), err
+}
+
+// keep locks the pools of keys, and selects again: what their claims have written until then is seen, and they write nothing more until the end.
+// The first selection locks none, since it may read all rows.
+//
+// Index: primary key of pools.
+func (w sweep) keep(t *tx, old sqlkit.Many, before int64) (sqlkit.Many, error) {
+	pools := sqlkit.Distinct(mapped(old, func(key []any) string { return key[0].(string) }))
+	if _, err := column[string](t.rows("SELECT name FROM {pools}{by_key} WHERE {in name name} ORDER BY name{for_update}", sqlkit.Keys(pools))); err != nil {
+		return nil, err
+	}
+	return keys(t.rows(w.again, old, before))
 }

@@ -126,6 +126,7 @@ var (
 	isPending = asRead(rowReady, rowWaits)
 	isLocked  = asRead(rowLocked, rowLocked)
 	isKeyed   = asRead(rowKeyed, rowKeyed)
+	isQueued  = asRead(rowQueued, rowQueued)
 	isRunning = asRead(rowRunning, rowRunning)
 )
 
@@ -247,6 +248,17 @@ func (t *tx) keyTasks(tasks []*openTask) (int64, error) {
 // Index: primary key.
 func (t *tx) unkeyTasks(ids []string) error {
 	_, err := t.Exec("UPDATE {tasks}{by_key} SET state=0, reason='', reason_code='' WHERE state+0=4 AND {in name id}", sqlkit.Keys(sqlkit.Distinct(ids)))
+	return err
+}
+
+// grantSlots makes tasks ready that wait for a slot of their job, whose row is locked: it is for them.
+//
+// Index: primary key.
+func (t *tx) grantSlots(ids []string) error {
+	n, err := t.Exec("UPDATE {tasks}{by_key} SET state=0, reason='', reason_code='' WHERE state+0=5 AND {in name id}", sqlkit.Keys(sqlkit.Distinct(ids)))
+	if err == nil && n != int64(len(ids)) { // one was cancelled meanwhile
+		return sqlkit.ErrMoved
+	}
 	return err
 }
 

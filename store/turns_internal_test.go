@@ -122,7 +122,7 @@ func readersDelayNobody(t *testing.T, s *Store) {
 		_, err = s.Sides().Replica.Pools(soon)
 	}
 	if err == nil {
-		_, err = s.Sides().Replica.Own(soon, session)
+		_, err = s.Sides().Replica.Running(soon, session)
 	}
 	if err != nil {
 		t.Errorf("beside readers that do not end: %v", err)
@@ -157,6 +157,7 @@ func looks(s *Store) map[string]func(context.Context) error {
 		"job standings": func(ctx context.Context) error { _, err := s.Sides().API.JobStandings(ctx); return err },
 		"pools":         func(ctx context.Context) error { _, err := s.Sides().API.Pools(ctx); return err },
 		"replicas":      func(ctx context.Context) error { _, err := s.Sides().API.Replicas(ctx); return err },
+		"next due":      func(ctx context.Context) error { _, err := s.Sides().API.NextDue(ctx, 1); return err },
 		"overview":      func(ctx context.Context) error { _, err := s.Sides().API.Overview(ctx, 1); return err },
 		"audit": func(ctx context.Context) error {
 			_, _, err := s.Sides().Audit.AuditEntries(ctx, wire.Page{})

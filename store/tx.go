@@ -114,25 +114,42 @@ func get[V any](ctx context.Context, by reading, op string, fn func(t *tx) (V, e
 	return v, err
 }
 
-// begin starts a deciding transaction. One statement reads whether its session is live and the database's time, from which
-// judge makes the moment. It takes no lock: a session may be declared dead before this transaction commits, and Reap finds
+// begin starts a deciding transaction. One statement reads whether its session is live, whether everything is paused, and the database's time,
+// from which judge makes the moment. It takes no lock: a session may be declared dead before this transaction commits, and Reap finds
 // what the transaction then leaves.
 //
 // It fails with ledger.ErrSessionDead for a session that was declared dead, or never existed.
-func (t *tx) begin(session string, judge ledger.Judge) (now time.Time, err error) {
+func (t *tx) begin(session string, judge ledger.Judge) (is begun, err error) {
 	var dead bool
 	var at sql.NullInt64
-	found, err := t.One("SELECT dead, {now} FROM {sessions} WHERE id=?", []any{session}, &dead, &at)
+	var said []byte
+	found, err := t.One("SELECT dead, config, {now}, (SELECT said FROM {pause} WHERE id=0) FROM {sessions} WHERE id=?", []any{session}, &dead, &is.config, &at, &said)
 	if err == nil && (!found || dead) {
 		err = ledger.ErrSessionDead
 	}
+	database := fromMicros(at.Int64)
 	if err != nil {
-		return now, err
+		return is, err
 	}
 	if !at.Valid {
-		return t.judged(judge)
+		database, err = t.Now()
+	} else {
+		is.behind = time.Since(database)
 	}
-	return judged(judge, fromMicros(at.Int64))
+	if err != nil {
+		return is, err
+	}
+	is.paused = t.s.notePause(said, database)
+	is.now, err = judged(judge, database)
+	return is, err
+}
+
+// begun is a deciding transaction that has begun.
+type begun struct {
+	now    time.Time
+	paused ledger.Pause  // everything
+	config int64         // number of the session's configuration
+	behind time.Duration // the database's clock, behind this process's; 0 where they are one
 }
 
 // judged is what judge makes of the database's time.

@@ -21,8 +21,12 @@ func (s *Store) Jobs(ctx context.Context, names ...string) ([]wire.Job, error) {
 // Jobs returns the rows of the named jobs, or of all.
 func (s views) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error) {
 	return get(ctx, s.view, "jobs", func(t *tx) ([]ledger.JobStatus, error) {
+		now, err := t.Now()
+		if err != nil {
+			return nil, err
+		}
 		where, args := ofJobs("name", names)
-		all, err := list(t.rows("SELECT "+jobColumns+" FROM {jobs}"+where+" ORDER BY name", args...), (*jobModel).status)
+		all, err := list(t.rows("SELECT "+jobColumns+" FROM {jobs}"+where+" ORDER BY name", args...), func(m *jobModel) ledger.JobStatus { return m.status(now) })
 		if err != nil {
 			return nil, err
 		}
@@ -99,14 +103,6 @@ func ofJobs(column string, names []string) (where string, args []any) {
 		return "", nil
 	}
 	return " WHERE {in name " + column + "}", []any{sqlkit.Keys(names)}
-}
-
-// SuspendJob sets the override of a job's suspend, or clears it with nil. by names the origin of the request.
-// jobs.ErrNotFound for a job that no configuration has.
-func (s views) SuspendJob(ctx context.Context, name string, by string, override *bool) error {
-	return s.override(ctx, "job", name, override, by,
-		`SELECT 1 FROM {jobs} WHERE name = ? AND hash <> ''{for_update}`,
-		`UPDATE {jobs} SET suspended = ?, suspended_by = ? WHERE name = ?`)
 }
 
 func (s *Store) override(ctx context.Context, noun, name string, override *bool, by, lock, update string) error {

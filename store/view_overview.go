@@ -25,10 +25,15 @@ func (s views) Overview(ctx context.Context, rows int) (ledger.Overview, error) 
 		if o.At, err = t.Now(); err != nil {
 			return o, err
 		}
+		pause, err := t.pause(o.At)
+		if err != nil {
+			return o, err
+		}
+		o.Paused = pause.View()
 		if _, err := t.One(`SELECT COUNT(*) FROM {jobs} WHERE hash <> ''`, nil, &o.Jobs); err != nil {
 			return o, err
 		}
-		if o.Next, err = t.nextDue(rows); err != nil {
+		if o.Next, err = t.nextDue(o.At, rows); err != nil {
 			return o, err
 		}
 		if o.Recent, err = t.triggerPage(wire.TriggerFilter{}, rows); err != nil {
@@ -48,11 +53,23 @@ func (s views) Overview(ctx context.Context, rows int) (ledger.Overview, error) 
 	})
 }
 
+// NextDue reads the jobs that are due first, one row each.
+func (s views) NextDue(ctx context.Context, n int) ([]ledger.NextDue, error) {
+	return get(ctx, s.view, "next due times", func(t *tx) ([]ledger.NextDue, error) {
+		now, err := t.Now()
+		if err != nil {
+			return nil, err
+		}
+		return t.nextDue(now, n)
+	})
+}
+
 // nextDue: index jobs_next, in its order. A retired job has no next time.
-func (t *tx) nextDue(n int) ([]ledger.NextDue, error) {
+func (t *tx) nextDue(now time.Time, n int) ([]ledger.NextDue, error) {
 	return list(rowsOf(table[jobModel](t).Table("{jobs} {index}{jobs}_next{end}").Where("next_at > 0").Order("next_at, stripe").Limit(n)),
 		func(m *jobModel) ledger.NextDue {
-			return ledger.NextDue{Job: m.Name, At: m.due(), Suspended: m.Suspended}
+			at, start := m.due()
+			return ledger.NextDue{Job: m.Name, At: at, StartAt: start, Suspended: m.suspension().At(now).Suspended, SkipNext: m.SkipNext}
 		})
 }
 

@@ -19,7 +19,7 @@ func (t *tx) countAll(of poolsByName) error {
 func countIn(of poolsByName, c *tally) {
 	switch p, state := of[c.Pool], rowState(c.State); {
 	case p == nil:
-	case state == rowReady, state == rowLocked, state == rowKeyed:
+	case state == rowReady, state == rowLocked, state == rowKeyed, state == rowQueued:
 		p.Pending += c.N
 		waitsSince(p, fromMicros(c.Since))
 	case state == rowWaits:
@@ -49,7 +49,7 @@ type poolState struct {
 func (t *tx) countSome(of poolsByName) error {
 	var states, more []poolState
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		for _, state := range []int{rowReady, rowWaits, rowLocked, rowKeyed} {
+		for _, state := range []int{rowReady, rowWaits, rowLocked, rowKeyed, rowQueued} {
 			states = append(states, poolState{pool: name, state: state, rank: -1 << 16})
 		}
 	}

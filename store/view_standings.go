@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
@@ -24,17 +25,28 @@ func (s views) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) {
 //
 // Index: primary keys; MAX(at) of one job is the end of its range in that of triggers.
 func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStanding, err error) {
+	var now time.Time // where the database does not tell it in the same statement
+	if t.DB.Dialect.Local() {
+		if now, err = t.Now(); err != nil {
+			return nil, nil, err
+		}
+	}
 	var last []int64 // due time that was decided
-	err = each(t.rows(`SELECT j.name, j.next_at, j.waiting_at, j.suspended, COALESCE(s.failing, 0) AS failing, COALESCE(s.last_success_at, 0) AS last_success_at,
+	err = each(t.rows(`SELECT j.name, j.cursor_at, j.due_at, j.next_at, j.waiting_at, j.suspended, j.suspended_until, COALESCE({now}, 0) AS read_at, COALESCE(s.failing, 0) AS failing, COALESCE(s.last_success_at, 0) AS last_success_at,
 			COALESCE((SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name), 0) AS last_at
 		FROM {jobs} j LEFT JOIN {standings} s ON s.kind = 'job' AND s.name = j.name WHERE j.hash <> '' ORDER BY j.name`), func(m *struct {
 		Job           jobModel `gorm:"embedded"`
 		Failing       bool
 		LastSuccessAt int64
 		LastAt        int64
+		ReadAt        int64
 	}) {
+		if m.ReadAt > 0 {
+			now = fromMicros(m.ReadAt)
+		}
+		due, _ := m.Job.due()
 		all = append(all, ledger.JobStanding{
-			Name: m.Job.Name, NextAt: m.Job.due(), Suspended: m.Job.Suspended, Failing: m.Failing, LastSuccess: fromMicros(m.LastSuccessAt),
+			Name: m.Job.Name, NextAt: due, Suspended: m.Job.suspension().At(now).Suspended, Failing: m.Failing, LastSuccess: fromMicros(m.LastSuccessAt),
 		})
 		last = append(last, m.LastAt)
 	})
@@ -77,7 +89,7 @@ func (t *tx) firstUnmet(jobs []*ledger.JobStanding) error {
 		byName[j.Name] = j
 	}
 	const one = `SELECT * FROM (SELECT job, at FROM {triggers} WHERE job = ? AND at > ? AND seq = 0
-		AND NOT (outcome = 'skipped' AND (reason_code = 'suspended' OR reason_code = '' AND reason = 'suspended')) ORDER BY job, at LIMIT 1) a`
+		AND NOT (outcome = 'skipped' AND (reason_code IN ('suspended', 'skip_next') OR reason_code = '' AND reason = 'suspended')) ORDER BY job, at LIMIT 1) a`
 	for part := range slices.Chunk(jobs, unmetPerStatement) {
 		args := slices.Concat(sqlkit.Rows(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} })...)
 		err := each(t.rows(strings.Repeat(one+" UNION ALL ", len(part)-1)+one, args...), func(m *triggerModel) { byName[m.Job].Unmet = fromMicros(m.At) })

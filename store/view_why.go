@@ -52,27 +52,19 @@ func (t *tx) whyRunning(session string, f *ledger.Facts) error {
 }
 
 // waitings are the states of pending rows.
-var waitings = map[int]ledger.Waiting{rowReady: ledger.WaitsForClaim, rowWaits: ledger.WaitsForTime, rowLocked: ledger.WaitsForLocks, rowKeyed: ledger.WaitsForKey}
+var waitings = map[int]ledger.Waiting{rowReady: ledger.WaitsForClaim, rowWaits: ledger.WaitsForTime, rowLocked: ledger.WaitsForLocks, rowKeyed: ledger.WaitsForKey, rowQueued: ledger.WaitsForSlot}
 
 func (t *tx) whyPending(row *openTask, f *ledger.Facts) error {
 	f.Waiting = waitings[row.row]
+	var err error
+	if f.Pausing, err = t.pause(f.At); err != nil {
+		return err
+	}
 	if err := t.lastAttempt(row.ID, f); err != nil {
 		return err
 	}
-	pool, err := t.whyPool(row.Pool, f)
+	pool, err := t.whyWhere(row.Pool, row.Kind, f)
 	if err != nil {
-		return err
-	}
-	if f.Live, err = t.whyLive(row.Pool); err != nil {
-		return err
-	}
-	if pool != nil && pool.Kinds.is.Hash == pool.Hash && ledger.ByWorkers(pool.Kinds.is.Kinds[row.Kind]) {
-		f.ByWorkers = row.Job == ""
-		if f.Workers, err = t.whyWorkers(row.Pool, row.Kind); err != nil {
-			return err
-		}
-	}
-	if f.Running, err = t.runningOf(row.Pool, ""); err != nil {
 		return err
 	}
 	if pool != nil {
@@ -85,11 +77,35 @@ func (t *tx) whyPending(row *openTask, f *ledger.Facts) error {
 			return err
 		}
 	}
+	if row.row == rowQueued {
+		if f.Slots, err = t.whySlots(row); err != nil {
+			return err
+		}
+	}
 	if f.Ahead, err = t.aheadOf(row); err != nil {
 		return err
 	}
 	f.Pace, err = t.pace(row.Pool, f.At)
 	return err
+}
+
+// whyWhere reads what the pool of a pending task, and those that may run it, are like.
+func (t *tx) whyWhere(name, kind string, f *ledger.Facts) (*poolModel, error) {
+	pool, err := t.whyPool(name, f)
+	if err != nil {
+		return nil, err
+	}
+	if f.Live, err = t.whyLive(name); err != nil {
+		return nil, err
+	}
+	if pool != nil && pool.Kinds.is.Hash == pool.Hash && ledger.ByWorkers(pool.Kinds.is.Kinds[kind]) {
+		f.ByWorkers = f.Task.Job == ""
+		if f.Workers, err = t.whyWorkers(name, kind); err != nil {
+			return nil, err
+		}
+	}
+	f.Running, err = t.runningOf(name, "")
+	return pool, err
 }
 
 // lastAttempt: primary key of attempts, its last entry.
@@ -110,7 +126,7 @@ func (t *tx) whyPool(name string, f *ledger.Facts) (pool *poolModel, err error) 
 		return nil, err
 	}
 	status := pool.status()
-	f.Pool, f.Bucket = &status, pool.limits().Possible(pool.BucketFullAt, f.At)
+	f.Pool, f.Moving, f.Bucket = &status, pool.KeysMoved != nil, pool.limits().Possible(pool.BucketFullAt, f.At)
 	if pool.Paused != nil && *pool.Paused && status.PausedBy != ledger.PausedBy {
 		f.Paused, err = t.pausedAt(name)
 	}

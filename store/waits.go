@@ -232,6 +232,14 @@ func (t *tx) firstBefore(tasks []string) (map[string]string, error) {
 //
 // Index: as move; lock_waits_task.
 func (t *tx) endPending(now time.Time, moves []move) error {
+	if err := t.endPendingRows(now, moves); err != nil {
+		return err
+	}
+	return t.happened(now, ends(moves))
+}
+
+// endPendingRows is endPending without what follows, whose rows come after those of tasks.
+func (t *tx) endPendingRows(now time.Time, moves []move) error {
 	places, err := t.wakeKeys(now, moves)
 	if err != nil {
 		return err
@@ -239,7 +247,7 @@ func (t *tx) endPending(now time.Time, moves []move) error {
 	for _, of := range []struct {
 		guard
 		rows []int
-	}{{isPending, []int{rowReady, rowWaits}}, {isLocked, []int{rowLocked}}, {isKeyed, []int{rowKeyed}}} {
+	}{{isPending, []int{rowReady, rowWaits}}, {isLocked, []int{rowLocked}}, {isKeyed, []int{rowKeyed}}, {isQueued, []int{rowQueued}}} {
 		part := those(moves, func(m move) bool { return slices.Contains(of.rows, m.row) })
 		if len(part) == 0 {
 			continue
@@ -253,7 +261,7 @@ func (t *tx) endPending(now time.Time, moves []move) error {
 			}
 		}
 	}
-	return t.happened(now, ends(moves))
+	return nil
 }
 
 // waitNoMore makes tasks ready that wait for their locks: they wait for room in their pool now, and hold up no other task.

@@ -94,9 +94,9 @@ func (s replica) TimedOut(ctx context.Context, now time.Time, limit int) ([]ledg
 }
 
 func (t *tx) held(columns, where string, args ...any) ([]ledger.Held, error) {
-	rows, err := t.openTasks(columns, where, args...)
+	rows, err := t.openTasks(columns+", EXISTS (SELECT 1 FROM {chunks} c WHERE c.task_id=id) AS chunked", where, args...)
 	return mapped(rows, func(r openTask) ledger.Held {
-		return ledger.Held{Task: r.Task, Session: r.session, Until: r.mayRunUntil, Cancel: r.cancel}
+		return ledger.Held{Task: r.Task, Session: r.session, Until: r.mayRunUntil, Cancel: r.cancel, Chunked: r.chunked}
 	}), err
 }
 

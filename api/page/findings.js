@@ -15,7 +15,7 @@ export function findings(o) {
   setInsecure(access.startsWith("insecure") ? access : ""); // it has its own banner
   for (const c of o.conditions) {
     if (!c.ready) (c.name === "draining" ? amber : red)(c.name, `${o.replica} starts nothing new: ${c.detail ?? c.name}`);
-    else if (c.detail && c.name !== "access") amber(c.name, c.detail);
+    else if (c.detail && c.name !== "access" && c.name !== "paused") amber(c.name, c.detail);
   }
   if (!o.at) return out;
   const live = o.replicas.filter((r) => r.state === "live");
@@ -33,7 +33,8 @@ export function findings(o) {
     const shown = (o.broken ?? []).slice(0, 3).flatMap((b, i) => [i ? ", " : "", link(b.job)]);
     red(o.failing === 1 ? "job" : "jobs", o.failing === 1 ? "one fails: " : `${o.failing} fail: `, ...shown, o.failing > 3 ? " and others" : "");
   }
-  const overdue = (o.next ?? []).filter((n) => !n.suspended && new Date(o.at) - new Date(n.at) > 10e3);
+  if (o.paused) amber("paused", `everything is paused${o.paused.by ? " by " + o.paused.by : ""} since `, when(o.paused.since, "age"), o.paused.until ? " until " : "", o.paused.until ? when(o.paused.until, "due") : "", o.paused.reason ? ": " + o.paused.reason : "");
+  const overdue = o.paused ? [] : (o.next ?? []).filter((n) => !n.suspended && new Date(o.at) - new Date(n.at) > 10e3);
   if (overdue.length) red("overdue", ...overdue.slice(0, 3).flatMap((n, i) => [i ? ", " : "", link(n.job)]), overdue.length > 3 ? ` and ${overdue.length - 3} more` : "", ": due and not decided yet");
   for (const p of o.pools) {
     if (p.name === "notifications" && p.scheduled) red("notifications", `cannot be delivered: ${p.scheduled} task${p.scheduled === 1 ? " waits" : "s wait"} for a retry`);

@@ -6,9 +6,12 @@ import { findings } from "./findings.js";
 import { refresh } from "./refresh.js";
 import { banner } from "./stream.js";
 import { table } from "./table.js";
-import { opened, opener } from "./task.js";
+import { dueKey, opened, opener } from "./task.js";
 import { clock, took, when } from "./time.js";
 import { dueOf, outcome, wordOf } from "./trigger.js";
+
+// calendarsOf says which calendars a job goes by: "not in holidays; only in office".
+const calendarsOf = (c) => [c?.exclude ? "not in " + c.exclude.join(", ") : "", c?.only ? "only in " + c.only.join(" and ") : "", c?.otherwise === "next" ? "else when that ends" : ""].filter(Boolean).join("; ");
 
 export function jobPage() {
   const name = decodeURIComponent(location.pathname.split("/").pop());
@@ -21,7 +24,8 @@ export function jobPage() {
     $("lists").hidden = false;
     const last = job.last;
     if (job.retired) headline("grey", "– Retired: no live configuration has it");
-    else if (job.suspended) headline("amber", "Suspended" + (job.suspended_by ? " by " + job.suspended_by : job.suspended_override === undefined ? " in its definition" : ""));
+    else if (job.suspended) headline("amber", "Suspended" + (job.suspended_until ? " until " + clock(new Date(job.suspended_until)) : "") + (job.suspended_by ? " by " + job.suspended_by + (job.suspended_reason ? ": " + job.suspended_reason : "") : job.suspended_override === undefined ? " in its definition" : ""));
+    else if (job.paused) headline("amber", "Held: everything is paused" + (job.paused.by ? " by " + job.paused.by : "") + (job.paused.reason ? ": " + job.paused.reason : ""));
     else if (job.unrunnable) headline("red", "No live replica runs it");
     else if (!last) headline("wait", "Not due yet");
     else {
@@ -30,22 +34,26 @@ export function jobPage() {
       headline(color === "grey" ? "wait" : color, { succeeded: "Its last run succeeded", failed: "Its last run failed", lost: "Its last run was lost", missed: "Its last due time was missed", cancelled: "Its last run was cancelled" }[word] ?? "Its first run is on");
     }
     document.title = `${$("headline").textContent}: ${name} · Lockstep`;
-    $("sum").replaceChildren(...[job.description, job.description ? " · " : "", "last success ", when(job.last_success), job.open ? ` · ${plural(job.open, "task")} open` : ""].filter(Boolean));
+    $("sum").replaceChildren(...[job.description, job.description ? " · " : "", "last success ", when(job.last_success), job.open ? ` · ${plural(job.open, "task")} open` : "", job.skip_next ? ` · skips its next ${job.skip_next === 1 ? "due time" : job.skip_next + " due times"}${job.skip_next_by ? ", by " + job.skip_next_by : ""}` : ""].filter(Boolean));
     table("triggers", triggers, (t) => t.at + t.cause + t.task_id, (t) => [
       ["Due", dueOf(t), "head"],
       ["Outcome", outcome(t)],
       ["Why", t.reason, "why"],
       ["Took", took(t) || (wordOf(t) === "running" ? when(t.started_at, "for") : ""), "n"],
       ["Replica", t.replica, "id"],
-      ["", opener(t.task_id), "act"],
+      ["", opener(dueKey(t)), "act"],
     ], "No due times yet.");
     $("older").hidden = !more;
     $("facts").querySelector("dl")?.remove();
     $("facts").append(facts([
-      ["Schedule", (job.schedules ?? []).join("\n") || (job.retired ? "" : "none: on demand")], ["Time zone", job.timezone], ["Does", job.handler], ["Pool", (job.pool ?? "") + (job.kind ? ", kind " + job.kind : "")],
-      ["Timeout", job.timeout], ["Concurrency", job.concurrency], ["When its replica is lost", job.on_lost], ["Runs on", [labels(job.runs_on), job.unrunnable].filter(Boolean).join("\n")], ["Labels", labels(job.labels)],
+      ["Schedule", (job.schedules ?? []).join("\n") || (job.retired ? "" : "none: on demand")], ["Time zone", job.timezone], ["Starts at", job.starts_at], ["Ends at", job.ends_at], ["Spread", job.spread], ["Jitter", job.jitter], ["Calendars", calendarsOf(job.calendars)], ["Does", job.handler], ["Pool", (job.pool ?? "") + (job.kind ? ", kind " + job.kind : "")],
+      ["Timeout", job.timeout], ["Concurrency", [job.concurrency, job.max_running ? `${job.max_running} at once` : "", job.queue_limit ? `up to ${job.queue_limit} wait` : ""].filter(Boolean).join(", ")], ["When its replica is lost", job.on_lost], ["Suspend after", job.suspend_after ? `${job.suspend_after} runs that fail in a row; ${job.failures ?? 0} so far` : ""], ["Output", [job.output?.keep ? `keeps ${job.output.keep} bytes` : "", job.output?.file].filter(Boolean).join("\n")], ["Expected", [job.expect?.start_within ? "starts within " + job.expect.start_within : "", job.expect?.finish_within ? "ends within " + job.expect.finish_within : ""].filter(Boolean).join(", ")], ["Definition", job.definition ? `${job.definition.hash}, configuration ${job.definition.config}${job.definition.differs ? "; this replica has another one" : ""}` : ""], ["Priority", job.priority ? String(job.priority) : ""], ["Runs on", [labels(job.runs_on), job.unrunnable].filter(Boolean).join("\n")], ["Labels", labels(job.labels)],
     ]));
-    table("due", due, (d) => d.at, (d) => [["In", when(d.at, "due"), "head"], ["Your time", el("time", { datetime: d.at, "data-way": "clock", title: d.at }, clock(new Date(d.at)))], ["Its own zone", d.local.slice(0, 16).replace("T", " ")]],
+    table("due", due, (d) => d.at, (d) => {
+      const at = d.runs_at ?? d.at; // later than it is due: when its calendars let it run
+      return [["In", when(at, "due"), "head"], ["Your time", el("time", { datetime: at, "data-way": "clock", title: at }, clock(new Date(at)))], ["Due in its own zone", d.local.slice(0, 16).replace("T", " ")],
+        ...(d.start_at ? [["Starts", el("time", { datetime: d.start_at, "data-way": "clock", title: d.start_at }, clock(new Date(d.start_at)))]] : [])];
+    },
       job.retired ? "Retired." : job.suspended ? "Suspended." : "No further due time.");
     if (want) {
       const button = [...document.querySelectorAll("button[data-task]")].find((b) => b.dataset.task === want);

@@ -49,7 +49,7 @@ function showState(o) {
   }
   if (!o.at) return;
   const live = o.replicas.filter((r) => r.state === "live").length, first = (o.next ?? []).find((n) => !n.suspended);
-  $("sum").replaceChildren(`${plural(o.jobs, "job")} · ${plural(live, "live replica")} · ${o.running?.length ?? 0}${o.running?.length === 30 ? " or more" : ""} running`, ...(first ? [" · next due ", when(first.at, "due")] : []));
+  $("sum").replaceChildren(`${plural(o.jobs, "job")} · ${plural(live, "live replica")} · ${o.running?.length ?? 0}${o.running?.length === 30 ? " or more" : ""} running`, ...(first ? [" · next due ", when(first.start_at ?? first.at, "due")] : []));
 }
 
 const titles = { lock: "lock service", draining: "in service" };
@@ -82,8 +82,8 @@ export function overview(o) {
   ], "No task is running.");
   table("next", (o.next ?? []).slice(0, 12), (n) => n.job, (n) => [
     ["Job", link(n.job), "head"],
-    ["When", n.suspended ? [badge("suspended"), soft(" passes ", when(n.at, "age"))] : when(n.at, "due")],
-    ["At", el("time", { datetime: n.at, "data-way": "clock", title: n.at }, clock(new Date(n.at)))],
+    ["When", n.suspended ? [badge("suspended"), soft(" passes ", when(n.at, "age"))] : n.skip_next ? [when(n.start_at ?? n.at, "due"), soft(" skipped by hand")] : when(n.start_at ?? n.at, "due")],
+    ["At", [el("time", { datetime: n.at, "data-way": "clock", title: n.at }, clock(new Date(n.at))), n.start_at ? soft(" starts ", el("time", { datetime: n.start_at, "data-way": "clock", title: n.start_at }, clock(new Date(n.start_at)))) : ""]],
   ], "No job has a next due time.");
   table("recent", (o.recent ?? []).slice(0, 15), (t) => t.job + t.at + t.task_id, (t) => [
     ["Job", link(t.job, t.task_id), "head"], ["Due", dueOf(t)], ["Outcome", outcome(t)], ["Why", t.reason, "why"], ["Replica", t.replica, "id"],
@@ -104,7 +104,8 @@ export function overview(o) {
     ["Replica", [r.id, r.id === o.replica ? soft(" (serves this page)") : ""], "head"],
     ["State", [badge(r.state), r.seen_at ? soft(" seen ", when(r.seen_at, "age")) : ""]],
     ["Version", r.version],
-    ["Configuration", r.config ? "load " + r.config : ""],
+    ["Configuration", r.config ? [String(r.config), r.governs ? " (governs)" : "", r.config_hash ? soft(" " + r.config_hash.slice(0, 12)) : "",
+      r.differs && !r.governs ? soft(", older: the one that governs has otherwise " + r.differs) : ""] : ""],
     ["Process", [r.host, r.pid ? "/" + r.pid : ""].join(""), "id"],
     ["Up", when(r.joined_at, "for")],
   ], "No live replica.");

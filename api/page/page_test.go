@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/page"
 )
 
-const maxSize = 64_000 // bytes of all files together, as they are sent
+const maxSize = 72_000 // bytes of all files together, as they are sent
 
 func fetch(t *testing.T, target string) *http.Response {
 	t.Helper()

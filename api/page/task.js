@@ -1,10 +1,13 @@
-// Details of a task, below its row.
+// Details of a task, or of a due time without one, below its row.
 
 import { ask, get } from "./ask.js";
 import { badge, el, facts, groupPath, progress, soft } from "./elements.js";
 import { took, when } from "./time.js";
 
-export const opened = new Map(); // id → row
+export const opened = new Map(); // id of a task, or dueKey of a due time → row
+
+const ofDue = "due ";
+export const dueKey = (t) => t.task_id || ofDue + "jobs/" + encodeURIComponent(t.job) + "/why?at=" + encodeURIComponent(t.at);
 
 export function opener(task) {
   if (!task) return "";
@@ -29,7 +32,8 @@ export function under(task, row) {
   }
   if (tr.of !== row.text) { // new, or its row changed
     tr.of = row.text;
-    fill(task, tr.cells[0]);
+    if (task.startsWith(ofDue)) fillDue(task.slice(ofDue.length), tr.cells[0]);
+    else fill(task, tr.cells[0]);
   }
   return tr;
 }
@@ -44,9 +48,33 @@ function causes(why) {
   ].filter(Boolean);
 }
 
+// decided are why a due time ran or did not, and how it was decided.
+function decided(why) {
+  const t = why.trigger, d = why.definition;
+  return [
+    el("h3", {}, "Why"),
+    el("ul", { class: "causes" }, why.causes.map((c) => el("li", {}, el("code", {}, c.code), " ", c.message))),
+    t ? facts([
+      ["Decided", [when(t.decided_at, "clock"), t.replica ? " by " + t.replica : "", t.late ? `, ${t.late} after it was due` : "", t.overdue ? ", as overdue" : ""]],
+      ["Clock", t.clock_offset ? t.clock_offset + " ahead of the database's" : ""],
+      ["Store", t.took ? "took " + t.took : ""],
+      ["Definition", d ? [el("code", {}, d.hash), `, of configuration ${d.config}, since `, when(d.since, "clock")] : t.definition ? el("code", {}, t.definition) : ""],
+      ["Configuration", t.config ? String(t.config) : ""],
+    ]) : "",
+  ].filter(Boolean);
+}
+
+async function fillDue(path, box) {
+  try {
+    box.replaceChildren(...decided(await get(path)).flat(2));
+  } catch (e) {
+    box.replaceChildren(soft(e.status === 404 ? "This replica cannot say why." : "Request failed: " + e.message));
+  }
+}
+
 // evidence is what put a task into quarantine.
 const evidence = (lost) => [
-  el("h3", {}, "Quarantined: replicas and workers that died while they had it"),
+  el("h3", {}, "Quarantined: replicas and workers over HTTP that died while they had it"),
   el("ul", { class: "causes" }, lost.map((a) => el("li", {}, `${a.replica}, attempt ${a.attempt}: started `, when(a.started_at, "clock"), ", lost ", when(a.lost_at)))),
 ];
 
@@ -61,6 +89,10 @@ async function fill(id, box) {
     let why = "";
     if (task.state === "pending" || task.state === "running") {
       try { why = await get("tasks/" + encodeURIComponent(id) + "/why"); } catch (e) { if (e.status !== 404) throw e; } // it was swept meanwhile, or the replica is older
+    }
+    let due = "";
+    if (task.job && task.scheduled_at) {
+      try { due = await get(`jobs/${encodeURIComponent(task.job)}/why?at=${encodeURIComponent(task.scheduled_at)}`); } catch (e) { if (e.status !== 404) throw e; } // the replica is older
     }
     const text = (title, body) => (body ? [el("h3", {}, title), el("pre", { tabindex: 0 }, body)] : []);
     const parts = [
@@ -84,6 +116,7 @@ async function fill(id, box) {
         ["Task", el("code", {}, task.id)],
       ]),
       why ? causes(why) : [],
+      due?.trigger?.task_id === id ? decided(due) : [],
       task.quarantine ? evidence(task.quarantine) : [],
       text("Error", task.error),
       task.attempts.map((a) => [el("h3", {}, `Attempt ${a.attempt}: ${a.state}${a.replica ? " on " + a.replica : ""}${took(a) ? ", took " + took(a) : ""}`), el("pre", { tabindex: 0 }, [a.reason, a.error].filter(Boolean).join("\n") || "no error")]),
@@ -92,7 +125,7 @@ async function fill(id, box) {
       task.payload === undefined ? [] : text("Payload", pretty(task.payload)),
     ];
     if (!output && task.state !== "running" && task.state !== "pending") parts.push(el("p", { class: "soft" }, "No output is stored."));
-    if (task.state === "running") parts.push(el("p", { class: "soft" }, "Output is stored when the attempt ends."));
+    if (task.state === "running") parts.push(el("p", { class: "soft" }, "The attempt runs: this is what has arrived of its output."));
     box.replaceChildren(...parts.flat(2));
   } catch (e) {
     box.replaceChildren(soft(e.status === 404 ? "This task is no longer stored." : "Request failed: " + e.message));

@@ -202,7 +202,7 @@ func TestQuarantine(t *testing.T) {
 	b := newTab(t, 1280)
 	b.navigate(s.url)
 	b.click(`#trouble button[data-task="` + id + `"]`)
-	b.says("#trouble .more", "Quarantined: replicas and workers that died while they had it")
+	b.says("#trouble .more", "Quarantined: replicas and workers over HTTP that died while they had it")
 	b.says("#trouble .more", "3 of at most 3")
 	for i, name := range names {
 		line := fmt.Sprintf(`[...document.querySelectorAll("#trouble .more li")][%d]`, i)

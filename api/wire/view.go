@@ -1,7 +1,11 @@
 package wire
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -13,24 +17,157 @@ type Job struct {
 	Description string            `json:"description,omitempty"`
 	Schedules   []string          `json:"schedules,omitempty"`
 	Timezone    string            `json:"timezone,omitempty"`
+	StartsAt    time.Time         `json:"starts_at,omitzero"` // UTC; due times before it do not exist
+	EndsAt      time.Time         `json:"ends_at,omitzero"`   // nor do those from it on
+	Calendars   *JobCalendars     `json:"calendars,omitempty"`
+	Spread      string            `json:"spread,omitempty"` // a Go duration: due times are moved by an offset below it
+	Jitter      string            `json:"jitter,omitempty"` // a Go duration: each start is later than due by less than it
 	Pool        string            `json:"pool,omitempty"`
 	Kind        string            `json:"kind,omitempty"`
 	Handler     string            `json:"handler,omitempty"` // what it does, for people
 	Timeout     string            `json:"timeout,omitempty"` // a Go duration
 	Concurrency jobs.Concurrency  `json:"concurrency,omitempty"`
+	MaxRunning  int               `json:"max_running,omitempty"` // its slots, if they are more than one
+	QueueLimit  int               `json:"queue_limit,omitempty"` // how many runs may wait for a slot, with concurrency "queue"
 	OnLost      jobs.OnLost       `json:"on_lost,omitempty"`
+	Priority    int               `json:"priority,omitempty"` // of its tasks; larger ones are claimed first
 	RunsOn      map[string]string `json:"runs_on,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
+	Output      *JobOutput        `json:"output,omitempty"` // absent: what the replica keeps, and no file
+	Expect      *JobExpect        `json:"expect,omitempty"` // absent: nothing is expected of its runs
+	Params      json.RawMessage   `json:"params,omitempty"` // a JSON Schema of the payload of runs by hand; lists leave it out
 
-	Suspended   bool          `json:"suspended"`                    // in the end: the override, else the definition
-	Override    *bool         `json:"suspended_override,omitempty"` // set by the API, until it is reset
-	SuspendedBy string        `json:"suspended_by,omitempty"`
-	Retired     bool          `json:"retired,omitempty"` // no live configuration has it
-	NextAt      time.Time     `json:"next_at,omitzero"`
-	Unrunnable  string        `json:"unrunnable,omitempty"` // why no live replica runs it
-	Open        int           `json:"open"`                 // pending and running tasks
-	Last        *jobs.Trigger `json:"last,omitempty"`
-	LastSuccess time.Time     `json:"last_success,omitzero"`
+	Definition *JobDefinition `json:"definition,omitempty"` // that governs; lists leave it out
+
+	Suspended       bool          `json:"suspended"`                    // in the end: the override, else the definition
+	Override        *bool         `json:"suspended_override,omitempty"` // set by the API, until it is reset
+	SuspendedBy     string        `json:"suspended_by,omitempty"`       // "suspend_after": it was suspended since its runs failed
+	SuspendedReason string        `json:"suspended_reason,omitempty"`   // then, with the number
+	SuspendedUntil  time.Time     `json:"suspended_until,omitzero"`     // the override ends then by itself; absent: when it is reset
+	SkipNext        int           `json:"skip_next,omitempty"`          // how many of the next due times a user has skipped
+	SkipBy          string        `json:"skip_next_by,omitempty"`
+	Paused          *Pause        `json:"paused,omitempty"`        // everything is; lists leave it out
+	SuspendAfter    int           `json:"suspend_after,omitempty"` // how many runs that fail in a row suspend it
+	Failures        int           `json:"failures,omitempty"`      // of the last runs, in a row, with suspend_after
+	Retired         bool          `json:"retired,omitempty"`       // no live configuration has it
+	NextAt          time.Time     `json:"next_at,omitzero"`        // when it is to run next
+	NextStartAt     time.Time     `json:"next_start_at,omitzero"`  // when what is due then starts, of a job with jitter
+	Unrunnable      string        `json:"unrunnable,omitempty"`    // why no live replica or worker runs it
+	Open            int           `json:"open"`                    // pending and running tasks
+	Last            *jobs.Trigger `json:"last,omitempty"`
+	LastSuccess     time.Time     `json:"last_success,omitzero"`
+}
+
+// JobOutput is a jobs.Output in JSON.
+type JobOutput struct {
+	Keep     int    `json:"keep,omitempty"` // bytes; absent: what the replica keeps
+	File     string `json:"file,omitempty"`
+	FileSize int    `json:"file_size,omitempty"` // bytes
+	Files    int    `json:"files,omitempty"`
+}
+
+// NewJobOutput is nil where nothing is said.
+func NewJobOutput(o jobs.Output) *JobOutput {
+	if o.Keep == 0 && o.File == "" {
+		return nil
+	}
+	is := JobOutput{Keep: o.Keep, File: o.File}
+	if o.File != "" {
+		is.FileSize, is.Files = o.FileSize, o.Files
+	}
+	return &is
+}
+
+// String is for people: "keeps 65536 bytes; /var/log/{{.job}}.log, 5 of 10485760 bytes".
+func (o *JobOutput) String() string {
+	if o == nil {
+		return ""
+	}
+	var parts []string
+	if o.Keep > 0 {
+		parts = append(parts, fmt.Sprintf("keeps %d bytes", o.Keep))
+	}
+	if o.File != "" {
+		parts = append(parts, fmt.Sprintf("%s, and %d before it, of %d bytes", o.File, o.Files, o.FileSize))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// JobExpect is a jobs.Expect in JSON: Go durations from when a due time starts.
+type JobExpect struct {
+	StartWithin  string `json:"start_within,omitempty"`
+	FinishWithin string `json:"finish_within,omitempty"`
+}
+
+// NewJobExpect is nil where nothing is expected.
+func NewJobExpect(e jobs.Expect) *JobExpect {
+	if e == (jobs.Expect{}) {
+		return nil
+	}
+	var is JobExpect
+	if e.StartWithin > 0 {
+		is.StartWithin = e.StartWithin.String()
+	}
+	if e.FinishWithin > 0 {
+		is.FinishWithin = e.FinishWithin.String()
+	}
+	return &is
+}
+
+// String is for people: "starts within 1m0s, ends within 2h0m0s".
+func (e *JobExpect) String() string {
+	if e == nil {
+		return ""
+	}
+	var parts []string
+	if e.StartWithin != "" {
+		parts = append(parts, "starts within "+e.StartWithin)
+	}
+	if e.FinishWithin != "" {
+		parts = append(parts, "ends within "+e.FinishWithin)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// JobDefinition is the definition of a job that governs, as its history has it.
+type JobDefinition struct {
+	Hash    string    `json:"hash"`              // triggers name it so
+	Config  int64     `json:"config"`            // number of the configuration that brought it first
+	Since   time.Time `json:"since"`             // when it began to govern last
+	Differs bool      `json:"differs,omitempty"` // the replica that answers has the job otherwise, and what it says of the job is its own
+}
+
+// JobCalendars are the calendars of a job, by name.
+type JobCalendars struct {
+	Exclude   []string       `json:"exclude,omitempty"`
+	Only      []string       `json:"only,omitempty"`
+	Otherwise jobs.Otherwise `json:"otherwise"`
+}
+
+// NewJobCalendars is nil for a job without any.
+func NewJobCalendars(c jobs.JobCalendars) *JobCalendars {
+	if !c.Any() {
+		return nil
+	}
+	return &JobCalendars{c.Exclude, c.Only, cmp.Or(c.Otherwise, jobs.OtherwiseSkip)}
+}
+
+// String is for people: "not in holidays; only in office; else when that ends".
+func (c *JobCalendars) String() string {
+	if c == nil {
+		return ""
+	}
+	var parts []string
+	if len(c.Exclude) > 0 {
+		parts = append(parts, "not in "+strings.Join(c.Exclude, ", "))
+	}
+	if len(c.Only) > 0 {
+		parts = append(parts, "only in "+strings.Join(c.Only, " and "))
+	}
+	if c.Otherwise == jobs.OtherwiseNext {
+		parts = append(parts, "else when that ends")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Pool is a pool: its definition in the configuration of the answering replica, and its numbers of tasks.
@@ -47,8 +184,9 @@ type Pool struct {
 	LimitsBy      string               `json:"limits_by,omitempty"`
 	PerKey        KeyLimits            `json:"per_key,omitzero"` // this, per_kind and fair are those that hold, too
 	PerKind       map[string]KeyLimits `json:"per_kind,omitempty"`
-	Order         jobs.Order           `json:"order,omitempty"` // "key", or absent: none
-	Fair          *Fair                `json:"fair,omitempty"`  // absent: keys do not share the pool
+	RunsOn        map[string]string    `json:"runs_on,omitempty"` // labels of the replicas that run its tasks
+	Order         jobs.Order           `json:"order,omitempty"`   // "key", or absent: none
+	Fair          *Fair                `json:"fair,omitempty"`    // absent: keys do not share the pool
 	Paused        bool                 `json:"paused"`
 	Override      *bool                `json:"paused_override,omitempty"` // set by the API, until it is reset
 	PausedBy      string               `json:"paused_by,omitempty"`       // "pause_on": it was paused since its attempts failed
@@ -103,17 +241,21 @@ type Fair struct {
 
 // Replica is a replica.
 type Replica struct {
-	ID       string            `json:"id"`
-	State    string            `json:"state"` // "live", "draining", or "dead": its tasks are about to be taken over
-	Host     string            `json:"host,omitempty"`
-	PID      int               `json:"pid,omitempty"`
-	Version  string            `json:"version,omitempty"`
-	Address  string            `json:"address,omitempty"` // of its API
-	Workers  int               `json:"workers,omitempty"`
-	Labels   map[string]string `json:"labels,omitempty"`
-	Config   int64             `json:"config,omitempty"` // number of its load: each start has the next one, whatever the file; the highest governs
-	JoinedAt time.Time         `json:"joined_at,omitzero"`
-	SeenAt   time.Time         `json:"seen_at,omitzero"`
+	ID         string            `json:"id"`
+	State      string            `json:"state"` // "live", "draining", or "dead": its tasks are about to be taken over
+	Host       string            `json:"host,omitempty"`
+	PID        int               `json:"pid,omitempty"`
+	Version    string            `json:"version,omitempty"`
+	Address    string            `json:"address,omitempty"` // of its API
+	Workers    int               `json:"workers,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Config     int64             `json:"config,omitempty"`      // number of its configuration, given once to its content; the highest one of live replicas governs
+	ConfigHash string            `json:"config_hash,omitempty"` // of that content, in hex
+	ConfigTime time.Time         `json:"config_time,omitzero"`  // when its file was written
+	Governs    bool              `json:"governs,omitempty"`     // no live replica has a newer configuration
+	Differs    string            `json:"differs,omitempty"`     // what the configuration that governs has otherwise
+	JoinedAt   time.Time         `json:"joined_at,omitzero"`
+	SeenAt     time.Time         `json:"seen_at,omitzero"`
 }
 
 // Lock is a holder of a key of the lock service, or one that waits for it.
@@ -144,7 +286,7 @@ type Readiness struct {
 
 // Condition is a condition of readiness, or a remark beside it.
 type Condition struct {
-	Name   string `json:"name"`             // "store", "lock", "clock", "configuration", "draining"
+	Name   string `json:"name"`             // "store", "lock", "clock", "configuration", "draining"; "paused" while everything is
 	Ready  bool   `json:"ready"`            // false: this replica starts nothing new
 	Detail string `json:"detail,omitempty"` // for people; never empty when something is wrong
 }
@@ -168,13 +310,77 @@ type AuditEntry struct {
 type Due struct {
 	At    time.Time `json:"at"`    // UTC
 	Local string    `json:"local"` // RFC 3339 in the schedule's zone
+	// RunsAt is when it runs, if that is later: when the closure of its calendars ends (otherwise: next). UTC.
+	RunsAt  time.Time `json:"runs_at,omitzero"`
+	LeftOut []LeftOut `json:"left_out,omitempty"` // due times before it, since the one before, that calendars leave out, by calendar
+
+	// When its trigger starts, if that is later than At: by jitter, or at the end of that closure. Where it is not known in which namespace jitter is drawn,
+	// it is before StartBefore instead. Both are UTC.
+	StartAt     time.Time `json:"start_at,omitzero"`
+	StartBefore time.Time `json:"start_before,omitzero"`
 }
 
-// DueTimes returns the first n due times of a schedule after a time; fewer if it ends.
-func DueTimes(s *jobs.Schedule, zone *time.Location, after time.Time, n int) []Due {
+// JobDue is a future due time of a job. It does not say what its calendars leave out.
+type JobDue struct {
+	Job string `json:"job"`
+	Due
+	Suspended bool `json:"suspended,omitempty"` // it will be skipped, unless the job is resumed
+}
+
+// LeftOut is how many due times a calendar leaves out.
+type LeftOut struct {
+	Calendar string `json:"calendar"`
+	Count    int    `json:"count"`
+}
+
+// DueTimes returns the first n due times of a job with that schedule that start after a time; fewer if it ends. The namespace is that of
+// [jobs.Starts]; nil: it is not known, and jitter counts as none.
+func DueTimes(job jobs.Job, name string, s *jobs.Schedule, namespace *string, zone *time.Location, after time.Time, n int) []Due {
 	all := []Due{}
-	for t := s.Next(after); !t.IsZero() && len(all) < n; t = s.Next(t) {
-		all = append(all, Due{At: t.UTC(), Local: t.In(zone).Format(time.RFC3339)})
+	begun := s.Fired(after)
+	if namespace != nil {
+		begun = job.Starts(s, name, *namespace).Begun(after)
+	}
+	last := after
+	for t := s.Next(begun); !t.IsZero() && len(all) < n; t = s.Next(t) {
+		due := NewDue(t, zone)
+		due.LeftOut = leftOut(s, last, t)
+		due.AddStart(job, name, s, namespace)
+		all, last = append(all, due), t
 	}
 	return all
+}
+
+// leftOut counts the due times between two others that calendars leave out.
+func leftOut(s *jobs.Schedule, after, before time.Time) (all []LeftOut) {
+	const most = 1000 // stretches
+	stretches, _ := s.LeftOut(after, before, most)
+	for _, o := range stretches {
+		i := slices.IndexFunc(all, func(c LeftOut) bool { return c.Calendar == o.Calendar })
+		if i < 0 {
+			i, all = len(all), append(all, LeftOut{Calendar: o.Calendar})
+		}
+		all[i].Count += o.Count
+	}
+	return all
+}
+
+// NewDue is a due time of a schedule in that zone.
+func NewDue(at time.Time, zone *time.Location) Due {
+	return Due{At: at.UTC(), Local: at.In(zone).Format(time.RFC3339)}
+}
+
+// AddStart adds when the trigger of a due time of a job starts, by the schedule of the job. The namespace is that of [jobs.Starts]; nil: it is not known.
+func (d *Due) AddStart(job jobs.Job, name string, times *jobs.Schedule, namespace *string) {
+	if fires := times.Fires(d.At); fires.After(d.At) {
+		d.RunsAt = fires.UTC()
+	}
+	switch {
+	case job.Jitter == 0:
+		d.StartAt = d.RunsAt
+	case namespace != nil:
+		d.StartAt = job.Starts(times, name, *namespace).Of(d.At)
+	default:
+		d.StartBefore = job.Starts(times, name, "").By(d.At)
+	}
 }

@@ -23,6 +23,7 @@ type Vitals struct {
 	// ForeignPools are those in which some tasks, or all, are left to replicas with a newer configuration.
 	ForeignPools int
 	Stripes      int            // of the 64, those whose due times this replica looks after
+	Pinged       *bool          // the monitor outside was called in this replica's last turn; nil: there is none, or was no turn yet
 	Workers      int            // attempts at once, at most
 	Running      map[string]int // attempts under way here, by pool; pools without any are absent
 }

@@ -40,14 +40,26 @@ type WorkerProgress struct {
 	Text string
 }
 
+// WorkerOutput is a part of what an attempt writes while it runs.
+type WorkerOutput struct {
+	At   int64 // how many bytes of its output, in UTF-8, were sent before
+	Text string
+}
+
+// WorkerReport is what a heartbeat says beside that the worker lives.
+type WorkerReport struct {
+	Progress *WorkerProgress // nil: nothing
+	Output   *WorkerOutput   // nil: nothing
+}
+
 // WorkerEnd is what a worker says of the end of an attempt.
 type WorkerEnd struct {
 	How    WorkerHow
-	Error  string        // of one that failed
-	Final  bool          // it failed, and is not retried
-	In     time.Duration // until the next attempt of one that failed; below 0: as the pool has it. Until the task is due that was snoozed
-	Reason string        // why it was snoozed; may be empty
-	Output string
+	Error  string          // of one that failed
+	Final  bool            // it failed, and is not retried
+	In     time.Duration   // until the next attempt of one that failed; below 0: as the pool has it. Until the task is due that was snoozed
+	Reason string          // why it was snoozed; may be empty
+	Output string          // all of it; empty: what came with heartbeats
 	Result json.RawMessage // as [jobs.Task.SetResult] has it; nil: none
 }
 

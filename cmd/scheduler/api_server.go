@@ -18,6 +18,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+// A replica's API asks for what its own replica has ready.
+var (
+	_ api.Defined    = (*scheduler.Scheduler)(nil)
+	_ api.Namespaced = (*scheduler.Scheduler)(nil)
 )
 
 // apiServer is the network side of the API: tokens, certificate, limits of connections.
@@ -98,6 +106,22 @@ func (s *apiServer) configure(o *api.Options) {
 		o.Hosts = append(slices.Clone(o.Hosts), own)
 	}
 	o.TrustedProxies, o.Conditions = s.settings.TrustedProxies, s.conditions
+}
+
+// reload loads the tokens and the certificate now, if they have changed. Errors: jobs.ErrInvalid with all that keeps one of them from
+// being loaded; its previous content applies then.
+func (s *apiServer) reload() error {
+	var all []error
+	for _, f := range s.files {
+		f.poll()
+		if revoked, err := f.status(); err != nil {
+			all = append(all, fmt.Errorf("%s: %w; %s", f.what, err, inForce(revoked)))
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", jobs.ErrInvalid, errors.Join(all...))
 }
 
 // conditions describe access in readiness; the replica stays ready. "insecure: …" means that access is not restricted.

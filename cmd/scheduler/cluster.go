@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,6 +46,12 @@ func newPoolsListCommand(a *app) *cobra.Command {
 			return []string{p.Name, poolState(p), number(p.Workers), maxOf(p), rateOf(p), perKindOf(p), perKeyOf(p), orderOf(p), number(p.Running), atLeast(p, p.Pending), atLeast(p, p.Scheduled), a.ago(p.OldestPending)}
 		},
 		note: notesOfPools,
+		also: func(c *client.Client, ctx context.Context) string {
+			if now, err := c.Paused(ctx); err == nil && now.Paused {
+				return pausedText(now.Pause) + "; 'scheduler resume' resumes it\n"
+			}
+			return "" // that of an older replica does not say
+		},
 	})
 }
 
@@ -60,6 +67,9 @@ func notesOfPools(pools []wire.Pool) string {
 		notes.WriteString("* set by 'scheduler pools set' in place of the configuration, until --reset\n")
 	}
 	for _, p := range pools {
+		if len(p.RunsOn) > 0 {
+			fmt.Fprintf(&notes, "%s runs on replicas with %s\n", p.Name, pairs(p.RunsOn))
+		}
 		if p.PauseOn != nil {
 			notes.WriteString(pausesItself(p.Name, *p.PauseOn))
 		}
@@ -170,22 +180,38 @@ func poolState(p wire.Pool) string {
 func newReplicasCommand(a *app) *cobra.Command {
 	return group("replicas", "Show the replicas", newListCommand(a, listing[wire.Replica]{
 		short: "List the replicas, and expired ones whose tasks are not reaped yet",
-		more: ".\n\nLOAD is the number of the replica's load of a configuration; each start is a load. The live replica with the highest\n" +
-			"number governs. A replica with a lower number may have the same file; if its jobs differ, its /readyz and log say so.",
-		heading: "REPLICA STATE PROCESS ADDRESS WORKERS VERSION LOAD JOINED SEEN LABELS",
+		more: ".\n\nCONFIG is the number of the replica's configuration, HASH that of its content, and FILE(UTC) the time of its file. A content gets\n" +
+			"its number once, when it is loaded first. The highest one of the live replicas governs, and has a *: jobs and pools that another\n" +
+			"replica has otherwise are left to those with a *. 'scheduler reload --activate' makes an older configuration the newest.",
+		heading: "REPLICA STATE PROCESS ADDRESS WORKERS VERSION CONFIG HASH FILE(UTC) JOINED SEEN LABELS",
 		fetch:   (*client.Client).Replicas,
 		row: func(r wire.Replica) []string {
 			return []string{
 				r.ID, r.State, fmt.Sprintf("%s/%d", r.Host, r.PID), r.Address, number(r.Workers), r.Version,
-				number(int(r.Config)), a.ago(r.JoinedAt), a.ago(r.SeenAt), pairs(r.Labels),
+				configNumber(r), r.ConfigHash[:min(12, len(r.ConfigHash))], utc(r.ConfigTime), a.ago(r.JoinedAt), a.ago(r.SeenAt), pairs(r.Labels),
 			}
 		},
+		note: notesOfReplicas,
 	}))
+}
+
+// configNumber is marked if the configuration governs; "" before one is loaded.
+func configNumber(r wire.Replica) string { return marked(number(int(r.Config)), r.Governs) }
+
+// notesOfReplicas says which replicas have older configurations, and what the one that governs has otherwise.
+func notesOfReplicas(replicas []wire.Replica) string {
+	var notes strings.Builder
+	for _, r := range replicas {
+		if r.Differs != "" && !r.Governs && r.State != "dead" {
+			fmt.Fprintf(&notes, "%s has an older configuration than the one that governs, which has otherwise: %s\n", r.ID, r.Differs)
+		}
+	}
+	return notes.String()
 }
 
 func newWorkersCommand(a *app) *cobra.Command {
 	return group("workers", "Show the workers that take tasks over HTTP", newListCommand(a, listing[wire.Worker]{
-		short:   "List the workers, and expired ones whose tasks are not reaped yet",
+		short:   "List the workers over HTTP, and expired ones whose tasks are not reaped yet",
 		more:    ".\n\nA worker takes the tasks of KINDS; (none) is for tasks without a kind, and runs RUNNING of them. TOKEN is the name of the token\nthat opened its session.",
 		heading: "WORKER STATE POOL KINDS RUNNING TOKEN JOINED SEEN",
 		fetch:   (*client.Client).Workers,

@@ -135,6 +135,7 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 	}
 	e.commands()
 	e.startable(c)
+	e.commandLimits(c.Set)
 }
 
 // listen binds the API's address, and closes it at once.

@@ -33,13 +33,16 @@ func (e *examination) startable(c *config.Config) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Jobs)) {
-		if job := c.Set.Jobs[name]; ledger.Matches(job.RunsOn, c.Replica.Labels) {
+		if job := c.Set.Jobs[name]; ledger.Matches(c.Set.RunsOn(job.WithDefaults().Pool, name), c.Replica.Labels) {
 			look("job "+name, job.Handler)
 			look("notify of job "+name, job.Notify.Handler)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Pools)) {
 		pool := c.Set.Pools[name]
+		if !ledger.Matches(pool.RunsOn, c.Replica.Labels) {
+			continue
+		}
 		look("pool "+name, pool.Handler)
 		look("notify of pool "+name, pool.Notify.Handler)
 		for _, kind := range slices.Sorted(maps.Keys(pool.Kinds)) {

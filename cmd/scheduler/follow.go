@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -28,72 +28,61 @@ func (a *app) followRun(ctx context.Context, c *client.Client, id string) error 
 	return nil
 }
 
-// follow waits for the task to end. Each change of its state and progress is printed on stderr, with -o table the output of each attempt that
-// has ended on stdout, and the result of the task, too, on stderr: stdout has what the attempts wrote, and nothing else.
-func (a *app) follow(ctx context.Context, c *client.Client, id string) (wire.Task, error) {
+// follow waits for the task to end. Each change of its state and progress is printed on stderr, with -o table what its attempts write on stdout, as it
+// comes, and the result of the task, too, on stderr: stdout has what the attempts wrote, and nothing else.
+func (a *app) follow(ctx context.Context, c *client.Client, id string) (task wire.Task, err error) {
 	var shown string
-	printed := 0
-	task, err := c.Follow(ctx, id, func(task wire.Task) error {
-		if news := progress(task.Task); news != shown {
+	see := func(task jobs.Task) error {
+		if news := progress(task); news != shown {
 			fmt.Fprintln(a.stderr, news)
 			shown = news
 		}
-		return a.printAttempts(ctx, c, task, &printed)
-	})
-	if err == nil && len(task.Result) > 0 && a.output == "table" {
+		return nil
+	}
+	if a.output != "table" {
+		return c.Follow(ctx, id, func(task wire.Task) error { return see(task.Task) })
+	}
+	out := following{a: a}
+	task, err = c.FollowOutput(ctx, id, see, out.write)
+	if ended := out.end(); err == nil {
+		err = ended
+	}
+	if err == nil && len(task.Result) > 0 {
 		fmt.Fprintf(a.stderr, "task %s: result %s\n", task.ID, task.Result)
 	}
 	return task, err
 }
 
-// printAttempts prints the output of ended attempts after the first *printed ones.
-func (a *app) printAttempts(ctx context.Context, c *client.Client, task wire.Task, printed *int) error {
-	if a.output != "table" {
-		return nil
-	}
-	ended := task.Attempt
-	if !task.State.Ended() {
-		ended = len(task.Attempts)
-	}
-	for ; *printed < ended; *printed++ {
-		output, err := outputOf(ctx, c, task, *printed+1)
-		switch {
-		case errors.Is(err, jobs.ErrNotFound): // it printed nothing
-		case client.Transient(err) && !task.State.Ended():
-			return nil // the next poll retries
-		case err != nil:
-			return err
-		default:
-			if err := a.raw(output); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// following prints outputs as they come. The next one, and what the terminal shows after the last, begins on a line of its own.
+type following struct {
+	a       *app
+	attempt int
+	open    bool // the last line has no end
 }
 
-const (
-	outputAway  = time.Minute // how long there may be no answer
-	outputAgain = 500 * time.Millisecond
-)
-
-// outputOf is the output of an attempt that has ended. Of a task that has ended, too, there is no next poll:
-//
-//  1. ask for the output, and return it, or a refusal that holds
-//  2. no replica has answered for a minute: return the last error
-//  3. pause, and begin again
-func outputOf(ctx context.Context, c *client.Client, task wire.Task, attempt int) ([]byte, error) {
-	for began := time.Now(); ; {
-		output, err := c.Output(ctx, task.ID, attempt)
-		if !client.Transient(err) || !task.State.Ended() || time.Since(began) > outputAway {
-			return output, err
+func (f *following) write(part wire.OutputPart) error {
+	if part.Attempt != f.attempt {
+		if err := f.end(); err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(outputAgain):
-		}
+		f.attempt = part.Attempt
 	}
+	text := clip.News{LeftOut: part.LeftOut}.Mark() + part.Text
+	if text == "" {
+		return nil
+	}
+	f.open = !strings.HasSuffix(text, "\n")
+	_, err := f.a.sink().Write([]byte(text))
+	return err
+}
+
+func (f *following) end() error {
+	if !f.open {
+		return nil
+	}
+	f.open = false
+	_, err := f.a.sink().Write([]byte("\n"))
+	return err
 }
 
 func progress(t jobs.Task) string {

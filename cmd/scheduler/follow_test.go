@@ -14,21 +14,22 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// ended is a replica of which a task has ended, and whose store does not answer so many requests for the output.
+// ended is a replica of which a task has ended, and whose store does not answer so many requests for its outputs.
 type ended struct{ silent int }
 
 func (e *ended) RoundTrip(req *http.Request) (*http.Response, error) {
-	status, kind, body := http.StatusOK, "application/json", `{"id":"a","state":"succeeded","attempt":1}`
+	status, body := http.StatusOK, `{"id":"a","state":"succeeded","attempt":1}`
 	if strings.HasSuffix(req.URL.Path, "/logs") {
-		if kind, body = "text/plain", "the output\n"; e.silent > 0 {
-			status, kind, body = http.StatusServiceUnavailable, "application/json", `{"error":{"code":"unavailable","message":"the store does not answer"}}`
+		if body = `{"task":{"id":"a","state":"succeeded","attempt":2},"items":[{"attempt":1,"at":0,"text":"no end"},{"attempt":2,"at":0,"text":"the "},` +
+			`{"attempt":2,"at":9,"left_out":5,"text":"output\n"}],"next":"x","ended":true}`; e.silent > 0 {
+			status, body = http.StatusServiceUnavailable, `{"error":{"code":"unavailable","message":"the store does not answer"}}`
 			e.silent--
 		}
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 }
 
-// The output of a task that has ended is printed when the store answers again, and missed with an error where it does not within a minute.
+// The outputs of a task that has ended are printed, each on lines of its own, when the store answers again, and missed with an error where that is not within a minute.
 func TestOutputAfterTheEnd(t *testing.T) {
 	for what, c := range map[string]struct {
 		silent int
@@ -36,9 +37,9 @@ func TestOutputAfterTheEnd(t *testing.T) {
 		took   time.Duration // within a second
 		err    error
 	}{
-		"at once":     {0, "the output\n", 0, nil},
-		"after a few": {3, "the output\n", 3 * outputAgain, nil},
-		"never":       {1000, "", outputAway, jobs.ErrUnavailable},
+		"at once":     {0, "no end\nthe \n… 5 bytes left out …\noutput\n", 0, nil},
+		"after a few": {3, "no end\nthe \n… 5 bytes left out …\noutput\n", 150 * time.Millisecond, nil},
+		"never":       {1000, "", time.Minute, jobs.ErrUnavailable},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

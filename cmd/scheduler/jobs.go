@@ -19,9 +19,13 @@ func newJobsCommand(a *app) *cobra.Command {
 	return group("jobs", "Show jobs, run them, suspend and resume them",
 		newJobsListCommand(a),
 		newOneCommand(a, "get JOB", "Show one job", (*client.Client).Job, a.showJob),
+		newJobsHistoryCommand(a),
+		newJobsDiffCommand(a),
 		newJobsRunCommand(a),
-		newJobsOverrideCommand(a, "suspend", "Skip the due times of a job until it is resumed", (*client.Client).SuspendJob),
-		newJobsOverrideCommand(a, "resume", "Run the due times of a job again, from now on", (*client.Client).ResumeJob),
+		newJobsBackfillCommand(a),
+		newJobsSuspendCommand(a, wire.SuspendJobs, "Skip the due times of a job until it is resumed"),
+		newJobsSuspendCommand(a, wire.ResumeJobs, "Run the due times of a job again, from now on"),
+		newJobsSkipNextCommand(a),
 	)
 }
 
@@ -38,40 +42,78 @@ func newJobsListCommand(a *app) *cobra.Command {
 }
 
 func newJobsRunCommand(a *app) *cobra.Command {
-	var follow bool
-	var force string
+	var wait bool
+	var force, payload, at string
 	cmd := &cobra.Command{
 		Use:   "run JOB",
-		Short: "Run a job now",
-		Long: "Run a job now, due or not. It starts on the first replica that has a free worker.\n" +
-			"With --follow: wait for its end, print its output, and exit with 1 unless it succeeded.\n\n" +
+		Short: "Run a job now, or at a time to come",
+		Long: "Run a job now, due or not. It starts on the first replica that has a free slot.\n" +
+			"With --payload: this run gets that payload in place of the job's. If the job has params, they judge it.\n" +
+			"With --at: order the run for a time to come. It starts then, or as soon as a replica lives; until then\n" +
+			"'scheduler orders list' shows it, and 'scheduler orders cancel' cancels it.\n" +
+			"With --wait: wait for its end, print its output, and exit with 1 unless it succeeded.\n\n" +
 			"When a replica is lost, the attempt that it ran may still be running, so the job is not run again before the attempt's\n" +
 			"deadline. The refusal names the attempt's task, and --force=TASK runs the job nevertheless: use it when you know that\n" +
 			"the attempt has ended. It overrides no other attempt. The audit, the run's reason and the log record it.\n" +
 			"It does not override a run that is pending or running: cancel that first.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			run, err := wire.Run{}, error(nil)
-			if forces(force) {
-				run, err = c.ForceRunJob(ctx, args[0], force)
+			var with jobs.NewRun
+			var err error
+			if with.Payload, err = a.payload(payload); err != nil {
+				return usagef("--payload: %w", err)
+			}
+			with.Force = lostOf(force)
+			if at != "" {
+				if force != "" {
+					return usagef("--force is about the attempt that is in the way now: remove it, or --at")
+				}
+				when, err := a.moment(at, +1)
+				if err != nil {
+					return usagef("--at: %w", err)
+				}
+				order, err := c.RunJobAt(ctx, args[0], with, when)
+				switch {
+				case err != nil:
+					return err
+				case wait:
+					return a.followOrder(ctx, c, order)
+				}
+				return a.print(order, textLine(order.ID))
+			}
+			run := wire.Run{}
+			if forces(force) && with.Force == "" {
+				run, err = c.ForceRunJob(ctx, args[0], "") // the refusal names the attempt
 			} else {
-				run, err = c.RunJob(ctx, args[0])
+				run, err = c.RunJobWith(ctx, args[0], with)
 			}
 			switch {
 			case err != nil:
 				return err
-			case follow:
+			case wait:
 				return a.followRun(ctx, c, run.Task.ID)
 			}
 			return a.print(run, textLine(run.Task.ID))
 		}),
 	}
 	forceFlag(cmd, &force, "also if the lost attempt of `TASK` may still run: you know that it has ended")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "wait for its end and print its output")
+	cmd.Example = "  scheduler jobs run report --payload '{\"month\":\"2026-11\"}' --wait\n  scheduler jobs run report --at 2026-12-24T18:00:00Z"
+	cmd.Flags().StringVar(&payload, "payload", "", "`JSON`, @FILE, or - for standard input, in place of the job's payload")
+	cmd.Flags().StringVar(&at, "at", "", "start it at `TIME`, or in a duration, such as 2h")
+	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait for its end, and print its output and, on standard error, its result")
+	cmd.Flags().BoolVarP(&wait, "follow", "f", false, "the same as --wait")
 	return cmd
 }
 
 // forces reports whether a --force says so: it has the form of a flag that is true or false, too.
 func forces(force string) bool { return force != "" && force != "false" }
+
+// lostOf is the lost attempt that a --force names; empty: none.
+func lostOf(force string) string {
+	if force == "true" {
+		return ""
+	}
+	return force
+}
 
 // forceFlag is --force=TASK. Without a value it forces a task that no live replica can run.
 func forceFlag(cmd *cobra.Command, force *string, usage string) {
@@ -79,35 +121,19 @@ func forceFlag(cmd *cobra.Command, force *string, usage string) {
 	cmd.Flags().Lookup("force").NoOptDefVal = "true"
 }
 
-func newJobsOverrideCommand(a *app, verb, short string, set request[wire.Job]) *cobra.Command {
-	return newOverrideCommand(a, setting[wire.Job]{
-		use: verb + " JOB", short: short, set: set, reset: (*client.Client).ResetJob,
-		long:    ". This overrides the configuration, survives another file and restarts, and holds until --reset.",
-		message: func(j wire.Job) string { return j.Name + " is " + suspension(j) },
-	})
-}
-
-// suspension describes whether a job is suspended, and by which setting.
-func suspension(j wire.Job) string {
-	state := "active"
-	if j.Suspended {
-		state = "suspended"
-	}
-	switch {
-	case j.Override == nil:
-		return state + ", as configured"
-	case j.SuspendedBy != "":
-		return state + ", by " + j.SuspendedBy
-	}
-	return state + ", overridden"
-}
-
 func (a *app) nextOf(j wire.Job) string {
 	switch {
 	case j.Retired:
 		return "retired"
+	case j.Suspended && !j.SuspendedUntil.IsZero():
+		return "suspended until " + utc(j.SuspendedUntil)
 	case j.Suspended:
 		return "suspended"
+	case j.SkipNext > 0:
+		return fmt.Sprintf("%s, skipped (%d)", a.ago(j.NextAt), j.SkipNext)
+	}
+	if later := j.NextStartAt.Sub(j.NextAt); !j.NextStartAt.IsZero() && later > 0 {
+		return a.ago(j.NextAt) + " +" + later.String()
 	}
 	return a.ago(j.NextAt)
 }
@@ -140,6 +166,9 @@ func (a *app) showJob(w io.Writer, j wire.Job) error {
 		}
 	}
 	next := a.when(j.NextAt)
+	if !j.NextStartAt.IsZero() {
+		next += ", starts " + a.when(j.NextStartAt)
+	}
 	if j.Suspended || j.Retired {
 		next = ""
 	}
@@ -147,13 +176,24 @@ func (a *app) showJob(w io.Writer, j wire.Job) error {
 	if j.Retired {
 		state = "retired: the governing configuration does not define it"
 	}
+	priority := ""
+	if j.Priority != 0 {
+		priority = number(j.Priority)
+	}
 	return fields(w,
 		field{"job", j.Name},
 		field{"description", j.Description},
 		field{"state", state},
+		field{"skips", skipping(j)},
+		field{"held", pausedText(j.Paused)},
 		field{"waits", j.Unrunnable},
 		field{"schedule", strings.Join(j.Schedules, "; ")},
 		field{"timezone", j.Timezone},
+		field{"starts at", boundText(j.StartsAt)},
+		field{"ends at", boundText(j.EndsAt)},
+		field{"calendars", j.Calendars.String()},
+		field{"spread", j.Spread},
+		field{"jitter", j.Jitter},
 		field{"next", next},
 		field{"last", last},
 		field{"last success", a.when(j.LastSuccess)},
@@ -162,11 +202,57 @@ func (a *app) showJob(w io.Writer, j wire.Job) error {
 		field{"kind", j.Kind},
 		field{"does", j.Handler},
 		field{"timeout", j.Timeout},
-		field{"concurrency", string(j.Concurrency)},
+		field{"concurrency", concurrencyOf(j)},
 		field{"on lost", string(j.OnLost)},
+		field{"output", j.Output.String()},
+		field{"expected", j.Expect.String()},
+		field{"suspend after", suspendAfterOf(j)},
+		field{"priority", priority},
 		field{"runs on", pairs(j.RunsOn)},
 		field{"labels", pairs(j.Labels)},
+		field{"params", string(j.Params)},
+		field{"definition", definitionText(j.Definition)},
 	)
+}
+
+// definitionText names the definition that governs, and says if what is shown is of another one.
+func definitionText(d *wire.JobDefinition) string {
+	if d == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s, of configuration %d, governs since %s UTC", d.Hash, d.Config, utc(d.Since))
+	if d.Differs {
+		text += "; the replica that answers has another one, which is shown here"
+	}
+	return text
+}
+
+// concurrencyOf is how many runs of a job there may be at once, and what becomes of a further one.
+func concurrencyOf(j wire.Job) string {
+	text := string(j.Concurrency)
+	if j.MaxRunning > 1 {
+		text += fmt.Sprintf(", %d at once", j.MaxRunning)
+	}
+	if j.QueueLimit > 0 {
+		text += fmt.Sprintf(", up to %d wait", j.QueueLimit)
+	}
+	return text
+}
+
+// suspendAfterOf is after how many failures a job is suspended, and how many there are.
+func suspendAfterOf(j wire.Job) string {
+	if j.SuspendAfter == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d runs that fail in a row; %d so far", j.SuspendAfter, j.Failures)
+}
+
+// boundText is a time from which on, or before which, a job is due; "" if there is none.
+func boundText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 func newTriggersCommand(a *app) *cobra.Command {

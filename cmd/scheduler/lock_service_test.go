@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -116,7 +117,7 @@ func TestFingerprintHasTheProtocol(t *testing.T) {
 			if !c.LockInStore() {
 				p.locker = p.users
 			}
-			program, err := p.replica(c, "", slog.New(slog.DiscardHandler))
+			program, err := p.replica(c, time.Time{}, "", slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

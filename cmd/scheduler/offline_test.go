@@ -47,10 +47,50 @@ pools:
   post: {rate: 100/m, per_key: {max_running: 1, rate: 5/s, burst: 10}, order: key, command: [cat]}
   slow: {command: [cat]}
 jobs:
-  nightly: {schedule: "30 1 * * *", timezone: Europe/London, command: [echo, hello]}
+  nightly: {schedule: "30 1 * * *", timezone: Europe/London, labels: {team: infra, tier: "1"}, command: [echo, hello]}
   twice: {schedules: ["0 8 * * *", "0 20 * * *"], command: [echo], suspend: true}
   by-hand: {pool: mail, payload: {n: 1}}
+  december: {schedule: "@daily", starts_at: 2026-12-01T00:00:00Z, ends_at: 2027-01-01T01:00:00+01:00, command: [echo]}
+  spread: {schedule: "0 0 * * *", spread: 10m, jitter: 30s, command: [echo]}
+  once: {schedule: "@at 2020-12-24T18:00:00+01:00", command: [echo]}
 name: prod
+`
+
+// busy has jobs that are due at once.
+const busy = `version: 1
+jobs:
+  a: {schedule: "*/10 * * * *", command: [echo]}
+  b: {schedule: "*/20 * * * *", command: [echo]}
+  c: {schedule: "*/15 * * * * *", command: [echo]}
+`
+
+// changed is example with changes.
+const changed = `version: 1
+store: {dsn: other.db}
+server: {listen: "127.0.0.1:9090"}
+lock: {driver: redis, redis: {addrs: ["127.0.0.1:6380"]}}
+pools:
+  mail: {workers: 4, max_running: 20, rate: 50/s, burst: 200, command: [cat, a&b], kinds: {fax: {command: [cat]}}}
+  post: {rate: 100/m, per_key: {max_running: 1, rate: 5/s, burst: 10}, order: key, command: [cat]}
+  fast: {command: [cat]}
+jobs:
+  nightly: {schedule: "45 1 * * *", timezone: Europe/London, timeout: 1h, command: [echo, bye]}
+  twice: {schedules: ["0 8 * * *", "0 20 * * *"], command: [echo]}
+  by-hand: {pool: mail, payload: {n: 2}}
+  once: {schedule: "@at 2020-12-24T18:00:00+01:00", command: [echo], env: {PASSWORD: swordfish}}
+  hourly: {schedule: "@hourly", command: [echo]}
+name: prod
+`
+
+const exampleCalendars = `version: 1
+calendars:
+  holidays: {dates: [2026-03-30], timezone: Europe/London}
+  office: {weekly: "MON-FRI 09:00-17:00", timezone: Europe/London}
+  past: {dates: [2020-12-25]}
+jobs:
+  hourly: {schedule: "@hourly", timezone: Europe/London, command: [echo], calendars: {only: [office], exclude: [holidays]}}
+  report: {schedule: "30 2 * * *", timezone: Europe/London, command: [echo], calendars: {exclude: [holidays], otherwise: next}}
+  never: {schedule: "@hourly", command: [echo], calendars: {only: [past]}}
 `
 
 // Output and exit codes of the offline commands.
@@ -95,16 +135,71 @@ func TestOfflineCommands(t *testing.T) {
 		"next-zone-wrong":       {"next", "@daily", "--timezone", "Mars/X"},
 		"next-expression-wrong": {"next", "61 * * * *"},
 		"next-never":            {"next", "0 0 30 2 *"},
+		"next-past":             {"next", "@at 2020-01-01T00:00:00+01:00"},
+		"next-hash-no-job":      {"next", "H H * * *"},
+		"next-hash":             {"next", "H H(9-17) LW * *", "--job", "nightly-backup", "-n", "2", "--timezone", "Europe/London"},
+		"next-hash-of-job":      {"next", "-c", "example.yaml", "nightly", "--job", "other"},
+		"next-hash-empty":       {"next", "H H * * *", "--job", ""},
+		"next-bounds":           {"next", "-c", "example.yaml", "december", "--from", "2026-12-29"},
+		"next-calendars":        {"next", "-c", "calendars.yaml", "hourly", "-n", "9"},
+		"next-calendars-json":   {"next", "-c", "calendars.yaml", "report", "-n", "3", "-o", "json"},
+		"next-calendars-next":   {"next", "-c", "calendars.yaml", "report", "--from", "2026-03-30T12:00", "-n", "2"},
+		"next-all-calendars":    {"next", "-c", "calendars.yaml", "-n", "4"},
+		"simulate-calendars":    {"simulate", "-c", "calendars.yaml", "--to", "3d"},
+		"plan-calendars":        {"plan", "-c", "calendars.yaml", "later.yaml"},
+		"next-calendars-never":  {"next", "-c", "calendars.yaml", "never"},
+		"validate-calendars":    {"validate", "calendars.yaml"},
+		"next-jitter":           {"next", "-c", "example.yaml", "spread", "--from", "2026-12-01", "-n", "2"},
+		"next-jitter-json":      {"next", "-c", "example.yaml", "spread", "--from", "2026-12-01", "-n", "2", "-o", "json"},
+		"next-jitter-nameless":  {"next", "-c", "nameless.yaml", "spread", "--from", "2026-12-01", "-n", "2"},
+		"next-jitter-unknown":   {"next", "-c", "nameless.yaml", "spread", "--from", "2026-12-01", "-n", "1", "-o", "json"},
+		"next-jitter-zone":      {"next", "-c", "example.yaml", "spread", "--from", "2026-12-01", "-n", "1", "--timezone", "Europe/Berlin"},
 		"next-no-argument":      {"next"},
+		"next-all":              {"next", "-c", "example.yaml", "-n", "5"},
+		"next-all-json":         {"next", "-c", "example.yaml", "-n", "2", "-o", "json"},
+		"next-all-zone":         {"next", "-c", "example.yaml", "-n", "3", "--from", "2026-11-30T18:00", "--until", "2026-12-01T00:00:01Z", "--timezone", "America/New_York"},
+		"next-all-none":         {"next", "-c", "example.yaml", "--until", "2026-03-28T12:00:01Z"},
+		"next-all-label":        {"next", "-c", "example.yaml", "--label", "team=infra", "--label", "tier=1", "-n", "2"},
+		"next-all-label-none":   {"next", "-c", "example.yaml", "--label", "team=infra", "--label", "tier=2"},
+		"next-all-label-wrong":  {"next", "-c", "example.yaml", "--label", "infra"},
+		"next-all-label-twice":  {"next", "-c", "example.yaml", "--label", "team=a", "--label", "team=b"},
+		"next-all-job":          {"next", "-c", "example.yaml", "--job", "nightly"},
+		"next-label-of-job":     {"next", "-c", "example.yaml", "nightly", "--label", "team=infra"},
+		"next-until":            {"next", "-c", "example.yaml", "nightly", "--until", "2026-03-30"},
+		"next-until-past":       {"next", "@daily", "--until", "2026-03-28"},
+		"simulate":              {"simulate", "-c", "example.yaml"},
+		"simulate-days":         {"simulate", "-c", "example.yaml", "--from", "2026-10-01", "--to", "2026-12-31", "--timezone", "Europe/London"},
+		"simulate-json":         {"simulate", "-c", "example.yaml", "--to", "2026-03-29T02:00", "--step", "1h", "-o", "json"},
+		"simulate-busy":         {"simulate", "-c", "busy.yaml", "--to", "20m"},
+		"simulate-cut":          {"simulate", "-c", "busy.yaml", "--max-due", "10", "--to", "1h"},
+		"simulate-nothing":      {"simulate", "-c", "example.yaml", "--to", "1m"},
+		"simulate-label":        {"simulate", "-c", "example.yaml", "--label", "team=infra", "--to", "2d", "--step", "12h"},
+		"simulate-backwards":    {"simulate", "-c", "example.yaml", "--to", "2026-03-28T12:00"},
+		"simulate-too-long":     {"simulate", "-c", "example.yaml", "--to", "2028-01-01"},
+		"simulate-step-wrong":   {"simulate", "-c", "example.yaml", "--step", "90s"},
+		"simulate-to-wrong":     {"simulate", "-c", "example.yaml", "--to", "soon"},
+		"simulate-max-wrong":    {"simulate", "-c", "example.yaml", "--max-due", "0"},
+		"plan":                  {"plan", "-c", "example.yaml", "new.yaml"},
+		"plan-json":             {"plan", "-c", "example.yaml", "new.yaml", "-o", "json", "--exit-code"},
+		"plan-same":             {"plan", "-c", "example.yaml", "example.yaml", "--exit-code"},
+		"plan-changes":          {"plan", "-c", "empty.yaml", "busy.yaml", "--exit-code"},
+		"plan-errors":           {"plan", "-c", "example.yaml", "broken.yaml"},
+		"plan-no-file":          {"plan", "-c", "example.yaml"},
 		"migrate-sql-no-file":   {"migrate", "sql"},
 		"serve-id-wrong":        {"serve", "-c", "example.yaml", "--id", "a b", "--listen", "127.0.0.1:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			for file, text := range map[string]string{
-				"example.yaml": example,
-				"empty.yaml":   "version: 1\n",
-				"broken.yaml":  "version: 1\nnmae: x\njobs:\n  a: {command: [echo], timeout: 30}\n",
+				"example.yaml":  example,
+				"empty.yaml":    "version: 1\n",
+				"nameless.yaml": strings.Replace(example, "name: prod\n", "", 1),
+				"busy.yaml":     busy,
+
+				"calendars.yaml": exampleCalendars,
+				"later.yaml":     strings.Replace(exampleCalendars, "2026-03-30", "2026-03-29", 1),
+				"new.yaml":       changed,
+				"broken.yaml":    "version: 1\nnmae: x\njobs:\n  a: {command: [echo], timeout: 30}\n",
 			} {
 				if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
 					t.Fatal(err)

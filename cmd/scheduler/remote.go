@@ -145,8 +145,9 @@ type listing[T any] struct {
 	heading string // one word per column
 	fetch   func(*client.Client, context.Context, wire.Page) (wire.List[T], error)
 	row     func(T) []string
-	note    func([]T) string // after the table, on stderr; "": nothing
-	latest  bool             // long: cut at --limit
+	note    func([]T) string                             // after the table, on stderr; "": nothing
+	also    func(*client.Client, context.Context) string // the same, of what is asked beside
+	latest  bool                                         // long: cut at --limit
 }
 
 func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
@@ -170,6 +171,9 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 				err := table(w, l.heading, rows, l.row)
 				if err == nil && l.note != nil {
 					fmt.Fprint(a.stderr, l.note(rows))
+				}
+				if err == nil && l.also != nil {
+					fmt.Fprint(a.stderr, l.also(c, ctx))
 				}
 				return err
 			})

@@ -46,12 +46,16 @@ func TestJobsCommands(t *testing.T) {
 		"state:        active, as configured\n"+
 		"schedule:     0 0 1 1 *\n"+
 		"timezone:     UTC\n"+
+		"ends at:      2999-01-01T00:00:00Z\n"+
 		"next:         …-01-01 00:00:00 UTC (in …d)\n"+
 		"pool:         default\n"+
 		"timeout:      24h0m0s\n"+
 		"concurrency:  forbid\n"+
 		"on lost:      fail\n"+
-		"labels:       team=infra\n", r.fine(t, "jobs", "get", "hello"))
+		"priority:     -3\n"+
+		"labels:       team=infra\n"+
+		"params:       {\"properties\":{\"n\":{\"type\":\"integer\"}},\"type\":[\"null\",\"object\"]}\n"+
+		"definition:   …, of configuration 1, governs since … UTC\n", r.fine(t, "jobs", "get", "hello"))
 
 	code, stdout, stderr := r.scheduler(t, "", "jobs", "get", "nope")
 	if code != exitFailed || stdout != "" || stderr != "scheduler: there is no job \"nope\"\n" {
@@ -93,6 +97,15 @@ func TestRunFollow(t *testing.T) {
 	if code != exitFine || stdout != "hello \x1b[31mworld\n" || !strings.Contains(stderr, ": succeeded\n") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
+	if code, stdout, stderr = r.scheduler(t, `{"n": 7}`, "jobs", "run", "hello", "--payload", "-", "--wait"); code != exitFine || stdout != "hello \x1b[31mworld{\"n\":7}\n" {
+		t.Errorf("with a payload: %d %q %q", code, stdout, stderr)
+	}
+	if code, _, stderr = r.scheduler(t, "", "jobs", "run", "hello", "--payload", `{"n":"x"}`, "-w"); code != exitFailed || !strings.Contains(stderr, "payload/n: got string, want integer, by the job's params") {
+		t.Errorf("with a wrong payload: %d %q", code, stderr)
+	}
+	if code, _, stderr = r.scheduler(t, "", "jobs", "run", "hello", "--payload", `{"n":`); code != exitUsage || !strings.Contains(stderr, "--payload: not JSON") {
+		t.Errorf("with half a payload: %d %q", code, stderr)
+	}
 	code, stdout, stderr = r.scheduler(t, "", "jobs", "run", "fails", "-f")
 	if code != exitFailed || stdout != "try 1\ntry 2\n" || strings.Count(stderr, "exit status 3") != 1 || !strings.HasSuffix(stderr, "scheduler: the run did not succeed: failed\n") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
@@ -129,7 +142,7 @@ func TestRunFollow(t *testing.T) {
 	}
 
 	triggers := decodeJSON[[]jobs.Trigger](t, r.fine(t, "triggers", "list", "-o", "json", "--since", "1h"))
-	if len(triggers) != 5 || triggers[4].Job != "hello" || triggers[4].Result != jobs.StateSucceeded || triggers[4].By != "api:127.0.0.1" {
+	if len(triggers) != 6 || triggers[5].Job != "hello" || triggers[5].Result != jobs.StateSucceeded || triggers[4].By != "api:127.0.0.1" {
 		t.Errorf("%+v", triggers)
 	}
 	if got := r.fine(t, "triggers", "list", "--outcome", "skipped"); !strings.Contains(got, "waits ") || strings.Count(got, "\n") != 2 {

@@ -22,12 +22,19 @@ var commands = []func(*app) *cobra.Command{
 	newInitCommand,
 	newValidateCommand,
 	newNextCommand,
+	newSimulateCommand,
+	newPlanCommand,
 	newSchemaCommand,
 	newJobsCommand,
 	newTriggersCommand,
+	newOrdersCommand,
+	newWhyCommand,
 	newTasksCommand,
 	newPoolsCommand,
+	newPauseCommand,
+	newResumeCommand,
 	newReplicasCommand,
+	newReloadCommand,
 	newWorkersCommand,
 	newLocksCommand,
 	newImportCommand,
@@ -44,6 +51,7 @@ const (
 	exitFine   = 0
 	exitFailed = 1
 	exitUsage  = 2 // wrong usage or configuration
+	exitChange = 3 // plan --exit-code: there are changes
 )
 
 const (
@@ -66,7 +74,8 @@ type app struct {
 	insecure   bool   // allow a token in plain text to another machine
 	output     string // table | json | yaml
 
-	started bool // a command's own code runs: an error is no longer wrong usage
+	opened  *loadedFiles // of the configuration that was read last
+	started bool         // a command's own code runs: an error is no longer wrong usage
 }
 
 // run executes args and returns the exit code.
@@ -199,7 +208,8 @@ func (a *app) readConfig() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Load(path, config.Options{Environ: a.environ})
+	a.opened = &loadedFiles{}
+	return config.Load(path, config.Options{Environ: a.environ, Opened: a.opened.note})
 }
 
 // server is the base URL of the replica.

@@ -74,8 +74,8 @@ func startReplica(t *testing.T) *running {
 			})},
 		},
 		Jobs: map[string]jobs.Job{
-			"hello": {Description: "Says hello", Schedule: "0 0 1 1 *", Labels: map[string]string{"team": "infra"}, Handler: of("hello", func(_ context.Context, _ jobs.Task, out io.Writer) error {
-				fmt.Fprint(out, "hello \x1b[31mworld")
+			"hello": {Description: "Says hello", Priority: -3, Schedule: "0 0 1 1 *", EndsAt: time.Date(2999, 1, 1, 1, 0, 0, 0, time.FixedZone("", 3600)), Labels: map[string]string{"team": "infra"}, Params: map[string]any{"type": []string{"null", "object"}, "properties": map[string]any{"n": map[string]any{"type": "integer"}}}, Handler: of("hello", func(_ context.Context, t jobs.Task, out io.Writer) error {
+				fmt.Fprintf(out, "hello \x1b[31mworld%s", t.Payload)
 				return nil
 			})},
 			"fails": {Retries: jobs.Retries{Limit: 1, Backoff: 10 * time.Millisecond}, Handler: of("fails", func(_ context.Context, _ jobs.Task, out io.Writer) error {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/api/page"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
@@ -28,9 +30,9 @@ func newServeCommand(a *app) *cobra.Command {
 		Use:   "serve",
 		Short: "Run one replica",
 		Long: "Run one replica until SIGTERM or SIGINT, which drain it: it claims nothing more and lets work finish.\n" +
-			"A second signal stops it at once. A closed terminal drains it, too; any other SIGHUP is ignored:\n" +
-			"a replica does not reload its configuration. Start any number of replicas on the same file, each with\n" +
-			"its own --listen.",
+			"A second signal stops it at once. A closed terminal drains it, too; any other SIGHUP loads the\n" +
+			"configuration again, as 'scheduler reload' does, and, unless it has watch: false, a change of its files.\n" +
+			"Start any number of replicas on the same file, each with its own --listen.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.loadConfig()
 			if err != nil {
@@ -88,6 +90,11 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
+	limits := newCommandLimits(log) // before another process is started
+	limits.loaded(c.Set)
+	file := newConfiguration(c, a.opened, a.environ, log)
+	defer file.close()
+	file.limits = limits
 	if srv.descriptors = newDescriptors(c.Replica.Workers); srv.descriptors.short() != "" {
 		log.Warn("few descriptors", "why", srv.descriptors.short())
 	}
@@ -97,11 +104,17 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.closeDrained(ctx, c.Lock.TTL, log)) }()
 	logExposed(c.Store, log)
-	s, err := p.replica(c, listener.Addr().String(), log)
+	s, err := p.replica(c, file.written(), listener.Addr().String(), log)
 	if err != nil {
 		return err
 	}
-	backend := api.Backend{Store: p.store, Replica: s, Locks: p, Audit: true}
+	file.replica = s
+	backend := api.Backend{Store: p.store, Replica: s, Locks: p, Audit: true, Reload: func(ctx context.Context, activate bool) (wire.Reloaded, error) {
+		if err := srv.reload(); err != nil {
+			return wire.Reloaded{}, err
+		}
+		return file.reload(ctx, activate)
+	}}
 	options := api.Options{Logger: log, Page: page.Handler(), Metrics: p.metrics.Handler()}
 	srv.configure(&options)
 	if srv.cert != nil {
@@ -112,6 +125,9 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		options.Conditions = withWeak(options.Conditions, weak)
 	}
 	options.Conditions = withLongLog(options.Conditions, c.Store)
+	options.Conditions = withConfiguration(options.Conditions, file)
+	options.Conditions = withLimits(options.Conditions, limits)
+	p.metrics.Configuration(file.usable)
 	handler := api.New(backend, options)
 
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
@@ -120,6 +136,10 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	go func() { served <- srv.serve(serving, listener, handler) }()
 	measured := make(chan error, 1)
 	go func() { measured <- p.metrics.Run(serving, s) }()
+	var following sync.WaitGroup
+	following.Go(func() { file.follow(serving) })
+	defer following.Wait()
+	defer stopServing()
 	if p.lockErr != nil {
 		log.Warn("lock service unreachable; starting without it", "meanwhile", whileDown(c.Lock.WhenDown), "error", p.lockErr)
 	}
@@ -135,12 +155,15 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	halted := false
 	go func() {
 		defer close(watching)
-		handleSignals(signals, hangups, func() {
-			if console.closed() {
+		handleSignals(signals, hangups, func() (closed bool) {
+			if closed = console.closed(); closed {
 				log.Warn("terminal closed; draining")
-				drain()
-			} else {
-				log.Warn("SIGHUP ignored: restart the replica to load a new configuration")
+			}
+			return closed
+		}, func() {
+			if running.Err() == nil {
+				_ = srv.reload() // both log what comes of them
+				_, _ = file.reload(running, false)
 			}
 		}, drain, func() { halted = true; s.Halt() })
 	}()
@@ -172,13 +195,30 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 const sameSignal = 500 * time.Millisecond
 
 // handleSignals drains at the first signal and halts at the second, until signals is closed. SIGHUP is not counted: a
-// closed terminal may send several.
-func handleSignals(signals, hangups <-chan os.Signal, hangup, drain, halt func()) {
+// closed terminal may send several. Where the terminal was not closed it is a request to reload. A reload holds up no signal: it runs beside, one at a
+// time; requests during one are met by one more. handleSignals returns when it has ended.
+func handleSignals(signals, hangups <-chan os.Signal, closed func() bool, reload, drain, halt func()) {
+	asked := make(chan struct{}, 1)
+	var reloads sync.WaitGroup
+	reloads.Go(func() {
+		for range asked {
+			reload()
+		}
+	})
+	defer reloads.Wait()
+	defer close(asked)
 	var drained time.Time
 	for {
 		select {
 		case <-hangups:
-			hangup()
+			if closed() {
+				drain()
+				continue
+			}
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
 			continue
 		case _, more := <-signals:
 			if !more {

@@ -34,10 +34,14 @@ func newTasksCommand(a *app) *cobra.Command {
 func newTasksRetryCommand(a *app) *cobra.Command {
 	force := ""
 	retry := func(c *client.Client, ctx context.Context, id string) (jobs.Task, error) {
-		if forces(force) {
-			return c.ForceRetry(ctx, id, force)
+		switch lost := lostOf(force); {
+		case !forces(force):
+			return c.Retry(ctx, id)
+		case lost == "":
+			return c.ForceRetry(ctx, id)
+		default:
+			return c.ForceRetryOver(ctx, id, lost)
 		}
-		return c.Retry(ctx, id)
 	}
 	cmd := newOneCommand(a, "retry [TASK]", "Enqueue an ended task again, as a new task", retry, printID)
 	forceFlag(cmd, &force, "also if no live replica can run it, or if the lost attempt of `TASK` of its job may still run: you know that it has ended")
@@ -89,8 +93,8 @@ func newTasksLogsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs TASK",
 		Short: "Print a task's output",
-		Long: "Print the stored output of a task: head and tail of each attempt that has ended.\n" +
-			"With --follow: print each attempt's output when it ends, until the task ends.",
+		Long: "Print the output of a task: head and tail of what its last attempt wrote; of one that runs, what has arrived.\n" +
+			"With --follow: print what its attempts write, all of them, as it comes, until the task ends.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			switch {
 			case attempt < 0:

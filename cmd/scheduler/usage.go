@@ -209,10 +209,13 @@ func (a *app) complete(cmd *cobra.Command) {
 		a.complete(sub)
 	}
 	words := strings.Fields(cmd.Use)
-	if len(words) != 2 || completions[words[1]] == nil {
+	if len(words) != 2 {
 		return
 	}
-	list := completions[words[1]]
+	list := completions[strings.Trim(words[1], "[]")]
+	if list == nil {
+		return
+	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		c, err := a.remote()
 		if err != nil || len(args) > 0 {

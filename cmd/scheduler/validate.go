@@ -48,10 +48,17 @@ type poolSummary struct {
 }
 
 type jobSummary struct {
-	Name      string     `json:"name"`
-	Schedules []string   `json:"schedules"`
-	Timezone  string     `json:"timezone"`
-	Pool      string     `json:"pool"`
+	Name      string    `json:"name"`
+	Schedules []string  `json:"schedules"`
+	Timezone  string    `json:"timezone"`
+	StartsAt  time.Time `json:"starts_at,omitzero"`
+	EndsAt    time.Time `json:"ends_at,omitzero"`
+	Spread    string    `json:"spread,omitempty"`
+	Jitter    string    `json:"jitter,omitempty"`
+	Pool      string    `json:"pool"`
+
+	Calendars *wire.JobCalendars `json:"calendars,omitempty"`
+
 	Suspended bool       `json:"suspended,omitempty"`
 	Next      []wire.Due `json:"next"`
 
@@ -132,8 +139,9 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 		}
 		s.Pools = append(s.Pools, pool)
 	}
+	compiler := c.Set.Compiler()
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Jobs)) {
-		j, err := summarizeJob(name, c.Set.Jobs[name], now)
+		j, err := summarizeJob(compiler, namespaceOf(c.Set), name, c.Set.Jobs[name], now)
 		if err != nil {
 			return s, err
 		}
@@ -145,10 +153,16 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 	return s, nil
 }
 
-func summarizeJob(name string, j jobs.Job, now time.Time) (jobSummary, error) {
+func summarizeJob(compiler *jobs.Compiler, namespace *string, name string, j jobs.Job, now time.Time) (jobSummary, error) {
 	j = j.WithDefaults()
-	s := jobSummary{Name: name, Schedules: append([]string{}, j.Specs()...), Timezone: j.Timezone, Pool: j.Pool, Suspended: j.Suspend}
-	schedule, err := j.Compile()
+	s := jobSummary{Name: name, Schedules: append([]string{}, j.Specs()...), Timezone: j.Timezone, StartsAt: j.StartsAt.UTC(), EndsAt: j.EndsAt.UTC(), Pool: j.Pool, Calendars: wire.NewJobCalendars(j.Calendars), Suspended: j.Suspend}
+	if j.Spread > 0 {
+		s.Spread = j.Spread.String()
+	}
+	if j.Jitter > 0 {
+		s.Jitter = j.Jitter.String()
+	}
+	schedule, err := compiler.Compile(name, j)
 	if err != nil {
 		return s, fmt.Errorf("job %s: %w", name, err)
 	}
@@ -156,7 +170,7 @@ func summarizeJob(name string, j jobs.Job, now time.Time) (jobSummary, error) {
 	if err != nil {
 		return s, fmt.Errorf("job %s: %w", name, err)
 	}
-	s.zone, s.Next = zone, wire.DueTimes(schedule, zone, now, upcoming)
+	s.zone, s.Next = zone, wire.DueTimes(j, name, schedule, namespace, zone, now, upcoming)
 	return s, nil
 }
 
@@ -194,12 +208,18 @@ func (s summary) write(w io.Writer) error {
 				name += " (suspended)"
 			}
 			row := []string{name, strings.Join(j.Schedules, " | "), j.Timezone, "on demand"}
+			if len(j.Schedules) > 0 {
+				row[3] = "no further due time"
+			}
 			for i, due := range j.Next {
 				if i > 0 {
 					rows = append(rows, row)
 					row = []string{" ", " ", " ", ""}
 				}
 				row[3] = dueText(due, j.zone)
+				if !due.RunsAt.IsZero() {
+					row[3] += ", runs " + runsText(due, j.zone)
+				}
 			}
 			rows = append(rows, row)
 		}

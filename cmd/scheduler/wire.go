@@ -346,15 +346,15 @@ func (p *parts) closeEach(ctx context.Context) []error {
 	return errs
 }
 
-// replica returns the scheduler that c describes.
-func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*scheduler.Scheduler, error) {
+// replica returns the scheduler that c describes, whose file was written then.
+func (p *parts) replica(c *config.Config, written time.Time, address string, log *slog.Logger) (*scheduler.Scheduler, error) {
 	var lk scheduler.Locks // nil, unless there is a locker
 	if p.locker != nil {
 		lk = p.locker
 	}
 	o := c.Replica
 	o.WhenDown, o.LockService, o.Retention = scheduler.WhenDown(c.Lock.WhenDown), p.service, c.Store.Retention
-	o.JobLocks = p.users
+	o.JobLocks, o.ConfigAt = p.users, written
 	o.Version, o.Address, o.Logger, o.Observer = version(), address, log, p.metrics
 	return scheduler.New(p.store, lk, c.Set, o)
 }

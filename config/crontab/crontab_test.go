@@ -74,7 +74,14 @@ func TestLeftOut(t *testing.T) {
 		"* 22-2 * * * x":        "descending",
 		"* * * * FRI-MON x":     "descending",
 		"0 0 31 2 * x":          "never fire",
-		"0 0 */2 * 1 x":         "either",
+		"0 0 */2 * 1 x":         "",                                                                                                            // both, in cron and here
+		"0 0 */40 * 1 x":        `day of month: "*/40": step 40 is larger than the range, so only 1 would be left; write 1, or a smaller step`, // 1 would be either
+		"0 0 1 * */9 x":         `day of week: "*/9": step 9 is larger`,
+		"*/90 2 * * * x":        `minute: "*/90": step 90 is larger`, // 0 would be fixed where clocks jump
+		"0 0 */40 * * x":        "",
+		"0 0 */40 * */2 x":      "",
+		"0 0 */40 * 0-6 x":      "",
+		"*/90 */2 * * * x":      "",
 		"0 0 *,5 * */2 x":       "", // *,5 is every day
 		"0 0 1 * *,1 x":         "", // so is *,1 of weekdays, but it starts with *
 		"5~50 * * * * x":        "minute",

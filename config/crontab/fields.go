@@ -28,7 +28,7 @@ var fields = [5]field{
 // values is the set that a field allows.
 type values struct {
 	set  [60]bool
-	star bool // it starts with *: cron treats the field as unrestricted
+	star bool // it begins with *: cron treats the field as unrestricted, and so does the scheduler
 }
 
 var macros = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
@@ -53,35 +53,46 @@ func translate(schedule []string) (string, error) {
 		}
 	}
 	written := slices.Clone(schedule)
-	const dom, dow = 2, 4
-	switch either := !read[dom].star && !read[dow].star; {
-	case fields[dom].full(read[dom]) || fields[dow].full(read[dow]):
-		// With AND the full field has no effect; with OR it makes every day match.
-		if either || fields[dom].full(read[dom]) {
-			written[dom] = "*"
+	for i := range written {
+		problem := refused(i, schedule[i])
+		if problem == nil {
+			continue
 		}
-		if either || fields[dow].full(read[dow]) {
-			written[dow] = "*"
+		// The scheduler is stricter than cron, for example with a step beyond the range: write a list. If that takes away a *
+		// in front which decides something, leave the line out.
+		written[i] = fields[i].list(read[i])
+		switch partner := partners[i]; {
+		case !read[i].star || written[i] == "*" || partner < 0 || read[partner].star:
+		case partner >= dayOfMonth && fields[partner].full(read[partner]):
+			written[partner] = "*"
+		default:
+			return "", errors.New(problemOf(problem))
 		}
-	case !either:
-		return "", errors.New("cron requires both the day of month and the day of week here, since one starts with *; the scheduler requires either. Keep one, and check the other in the command: [ \"$(date +%u)\" = 1 ] || exit 0")
 	}
 	expression := strings.Join(written, " ")
-	_, err := jobs.ParseSchedule([]string{expression}, "UTC")
-	if err == nil {
-		return expression, nil
+	if _, err := jobs.ParseSchedule([]string{expression}, "UTC"); err != nil {
+		return "", errors.New(problemOf(err))
 	}
-	// The scheduler is stricter than cron, for example with a step beyond the range: write a list.
-	for i := range written {
-		if written[i] != "*" {
-			written[i] = fields[i].list(read[i])
-		}
-	}
-	if _, err := jobs.ParseSchedule([]string{strings.Join(written, " ")}, "UTC"); err != nil {
-		_, problem, _ := strings.Cut(err.Error(), `": `)
-		return "", errors.New(clean(problem, 200))
-	}
-	return strings.Join(written, " "), nil
+	return expression, nil
+}
+
+// partners are, by field, the other of the two of which one that begins with * decides for both: at jumps of clocks, and whether both days
+// have to match. The month has none.
+var partners = [5]int{1, 0, 4, -1, dayOfMonth}
+
+const dayOfMonth = 2
+
+// refused is why the scheduler does not take the text of a field.
+func refused(i int, text string) error {
+	alone := []string{"*", "*", "*", "*", "*"}
+	alone[i] = text
+	_, err := jobs.ParseSchedule([]string{strings.Join(alone, " ")}, "UTC")
+	return err
+}
+
+func problemOf(err error) string {
+	_, problem, _ := strings.Cut(err.Error(), `": `)
+	return clean(problem, 200)
 }
 
 // read reads a field.
@@ -156,9 +167,9 @@ func (f field) full(v values) bool {
 	return !slices.Contains(v.set[f.min:f.largest()+1], false)
 }
 
-// list formats all values.
+// list formats all values; those of a field that begins with * and allows all are *.
 func (f field) list(v values) string {
-	if f.full(v) {
+	if v.star && f.full(v) {
 		return "*"
 	}
 	var all []string

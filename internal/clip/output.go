@@ -1,7 +1,7 @@
 package clip
 
 import (
-	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -45,12 +45,33 @@ func (o *Output) Write(p []byte) (int, error) {
 
 // Bytes is what was kept; a line in the middle says how much is missing.
 func (o *Output) Bytes() []byte {
+	text, _ := o.Kept()
+	return text
+}
+
+// Kept is Bytes, and which bytes of the output these are.
+func (o *Output) Kept() (text []byte, spans Spans) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	kept := append([]byte{}, o.head...)
-	if o.dropped > 0 {
-		kept = fmt.Appendf(kept, "\n… %d bytes left out …\n", o.dropped)
+	if o.dropped > 0 && len(o.tail) == 0 { // the limit lets nothing through
+		return []byte(leftOut(o.dropped)), ""
 	}
-	kept = append(kept, o.tail[o.at:]...)
-	return append(kept, o.tail[:o.at]...)
+	return Join(o.parts())
+}
+
+// parts are what is kept. The caller holds o.mu.
+func (o *Output) parts() []Part {
+	return []Part{{0, o.head}, {int64(len(o.head)) + o.dropped, slices.Concat(o.tail[o.at:], o.tail[:o.at])}}
+}
+
+// After returns what is kept of the output from a byte on, at most so many bytes of it, without an incomplete rune at its end. The part begins later if bytes
+// are left out, and is empty if there is nothing yet.
+func (o *Output) After(at int64, most int) Part {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, news := range AfterParts(o.parts(), at) {
+		data := news.Data[:min(len(news.Data), most)]
+		return Part{news.At, wholeRunes(data)}
+	}
+	return Part{at, nil}
 }

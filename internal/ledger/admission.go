@@ -26,6 +26,9 @@ type Admission struct {
 	Admit func(now time.Time, c Candidate) (until time.Time, ok bool)
 	// Locks is asked about each candidate that Admit lets run. Nil: none has locks. It must be a pure function of its arguments.
 	Locks func(c Candidate) Locking
+	// Tells is asked about each task whose first attempt starts: whether the transaction writes an EventStarted of it. Nil: of none. It must be a
+	// pure function of its argument.
+	Tells func(t jobs.Task) bool
 }
 
 // Share is what a replica has of a pool.

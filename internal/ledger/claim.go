@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -22,7 +23,24 @@ type Claim struct {
 	// Bytes bounds the payloads of the tasks that are claimed, together: the claim ends before the task that would not fit, and says that there
 	// is More. Its first task is claimed whatever it has. 0: no bound.
 	Bytes int
-	Now   Judge
+	// Wanted is asked once the transaction has begun, which may have waited for those of others: the claim takes as many tasks if that is more than
+	// the share has room for. Nil: it takes no more.
+	Wanted func() int
+	Now    Judge
+}
+
+// Grown is the admission with a share as large as is Wanted by now. It is called in the transaction.
+func (c Claim) Grown() Admission {
+	a, share := c.Admission, c.Pools[c.Pool]
+	if c.Wanted == nil {
+		return a
+	}
+	if n := c.Wanted(); n > share.Room {
+		share.Room = n
+		a.Pools = maps.Clone(a.Pools)
+		a.Pools[c.Pool] = share
+	}
+	return a
 }
 
 // Scope is which tasks of a pool a replica looks at: what it cannot run neither stands in front of the rest nor
@@ -69,11 +87,11 @@ type Claimed struct {
 	Behind  int         // candidates that wait for their keys from now on
 	Freed   int         // how many of Tasks had waited for their keys
 	More    bool        // there may be further pending tasks that are due
-	Paused  bool
-	Full    bool // before the claim: as many tasks as may run did, or the rate let none start
-	Limited bool // the pool has limits, as a whole or by key, by its definition or by an override
-	ByKey   bool // it has limits or an order by key
-	Left    int  // in a pool with limits, how many more tasks they let start; 0 where it is paused
+	Paused  bool        // the pool is, or everything
+	Full    bool        // before the claim: as many tasks as may run did, or the rate let none start
+	Limited bool        // the pool has limits, as a whole or by key, by its definition or by an override
+	ByKey   bool        // it has limits or an order by key
+	Left    int         // in a pool with limits, how many more tasks they let start; 0 where it is paused
 	// OpensIn is, in a pool with a rate, the time until it lets one more task start; 0: it does now.
 	OpensIn time.Duration
 }
@@ -110,6 +128,12 @@ type Extension struct {
 	TaskID string
 	Token  int64
 	Until  time.Time
+}
+
+// Running is what a replica has to know of the tasks that run.
+type Running struct {
+	Own      []Own
+	Orphaned bool // dead sessions have some
 }
 
 // Own is a running row of one's own session.

@@ -14,6 +14,22 @@ type Event struct {
 	Hash              string // of the job's row, or without a job the pool's; "" = retired, or no row
 }
 
+// StartEvents are those of tasks that became running: of each whose first attempt it is, if the replica says that somebody is told. An attempt
+// that was handed back does not count, so a task may have several; their notification is one, by its idempotency key.
+func (a Admission) StartEvents(started []Started) (all []Event) {
+	if a.Tells == nil {
+		return nil
+	}
+	for _, s := range started {
+		if t := s.Task; t.Attempt == 1 && a.Tells(*t) {
+			all = append(all, Event{Seq: t.Seq, Notification: jobs.Notification{
+				Event: jobs.EventStarted, Job: t.Job, Pool: t.Pool, ScheduledAt: t.ScheduledAt, Count: 1, TaskID: t.ID, Attempt: t.Attempt, Replica: t.Replica,
+			}})
+		}
+	}
+	return all
+}
+
 // Route is what becomes of an event.
 type Route struct {
 	Keep bool          // it is left for another replica

@@ -15,6 +15,8 @@ type Overview struct {
 	// Error says why the store did not answer. What comes after it is then as it was At.
 	Error string `json:"error,omitempty"`
 
+	Paused *wire.Pause `json:"paused,omitempty"` // everything is; absent: it is not
+
 	// What the store reads in one go: each list has at most the rows that were asked for.
 	At      time.Time      `json:"at,omitzero"` // database time; zero: it was never read
 	Jobs    int            `json:"jobs"`        // that a live configuration has
@@ -79,7 +81,9 @@ type TroubleCount struct {
 type NextDue struct {
 	Job       string    `json:"job"`
 	At        time.Time `json:"at"`
+	StartAt   time.Time `json:"start_at,omitzero"`   // when its trigger starts, of a job with jitter
 	Suspended *bool     `json:"suspended,omitempty"` // override of the API; nil: the definition holds
+	SkipNext  int       `json:"skip_next,omitempty"` // how many of the next due times a user has skipped
 }
 
 // RunningTask is a task that is being executed.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -38,12 +39,20 @@ type Result struct {
 	Code     reason.Code   // of Reason
 	Error    string        // the first limits.Error bytes are kept
 	ExitCode *int
-	Output   []byte // the first limits.Output bytes are kept
-	Session  string // of the attempt, if it is not that of the call; "": it is
-	Value    []byte // what the attempt made the result of its task, as JSON. It is kept if the task ends with this attempt, and it is not above jobs.MaxResult
+	Output   []byte     // the first limits.Output bytes are kept
+	Spans    clip.Spans // which bytes of what the attempt wrote these are
+	Chunked  bool       // chunks of it were sent. They go; what has no Output has what arrived as its output
+	Session  string     // of the attempt, if it is not that of the call; "": it is
+	Value    []byte     // what the attempt made the result of its task, as JSON. It is kept if the task ends with this attempt, and it is not above jobs.MaxResult
 
 	// PauseOn is what pauses the pool of the task; zero: nothing does.
 	PauseOn PauseOn
+
+	// SuspendAfter: the job of the task is suspended when its runs fail in a row, by the definition of the owner. After how many its row says.
+	SuspendAfter bool
+
+	// Tells: if the task ends as succeeded by this, an EventSucceeded is written, as the definition of the owner has it.
+	Tells bool
 
 	// Task is the task as its claim gave it to the owner, so that a store need not read it to end it. nil: it is not known any
 	// more. One with another id or token is not used.

@@ -18,6 +18,8 @@ var (
 	ErrLockService = errors.New("different lock services on one store")
 	// ErrOutdated: a live replica with a newer configuration defines this job or pool differently.
 	ErrOutdated = errors.New("a newer configuration governs this")
+	// ErrRenumbered: the session has another configuration number than its replica takes it to have; it loads again.
+	ErrRenumbered = errors.New("the session has another configuration number")
 	// ErrClock: the database's clock and the replica's disagree by more than max_clock_skew.
 	ErrClock = errors.New("clocks disagree")
 )
@@ -36,6 +38,8 @@ type Member struct {
 	LockService string        // fingerprint; all live replicas must agree
 	TTL         time.Duration // a session ttl without a beat, and it may be declared dead
 	Config      int64         // number of the configuration that it loaded last; 0 = none yet
+	ConfigHash  string        // of that configuration's content, see Definitions.Content; empty: an older program
+	ConfigAt    time.Time     // when its file was written, for people; zero: unknown
 
 	// Of a worker, which takes tasks over HTTP, has no lock service and loads no configuration:
 	Pool  string   // that it takes tasks of; empty: it is a replica
@@ -50,6 +54,7 @@ type Peer struct {
 	Beat     int64
 	Dead     bool
 	Draining bool
+	Differs  string    // what the governing configuration has otherwise, for people; empty: nothing, or unknown
 	JoinedAt time.Time // database time
 	SeenAt   time.Time // database time of the last beat, for people only: no clock decides which sessions live
 }
@@ -104,16 +109,35 @@ func (p Peer) View() wire.Replica {
 		state = "draining"
 	}
 	return wire.Replica{
-		ID:       p.Replica,
-		State:    state,
-		Host:     p.Host,
-		PID:      p.PID,
-		Version:  p.Version,
-		Address:  p.Address,
-		Workers:  p.Workers,
-		Labels:   p.Labels,
-		Config:   p.Config,
-		JoinedAt: p.JoinedAt,
-		SeenAt:   p.SeenAt,
+		ID:         p.Replica,
+		State:      state,
+		Host:       p.Host,
+		PID:        p.PID,
+		Version:    p.Version,
+		Address:    p.Address,
+		Workers:    p.Workers,
+		Labels:     p.Labels,
+		Config:     p.Config,
+		ConfigHash: p.ConfigHash,
+		ConfigTime: p.ConfigAt,
+		Differs:    p.Differs,
+		JoinedAt:   p.JoinedAt,
+		SeenAt:     p.SeenAt,
 	}
+}
+
+// Views are sessions of replicas as the API shows them.
+func Views(replicas []Peer) []wire.Replica {
+	highest := int64(0)
+	for _, p := range replicas {
+		if !p.Dead {
+			highest = max(highest, p.Config)
+		}
+	}
+	views := make([]wire.Replica, len(replicas))
+	for i, p := range replicas {
+		views[i] = p.View()
+		views[i].Governs = !p.Dead && p.Config > 0 && p.Config == highest
+	}
+	return views
 }

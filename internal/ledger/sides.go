@@ -30,8 +30,12 @@ type API interface {
 	// JobNames returns the names, sorted, of at most limit jobs that begin with prefix and come
 	// after the name after; those that no live configuration has only with retired.
 	JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error)
+	// History returns the definitions that a job has had, the one first that began to govern last.
+	History(ctx context.Context, job string, p wire.Page) (rows []wire.Definition, next string, err error)
 	// JobStandings returns how the live jobs stand, sorted by name.
 	JobStandings(ctx context.Context) ([]JobStanding, error)
+	// NextDue returns the next due times, one of each job, the first n of them in the order of time. What is past is overdue.
+	NextDue(ctx context.Context, n int) ([]NextDue, error)
 	// Overview returns at most so many rows of each kind.
 	Overview(ctx context.Context, rows int) (Overview, error)
 	Triggers(ctx context.Context, f wire.TriggerFilter) (rows []jobs.Trigger, next string, err error)
@@ -41,8 +45,12 @@ type API interface {
 	DeadLetters(ctx context.Context, f wire.DeadLetterFilter) (rows []wire.DeadLetters, next string, err error)
 	// Why returns what the store knows of why a task is in its state.
 	Why(ctx context.Context, id string) (Facts, error)
-	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
+	// WhyJob returns what the store knows of why a due time of a job ran or did not run, or of what may stop it.
+	WhyJob(ctx context.Context, q JobQuestion) (JobFacts, error)
+	// Output returns what is kept of an attempt's output, and of a running one what has arrived; attempt 0 is the latest one that has any.
 	Output(ctx context.Context, id string, attempt int) ([]byte, error)
+	// FollowOutput returns what has come of the outputs of a task's attempts since a place in them, about 1 MiB of it at most. jobs.ErrNotFound.
+	FollowOutput(ctx context.Context, id string, from OutputAt) (OutputNews, error)
 	// Result returns the result of an ended task as JSON; nil if it has none.
 	Result(ctx context.Context, id string) ([]byte, error)
 	// Pools counts the tasks of each pool and state up to PoolMost. CountPools counts all, however long that takes.
@@ -61,7 +69,24 @@ type API interface {
 	UpdateTask(ctx context.Context, id string, change wire.TaskChange) (jobs.Task, error)
 	// SuspendJob and PausePool set the override, or clear it with nil.
 	SuspendJob(ctx context.Context, name string, by string, override *bool) error
+	// SuspendJobs sets the override of these jobs, 1 to 500, in one transaction, and returns the names of those that a configuration has. An
+	// Until that has passed is a *jobs.FieldError.
+	SuspendJobs(ctx context.Context, names []string, by string, s Suspension) (set []string, err error)
+	// SkipNext has the next n due times of a job skipped, 0 … MostSkipped, in place of those that were to be before.
+	SkipNext(ctx context.Context, name string, by string, n int) error
 	PausePool(ctx context.Context, name string, by string, override *bool) error
+	// PauseAll pauses everything until ResumeAll, or until p.Until, and returns what is set. It takes the place of another pause. An Until that
+	// has passed is a *jobs.FieldError.
+	PauseAll(ctx context.Context, p Pause) (Pause, error)
+	ResumeAll(ctx context.Context) error
+	// Paused is the pause of everything; the zero Pause: there is none.
+	Paused(ctx context.Context) (Pause, error)
+	// Orders lists orders, the latest first.
+	Orders(ctx context.Context, f wire.OrderFilter) (rows []wire.Order, next string, err error)
+	// Order returns one order; jobs.ErrNotFound.
+	Order(ctx context.Context, id string) (wire.Order, error)
+	// CancelOrder ends an open order: it makes nothing more, and what it has made goes on. jobs.ErrNotFound; jobs.ErrConflict if it has ended.
+	CancelOrder(ctx context.Context, id, by string) (wire.Order, error)
 	// LimitPool sets the limits that o has, in place of those of the pool's definition, until it is called with nil: that clears all.
 	LimitPool(ctx context.Context, name string, by string, o *wire.PoolLimits) error
 }

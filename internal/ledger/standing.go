@@ -9,7 +9,7 @@ type JobStanding struct {
 	Failing     bool      // from a failed, lost or missed end to the next success
 	LastSuccess time.Time // when a run of it ended well for the last time; zero: never
 	// Unmet is the first due time since LastSuccess, of those in the ledger that were not skipped
-	// because the job was suspended; zero: none.
+	// because the job was suspended, or by hand; zero: none.
 	Unmet  time.Time
-	NextAt time.Time // next due time; zero: none
+	NextAt time.Time // next due time, which may start later; zero: none
 }

@@ -19,10 +19,12 @@ type Facts struct {
 
 	// Of a pending task:
 	Waiting Waiting
+	Pausing Pause         // of everything
 	Last    *jobs.Attempt // its last attempt that has ended and counts; nil: none has
 	Pool    *PoolStatus   // its row, without counts; nil: there is none
 	Bucket  Bucket        // of the pool
 	Paused  time.Time     // when it was paused by the API, if the audit has that among its latest entries
+	Moving  bool          // the pool's order has changed, and its tasks still get places, or lose them: nothing of it starts
 	Live    []LiveReplica // sorted by id
 	// ByWorkers: workers run it, as they run its kind. It is not set for a task of a job, which may have a handler of its own: a configuration says that.
 	// Workers are the live ones that take its kind, sorted by id, if workers run that.
@@ -32,6 +34,7 @@ type Facts struct {
 	Key       *KeyFacts   // nil: the pool's keys do not concern it
 	Kind      *KindFacts  // nil: the pool does not limit its kind
 	Locks     []LockFacts // that it waits for, sorted by key
+	Slots     *SlotFacts  // of its job; nil: it waits for none
 	Ahead     Count       // ready tasks of the pool that come before it
 	Pace      Pace        // of the pool
 
@@ -49,6 +52,7 @@ const (
 	WaitsForTime
 	WaitsForLocks
 	WaitsForKey
+	WaitsForSlot
 )
 
 // Count is a number of rows, counted up to WhyMost.
@@ -88,6 +92,14 @@ type KindFacts struct {
 	Limits
 	Running Tally
 	Bucket  Bucket
+}
+
+// SlotFacts are those of the slots of a job for which one of its tasks waits.
+type SlotFacts struct {
+	Open      []jobs.Task // that have one, the first WhyTasks by id
+	Count                 // of all that have one
+	Before    int         // tasks of the job that wait and were due before it
+	BusyUntil time.Time   // a lost attempt of the job may run until then
 }
 
 // LockFacts are those of a lock that a task waits for.

@@ -34,6 +34,7 @@ type Held struct {
 	Session string
 	Until   time.Time // may_run_until: of a worker's task, when its attempt times out
 	Cancel  string    // reason, if its cancellation was asked for
+	Chunked bool      // there are chunks of its output
 }
 
 // MostWorkers is how many sessions of workers with one owner live at most; those that join at the same moment may be a few more.

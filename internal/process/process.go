@@ -8,6 +8,9 @@ import "fmt"
 // gone. Its other arguments are "of" and the other's ID.Tag.
 const Warden = "lockstep-warden"
 
+// Gate is the first argument of a process that limits itself and then becomes another program.
+const Gate = "lockstep-gate"
+
 // ID is a process. Zero fields are unknown.
 type ID struct {
 	Boot  string // of the kernel, and of the pid namespace

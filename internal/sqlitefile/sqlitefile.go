@@ -33,6 +33,7 @@ type Pools struct {
 	Writer, Reader *sql.DB
 	Vital, Views   *sql.DB      // used by nothing else: for heartbeats, and for lists
 	Turns          sqlkit.Turns // of writers
+	Ends           sqlkit.Ends  // of their transactions
 	Log            string       // the write-ahead log; empty: a database in memory
 }
 

@@ -65,7 +65,7 @@ func (db *DB) Repeat(ctx context.Context, once func(ctx context.Context, conn *s
 				continue
 			}
 		}
-		if passing != nil && ctx.Err() != nil && fault != FaultNone && !errors.Is(err, ErrUnknownCommit) {
+		if passing != nil && outOfTime(ctx, err) && fault != FaultNone && !errors.Is(err, ErrUnknownCommit) {
 			err = fmt.Errorf("%w, after %w", err, passing) // the time ran out, which is not why
 		}
 		if fault != FaultNone {
@@ -73,6 +73,11 @@ func (db *DB) Repeat(ctx context.Context, once func(ctx context.Context, conn *s
 		}
 		return err
 	}
+}
+
+// outOfTime: the time of ctx is over, or what failed found it over: a dial looks at the clock, and may do so before the timer of ctx.
+func outOfTime(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)
 }
 
 // DeadConns is how many connections of a pool may turn out to be dead one after the other: nothing was sent on them. A server

@@ -68,6 +68,22 @@ func TestWhatIsRepeated(t *testing.T) {
 	}
 }
 
+// Where the time runs out the error says what was met before: also when a try found the time to be over a moment before the context did.
+func TestWhatCameBeforeTheTimeRanOut(t *testing.T) {
+	db := memory(t)
+	db.Dialect, db.Reconnect = MySQL{}, true
+	tries := 0
+	err := db.Autocommit(t.Context(), func(*Tx) error {
+		if tries++; tries < 3 {
+			return io.ErrUnexpectedEOF
+		}
+		return fmt.Errorf("dial: %w", context.DeadlineExceeded) // as a dial whose deadline is that of the context
+	})
+	if tries != 3 || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
+}
+
 // Who gets no connection knows nothing of the database, whatever the reason is, and is told what the owner of the pool says.
 func TestNoConnection(t *testing.T) {
 	db := memory(t)

@@ -16,6 +16,7 @@ import (
 // SQLite is the dialect of SQLite, with any driver whose errors have SQLite's codes: [SQLiteError].
 type SQLite struct {
 	Turns Turns // nil: the writers of a file take none
+	Ends  Ends  // nil: who waits for the file's write lock only looks for it
 	// Eager makes BEGIN ask for the write lock every millisecond, whatever the handle's busy_timeout: with that SQLite itself
 	// asks less and less often, and may lose for seconds against later writers.
 	Eager bool
@@ -133,19 +134,19 @@ func (d SQLite) Begin(ctx context.Context, conn *sql.Conn) error {
 		}
 		defer patient()
 	}
-	for n := 0; ; n++ {
+	for again := false; ; again = true {
 		asked := time.Now()
 		_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
 		if err == nil {
 			return nil
 		}
 		if SQLiteCode(err) != sqliteBusy {
-			if err = begun(ctx, conn, err); ctx.Err() != nil && (n > 0 || time.Since(asked) > lockedOut) {
+			if err = begun(ctx, conn, err); ctx.Err() != nil && (again || time.Since(asked) > lockedOut) {
 				err = fmt.Errorf("%w: %s", err, heldElsewhere) // with a busy_timeout SQLite waits itself, and does not come to say so
 			}
 			return err
 		}
-		if over := Pause(ctx, n, turnNap); over != nil {
+		if over := d.Ends.wait(ctx); over != nil {
 			return fmt.Errorf("%w, after %w: %s", over, err, heldElsewhere)
 		}
 	}
@@ -190,8 +191,9 @@ func begun(ctx context.Context, conn *sql.Conn, err error) error {
 }
 
 // Commit does not obey ctx: an interrupted COMMIT would be one more outcome.
-func (SQLite) Commit(ctx context.Context, conn *sql.Conn) error {
+func (d SQLite) Commit(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
+	d.Ends.tell()
 	if SQLiteCode(err) == sqliteIOErr {
 		return fmt.Errorf("%w: %w", ErrUnknownCommit, err)
 	}

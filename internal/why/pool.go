@@ -16,6 +16,14 @@ func (p *pending) noPool() (c wire.Cause, is bool) {
 	return wire.Cause{Code: reason.NoPool, Message: "no live configuration has pool " + p.Task.Pool + "; start a replica that has it, or cancel the task"}, true
 }
 
+// allPaused ends at a known time, or when somebody resumes.
+func (p *pending) allPaused() (c wire.Cause, is bool) {
+	if !p.Pausing.Is() {
+		return c, false
+	}
+	return wire.Cause{Code: reason.Paused, By: p.Pausing.By, Since: p.Pausing.Since, Until: p.Pausing.Until, Message: p.Pausing.String() + "; nothing starts until it is resumed"}, true
+}
+
 func (p *pending) paused() (c wire.Cause, is bool) {
 	if p.Pool == nil || p.Pool.Paused == nil || !*p.Pool.Paused {
 		return c, false
@@ -29,6 +37,19 @@ func (p *pending) paused() (c wire.Cause, is bool) {
 		c.Message += " (" + p.Pool.PauseReason + ")"
 	}
 	c.Message += "; nothing of it starts until it is resumed"
+	return c, true
+}
+
+// orderChanged: the order is that which the tasks are to have.
+func (p *pending) orderChanged() (c wire.Cause, is bool) {
+	if !p.Moving || p.Pool == nil {
+		return c, false
+	}
+	c = wire.Cause{Code: reason.OrderChanged, Message: "a configuration has removed the order of pool " + p.Task.Pool}
+	if p.Pool.Order == jobs.OrderKey {
+		c.Message = "a configuration has given pool " + p.Task.Pool + " the order key"
+	}
+	c.Message += "; nothing of it starts until the replicas have sorted all its tasks anew"
 	return c, true
 }
 

@@ -17,6 +17,10 @@ func (p *pending) noReplica() (c wire.Cause, is bool) {
 	t := p.Task
 	taking := slices.DeleteFunc(slices.Clone(p.Live), func(r ledger.LiveReplica) bool { return r.Draining })
 	has := func(which func(ledger.LiveReplica) bool) bool { return slices.ContainsFunc(taking, which) }
+	of := "job " + t.Job
+	if t.Job == "" {
+		of = "pool " + t.Pool
+	}
 	switch {
 	case len(p.Live) == 0:
 		return wire.Cause{Code: reason.NoLiveReplica, Message: "no replica is live: start one"}, true
@@ -33,7 +37,7 @@ func (p *pending) noReplica() (c wire.Cause, is bool) {
 		}
 		c = wire.Cause{Code: reason.NoHandler, Message: fmt.Sprintf("no live replica has a handler in pool %s for %s; %s", t.Pool, kindOf(t.Kind), p.known(taking))}
 	case len(p.here.RunsOn) > 0 && !has(func(r ledger.LiveReplica) bool { return ledger.Matches(p.here.RunsOn, r.Labels) }):
-		c = wire.Cause{Code: reason.NoReplica, RunsOn: p.here.RunsOn, Message: fmt.Sprintf("no live replica has the labels that job %s runs on (%s); live are %s", t.Job, pairs(p.here.RunsOn), p.names())}
+		c = wire.Cause{Code: reason.NoReplica, RunsOn: p.here.RunsOn, Message: fmt.Sprintf("no live replica has the labels that %s runs on (%s); live are %s", of, pairs(p.here.RunsOn), p.names())}
 	default:
 		return c, false
 	}
@@ -46,7 +50,7 @@ func (p *pending) noWorker() (c wire.Cause, is bool) {
 	if !p.ByWorkers || len(p.Workers) > 0 {
 		return c, false
 	}
-	return wire.Cause{Code: reason.NoWorker, Message: fmt.Sprintf("in pool %s workers run %s, and no live worker takes that; start one", p.Task.Pool, kindOf(p.Task.Kind))}, true
+	return wire.Cause{Code: reason.NoWorker, Message: fmt.Sprintf("in pool %s workers over HTTP run %s, and no live one takes that; start one", p.Task.Pool, kindOf(p.Task.Kind))}, true
 }
 
 // takes reports whether a replica takes the kind of the task in its pool.
@@ -61,7 +65,7 @@ func (p *pending) capable() []ledger.LiveReplica {
 	})
 }
 
-// workersBusy: no replica that can run the task has a free worker. Where more tasks run than were counted, it may be silent.
+// workersBusy: no replica that can run the task has a free slot. Where more tasks run than were counted, it may be silent.
 func (p *pending) workersBusy() (c wire.Cause, is bool) {
 	if p.ByWorkers { // they say with each claim how many tasks they take
 		return c, false
@@ -81,7 +85,7 @@ func (p *pending) workersBusy() (c wire.Cause, is bool) {
 	if len(busy) == 0 {
 		return c, false
 	}
-	return wire.Cause{Code: reason.WorkersBusy, Replicas: p.listed(able), Message: "all workers of the replicas that can run it are busy: " + some(busy)}, true
+	return wire.Cause{Code: reason.WorkersBusy, Replicas: p.listed(able), Message: "all slots of the replicas that can run it are taken: " + some(busy)}, true
 }
 
 // known says which kinds the replicas have in the pool.

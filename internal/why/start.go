@@ -14,6 +14,8 @@ func passing(c wire.Cause) bool {
 	switch c.Code {
 	case reason.NotDue, reason.Backoff, reason.Snoozed, reason.MaxRunning, reason.Rate, reason.WorkersBusy, reason.BehindOthers, reason.Ready, reason.NoRoom, reason.ClaimLost:
 		return true
+	case reason.Paused:
+		return !c.Until.IsZero()
 	case reason.WaitsForKey, reason.WaitsForKind:
 		return c.Limit == byRate
 	}

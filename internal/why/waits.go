@@ -55,7 +55,7 @@ func (p *pending) waitsForKey() (c wire.Cause, is bool) {
 		opens = limits.OpensIn(key.Bucket, p.At)
 	}
 	switch {
-	case keyed && p.Pool.Order == jobs.OrderKey && key.First != nil:
+	case keyed && p.Pool.Order == jobs.OrderKey && key.First != nil && !p.Moving: // which is the first is known only when all have places
 		f := key.First
 		c.Limit = byOrder
 		c.Tasks = []wire.WhyTask{{ID: f.ID, State: f.State, Replica: f.Replica, StartedAt: f.StartedAt, RunAt: f.RunAt, ReasonCode: f.ReasonCode, Reason: f.Reason}}

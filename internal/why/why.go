@@ -17,7 +17,7 @@ import (
 type Here struct {
 	Replica   string
 	Workers   int                    // of the task's pool, in one replica; 0: not known
-	RunsOn    map[string]string      // labels that the task's job requires
+	RunsOn    map[string]string      // labels that the task's job and pool require
 	LockWaits string                 // why nothing starts here until the lock service answers; empty: it does, or is not needed
 	LockError string                 // why the lock service did not tell the holders; empty: it told them
 	Holders   map[string][]wire.Lock // of the locks that the task waits for, by the key as the lock service has it
@@ -52,7 +52,7 @@ type pending struct {
 
 func (p *pending) causes() (all []wire.Cause) {
 	for _, look := range []func() (wire.Cause, bool){
-		p.noPool, p.noReplica, p.noWorker, p.notDue, p.paused, p.lockService, p.waitsForKind, p.waitsForKey, p.waitsForLocks,
+		p.noPool, p.noReplica, p.noWorker, p.notDue, p.allPaused, p.paused, p.orderChanged, p.waitsForSlot, p.lockService, p.waitsForKind, p.waitsForKey, p.waitsForLocks,
 		p.maxRunning, p.rate, p.handedBack, p.workersBusy, p.behindOthers,
 	} {
 		if c, is := look(); is {
@@ -60,7 +60,7 @@ func (p *pending) causes() (all []wire.Cause) {
 		}
 	}
 	if len(all) == 0 && p.ByWorkers {
-		return []wire.Cause{{Code: reason.Ready, Message: "nothing holds it up: the next claim of a worker of pool " + p.Task.Pool + " takes it"}}
+		return []wire.Cause{{Code: reason.Ready, Message: "nothing holds it up: the next claim of a worker over HTTP takes it in pool " + p.Task.Pool}}
 	}
 	if len(all) == 0 {
 		all = []wire.Cause{{Code: reason.Ready, Message: "nothing holds it up: the next claim of pool " + p.Task.Pool + " takes it"}}

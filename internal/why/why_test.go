@@ -127,6 +127,11 @@ var situations = map[string]situation{
 	"a worker takes it": {"ready", func(f *ledger.Facts, _ *why.Here) {
 		f.ByWorkers, f.Live, f.Workers = true, []ledger.LiveReplica{live("r1", 64)}, []ledger.Peer{{Member: ledger.Member{Replica: "python-1"}}}
 	}},
+	"the order changes": {"order_changed behind_others", func(f *ledger.Facts, _ *why.Here) { f.Moving, f.Ahead.N = true, 4 }},
+	"the order has come, and not for all": {"order_changed", func(f *ledger.Facts, _ *why.Here) {
+		keyed(f)
+		f.Moving, f.Pool.Order, f.Key.Before, f.Key.First = true, jobs.OrderKey, ledger.Count{N: 1}, &jobs.Task{ID: "a", State: jobs.StatePending}
+	}},
 	"paused by nobody": {"pool_paused", func(f *ledger.Facts, _ *why.Here) { f.Pool.Paused = new(true) }},
 	"resumed":          {"ready", func(f *ledger.Facts, _ *why.Here) { f.Pool.Paused, f.Pool.PausedBy = new(false), "bob" }},
 	"max_running": {"max_running", func(f *ledger.Facts, _ *why.Here) {

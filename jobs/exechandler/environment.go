@@ -12,28 +12,21 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// always are the variables that every command gets from Environ.
-var always = []string{"PATH", "HOME", "LANG", "TZ"}
+// always are the variables that every command gets from Environ, sorted.
+var always = []string{"HOME", "LANG", "PATH", "TZ"}
 
 // defaultPath is used where Environ has no PATH.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// environment is the environment of every run of c, without the variables of a task.
-func environment(c Command) (map[string]string, error) {
-	given := map[string]string{}
-	for _, entry := range c.Environ {
-		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
-			given[name] = value
-		}
+// environment is the environment of every run of c, without the variables of a task, sorted by name.
+func environment(c Command) ([]string, error) {
+	entries := standard(c.Environ)
+	if len(c.PassEnv)+len(c.EnvFiles)+len(c.Env) == 0 {
+		return entries, nil
 	}
-	env := map[string]string{"PATH": defaultPath}
-	for _, name := range always {
-		if value, ok := given[name]; ok {
-			env[name] = value
-		}
-	}
+	env, given := variables(entries), variables(c.Environ)
 	var problems []error
 	for _, pattern := range c.PassEnv {
 		problems = append(problems, pass(env, given, pattern))
@@ -49,7 +42,47 @@ func environment(c Command) (map[string]string, error) {
 		}
 		env[name] = c.Env[name]
 	}
-	return env, errors.Join(problems...)
+	entries = entries[:0]
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		entries = append(entries, name+"="+env[name])
+	}
+	return entries, errors.Join(problems...)
+}
+
+// standard are the entries of the variables that every command gets.
+func standard(environ []string) []string {
+	entries := make([]string, 0, len(always))
+	for _, name := range always {
+		entry := entryOf(environ, name)
+		if entry == "" && name == "PATH" {
+			entry = "PATH=" + defaultPath
+		}
+		if entry != "" {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
+// entryOf is the entry of a variable, the last of several; "" if there is none.
+func entryOf(entries []string, name string) (last string) {
+	for _, entry := range entries {
+		if strings.HasPrefix(entry, name) && strings.HasPrefix(entry[len(name):], "=") {
+			last = entry
+		}
+	}
+	return last
+}
+
+// variables are the values of entries by name; the last of several counts.
+func variables(entries []string) map[string]string {
+	all := make(map[string]string, len(entries))
+	for _, entry := range entries {
+		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
+			all[name] = value
+		}
+	}
+	return all
 }
 
 // pass copies the variables that match the pattern, but not those that make programs load other code, and those

@@ -1,7 +1,7 @@
 // Package exechandler runs a command, or a line for the shell, as a job's handler.
 //
-// The payload is standard input; standard output and standard error are the attempt's output, in the order in
-// which they were written. The environment is small: PATH, HOME, LANG and TZ, the variables that the [Command]
+// The payload is standard input; standard output and standard error are the attempt's output, each in the order in
+// which it was written, and both nearly so. The environment is small: PATH, HOME, LANG and TZ, the variables that the [Command]
 // names, and LOCKSTEP_JOB and its siblings. Nothing of a task becomes part of the command line.
 //
 //	start ──▶ ended by itself; descendants go on, unless they hold the output open:
@@ -10,7 +10,9 @@
 //	 ▼
 //	SIGTERM to the process group ──▶ grace period over, or jobs.Stop ──▶ SIGKILL; Run returns when the group is empty
 //
-// The command leads a process group of its own.
+// The command leads a process group of its own. The error of one that failed by itself has the last line of its standard error that shows something, 200 bytes of
+// it, as in "exit code 2: cannot open orders.db"; if nothing there does, that of standard output. What it writes to both within some ten microseconds may
+// change places in the output: the two are a pipe each, since a pipe does not say who wrote.
 //
 // Where a replica runs the task, LOCKSTEP_PROGRESS_FILE and LOCKSTEP_RESULT_FILE are files that the command may make, in a
 // folder of the attempt that no other user can enter and that is removed afterwards. The last whole line of the first is the
@@ -48,6 +50,7 @@ type Command struct {
 	EnvFiles  []string          // files with NAME=value lines, read by New; later ones win, Env wins over all
 	Dir       string            // working directory; default: this process's
 	StopGrace time.Duration     // default DefaultStopGrace
+	Limits    Limits            // of what it takes of the machine
 	Environ   []string          // what PassEnv and the standard variables are taken from: os.Environ()
 }
 
@@ -64,6 +67,7 @@ var _ interface {
 	jobs.Described
 	jobs.Identified
 	jobs.Graceful
+	jobs.Coded
 } = (*Handler)(nil)
 
 // New returns a handler for c. It returns all problems at once, as [jobs.ErrInvalid]. The program is looked up
@@ -98,14 +102,13 @@ func New(c Command) (*Handler, error) {
 	if c.StopGrace == 0 {
 		h.command.StopGrace = DefaultStopGrace
 	}
+	c.Limits.check(refuse)
 	env, err := environment(c)
 	if err = errors.Join(append(problems, err)...); err != nil {
 		return nil, err
 	}
-	h.path = env["PATH"]
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		h.env = append(h.env, name+"="+env[name])
-	}
+	h.env = env
+	h.path = strings.TrimPrefix(entryOf(env, "PATH"), "PATH=")
 	return h, nil
 }
 
@@ -127,6 +130,9 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	return h.run(ctx, program, slices.Concat(h.env, own), own, t, out)
 }
 
+// Codes are those of [jobs.Coded]: what a shell has in $?, and 124 after a timeout, as timeout(1).
+func (h *Handler) Codes() (low, high, timeout int) { return 1, 255, 124 }
+
 // StopGrace is the grace period of the group between SIGTERM and SIGKILL.
 func (h *Handler) StopGrace() time.Duration { return h.command.StopGrace }
 
@@ -147,6 +153,17 @@ func (h *Handler) Identity() string {
 		sum := sha256.Sum256([]byte(name + "=" + h.command.Env[name]))
 		return fmt.Sprintf("#%x", sum[:4])
 	})
+}
+
+// Same reports whether the other handler runs the same command with the same environment.
+func (h *Handler) Same(other jobs.Handler) bool {
+	as, is := other.(*Handler)
+	if !is {
+		return false
+	}
+	a, b := &h.command, &as.command
+	return slices.Equal(a.Argv, b.Argv) && a.Shell == b.Shell && maps.Equal(a.Env, b.Env) && slices.Equal(a.PassEnv, b.PassEnv) &&
+		slices.Equal(a.EnvFiles, b.EnvFiles) && a.Dir == b.Dir && a.StopGrace == b.StopGrace && a.Limits == b.Limits && slices.Equal(h.env, as.env) && h.path == as.path
 }
 
 // spell writes the command as one line, with argv in place of its arguments and what value says of each variable.
@@ -171,5 +188,8 @@ func (h *Handler) spell(argv string, value func(name string) string) string {
 		fmt.Fprintf(&b, " env_file %q", c.EnvFiles)
 	}
 	fmt.Fprintf(&b, " grace %v", c.StopGrace)
+	if c.Limits != (Limits{}) { // those without any keep their identity
+		fmt.Fprintf(&b, " limits %v", c.Limits)
+	}
 	return b.String()
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 func handler(t testing.TB, c exechandler.Command) *exechandler.Handler {
@@ -63,15 +65,48 @@ func TestPayloadIsStandardInput(t *testing.T) {
 	}
 }
 
+// Each stream keeps its order, and of what waits to be read the stream that was written first is passed on first.
 func TestOutputKeepsItsOrder(t *testing.T) {
 	out, err := run(t, exechandler.Command{Shell: "for i in 1 2 3 4 5; do echo out $i; echo err $i >&2; done"}, "")
-	var want strings.Builder
-	for i := range 5 {
-		fmt.Fprintf(&want, "out %d\nerr %[1]d\n", i+1)
+	lines := map[string]string{}
+	for line := range strings.Lines(out) {
+		lines[line[:3]] += line[4:]
 	}
-	if diff := cmp.Diff(want.String(), out); diff != "" || err != nil {
-		t.Errorf("%v, output (−want +got):\n%s", err, diff)
+	if diff := cmp.Diff(map[string]string{"out": "1\n2\n3\n4\n5\n", "err": "1\n2\n3\n4\n5\n"}, lines); diff != "" || err != nil {
+		t.Errorf("%v, by stream (−want +got):\n%s", err, diff)
 	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	for shell, want := range map[string]string{
+		"echo a; echo b >&2":             "a\nb\n",
+		"echo a >&2; echo b":             "a\nb\n",
+		"printf %060000d 0; echo 1 >&2":  strings.Repeat("0", 60000) + "1\n",
+		"echo a >&2; echo b; echo c >&2": "a\nc\nb\n", // each stream is read once
+	} {
+		var out bytes.Buffer
+		dir := t.TempDir()
+		reads, written := filepath.Join(dir, "reads"), filepath.Join(dir, "written")
+		h := handler(t, exechandler.Command{Shell: "echo first; while [ ! -e " + reads + " ]; do sleep 0.01; done; trap ': >" + written + "' EXIT; " + shell})
+		err := h.Run(t.Context(), jobs.Task{}, writer(func(p []byte) {
+			if out.Len() == 0 { // all else is written before it is read
+				err := os.WriteFile(reads, nil, 0o600)
+				await.Until(t, "all is written", func() bool { _, missing := os.Stat(written); return err == nil && missing == nil })
+			}
+			out.Write(p)
+		}))
+		if got, ok := strings.CutPrefix(out.String(), "first\n"); err != nil || !ok || got != want {
+			t.Errorf("%s: %v, %.20q…%q", shell, err, got, got[max(0, len(got)-20):])
+		}
+	}
+}
+
+// writer is called with what is written.
+type writer func([]byte)
+
+func (w writer) Write(p []byte) (int, error) {
+	w(p)
+	return len(p), nil
 }
 
 // counter counts bytes and fails from a limit on.
@@ -98,23 +133,59 @@ func TestLargeOutputHoldsNothingUp(t *testing.T) {
 
 func TestHowCommandsEnd(t *testing.T) {
 	for _, c := range []struct {
-		shell, text string
-		code        int
+		shell, text  string
+		code, signal int
 	}{
-		{"exit 3", "exit code 3", 3},
-		{"kill -9 $$", "ended by a signal: killed (not by the scheduler", -1},
-		{"kill -SEGV $$", "ended by a signal: segmentation fault", -1},
-		{"no-such-program-here", "exit code 127", 127},
+		{"exit 3", "exit code 3", 3, 0},
+		{"kill -9 $$", "ended by a signal: killed (not by the scheduler", -1, 9},
+		{"kill -SEGV $$", "ended by a signal: segmentation fault", -1, 11},
+		{"no-such-program-here", "exit code 127: /bin/sh: ", 127, 0},
 	} {
 		_, err := run(t, exechandler.Command{Shell: c.shell}, "")
 		var exit *jobs.ExitError
-		if !errors.As(err, &exit) || exit.Code != c.code || !strings.HasPrefix(exit.Text, c.text) {
+		if !errors.As(err, &exit) || exit.Code != c.code || exit.Signal != c.signal || !strings.HasPrefix(exit.Text, c.text) {
 			t.Errorf("%s: got %v, want code %d and %q", c.shell, err, c.code, c.text)
 		}
 	}
 	if _, err := run(t, exechandler.Command{Shell: "exit 0"}, ""); err != nil {
 		t.Error(err)
 	}
+}
+
+// The error of a command that failed by itself has the last line of its standard error that shows something; if there is none, that of standard output.
+func TestWhatAFailedCommandSaidLast(t *testing.T) {
+	for shell, want := range map[string]string{
+		"echo fine; echo 'cannot open orders.db' >&2; exit 2":        "exit code 2: cannot open orders.db",
+		"echo 'disk full' >&2; echo 'took 3 s'; exit 3":              "exit code 3: disk full",
+		"(sleep 0.1; echo late >&2) & echo 'took 3 s'; exit 3":       "exit code 3: late",
+		"echo only standard output; echo >&2; exit 3":                "exit code 3: only standard output",
+		`printf 'red \033[31mdisk\033[0m\tfull\n\n  \n' >&2; exit 4`: "exit code 4: red disk full",
+		`printf '10 %%\r20 %%\r' >&2; exit 5`:                        "exit code 5: 20 %",
+		`printf 'no newline' >&2; exit 6`:                            "exit code 6: no newline",
+		`printf '\377\376 bytes\n' >&2; exit 7`:                      "exit code 7: \uFFFD bytes",
+		"head -c 100000 /dev/zero | tr '\\0' y; exit 8":              "exit code 8: …" + strings.Repeat("y", 197) + "…",
+		"head -c 100000 /dev/zero; exit 9":                           "exit code 9",
+		"echo 'stack overflow' >&2; kill -SEGV $$":                   "ended by a signal: segmentation fault: stack overflow",
+	} {
+		if _, err := run(t, exechandler.Command{Shell: shell}, ""); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %q", shell, err, want)
+		}
+	}
+	// Not that of one that was stopped, and nothing that was added to its output.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := writes(func() { cancel(errors.New("cancelled")) })
+	err := handler(t, exechandler.Command{Shell: "echo working; exec sleep 300"}).Run(ctx, jobs.Task{}, stop)
+	if err == nil || err.Error() != "cancelled: ended by a signal: terminated" {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
+// writes is called with each write.
+type writes func()
+
+func (w writes) Write(p []byte) (int, error) {
+	w()
+	return len(p), nil
 }
 
 func TestCommandsThatCannotStart(t *testing.T) {
@@ -144,10 +215,14 @@ func TestCommandsThatCannotStart(t *testing.T) {
 		"relative PATH":  {exechandler.Command{Argv: []string{"plain"}, Dir: dir, Env: map[string]string{"PATH": "."}}, "not found in PATH"},
 		"folder as file": {exechandler.Command{Argv: []string{dir}}, "it is a folder, not a program"},
 	} {
-		_, err := run(t, c.command, "")
-		var exit *jobs.ExitError
-		if err == nil || errors.As(err, &exit) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: got %.300v, want an error with %q that is no exit code", what, err, c.says)
+		limited := c.command
+		limited.Limits = exechandler.Limits{Memory: 1 << 30, Nice: 1}
+		for _, command := range []exechandler.Command{c.command, limited} {
+			_, err := run(t, command, "")
+			var exit *jobs.ExitError
+			if err == nil || errors.As(err, &exit) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s, with limits %q: got %.300v, want an error with %q that is no exit code", what, command.Limits, err, c.says)
+			}
 		}
 		// Errors of the system are found by a run.
 		seen := !slices.Contains([]string{"no interpreter", "no #! line", "too large"}, what)
@@ -220,6 +295,9 @@ func TestDescribe(t *testing.T) {
 		"env_file":    func(c *exechandler.Command) { c.EnvFiles = []string{nothing} },
 		"dir":         func(c *exechandler.Command) { c.Dir = "/" },
 		"grace":       func(c *exechandler.Command) { c.StopGrace = time.Minute },
+		"cpu":         func(c *exechandler.Command) { c.Limits.CPU = 0.5 },
+		"memory":      func(c *exechandler.Command) { c.Limits.Memory = 1 << 30 },
+		"nice":        func(c *exechandler.Command) { c.Limits.Nice = 1 },
 	}
 	for what, change := range changes {
 		altered := c

@@ -23,6 +23,7 @@ const look = 20 * time.Millisecond
 //  3. SIGKILL, when the grace period is over or the attempt is told to end at once
 type child struct {
 	*Handler
+	limits *limited
 	cmd    *exec.Cmd
 	exited chan struct{}
 }
@@ -38,10 +39,11 @@ func (c *command) startHere() (running, error) {
 	if c.in != nil {
 		cmd.Stdin = c.in
 	}
-	if err := cmd.Start(); err != nil {
+	c.limits.attributes(cmd.SysProcAttr)
+	if err := c.limits.nicer(cmd.Start, func() int { return cmd.Process.Pid }); err != nil {
 		return nil, explain(c.program, c.command.Dir, err)
 	}
-	p := &child{c.Handler, cmd, make(chan struct{})}
+	p := &child{c.Handler, c.limits, cmd, make(chan struct{})}
 	go func() {
 		defer close(p.exited)
 		_ = cmd.Wait() // the result is in ProcessState
@@ -90,9 +92,11 @@ func (p *child) stop(ctx context.Context) error {
 		select {
 		case <-deadline.C:
 			_ = syscall.Kill(-group, syscall.SIGKILL)
+			p.limits.kill()
 			return cause
 		case <-kill:
 			_ = syscall.Kill(-group, syscall.SIGKILL)
+			p.limits.kill()
 			return cause
 		case <-ticker.C:
 			// The leader may end before the others, which have the grace period too.

@@ -4,6 +4,7 @@ package exechandler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,7 +31,8 @@ type command struct {
 	marks   []string // variables of env that are unique to the attempt
 	in, out *os.File // what it reads, nil for nothing, and writes
 	errs    *os.File // what it writes errors to; nil: out
-	plain   bool     // what its warden logs is text for people
+	limits  *limited
+	plain   bool // what its warden logs is text for people
 }
 
 // running is a command that was started.
@@ -48,13 +50,12 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 	reports, payload := reportsOf(t), t.Payload
 	defer reports.remove()
 	c := command{Handler: h, program: program, env: append(env, reports.variables()...), marks: marks}
-	r, w, err := os.Pipe()
+	s, err := openStreams()
 	if err != nil {
 		return explain(program, h.command.Dir, err)
 	}
-	defer r.Close()
-	defer w.Close()
-	c.out = w
+	defer s.close()
+	c.out, c.errs = s.pipes[0].write, s.pipes[1].write
 	var input *os.File // the other end of what it reads
 	if len(payload) > 0 {
 		if c.in, input, err = os.Pipe(); err != nil {
@@ -63,21 +64,27 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 		defer c.in.Close()
 		defer input.Close()
 	}
+	if c.limits, err = h.command.Limits.limit(); err != nil {
+		if full := noRoom(program, err); full != nil {
+			return full
+		}
+		return err
+	}
+	killed := false // at its limit
+	defer func() { c.limits.release(killed) }()
 	p, err := c.start(ctx)
 	if err != nil {
 		return err
 	}
-	w.Close()
+	s.started()
 	if c.in != nil {
 		c.in.Close()
 		defer write(input, payload)()
 	}
-	copied := make(chan struct{})
+	passed := make(chan struct{})
 	go func() {
-		defer close(copied)
-		if _, err := io.Copy(out, r); err != nil {
-			_, _ = io.Copy(io.Discard, r) // a full pipe would block the command
-		}
+		defer close(passed)
+		s.pass(out)
 	}()
 
 	stopWatching := reports.watch()
@@ -88,21 +95,26 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 		patience = margin // the group is empty
 	}
 	select {
-	case <-copied:
+	case <-passed:
 	case <-time.After(patience):
 		// A process that inherited the output is still there: in the group, or outside of it.
 		_ = syscall.Kill(-p.Group(), syscall.SIGKILL)
 		select {
-		case <-copied:
+		case <-passed:
 		case <-time.After(margin):
 		}
 	}
-	r.Close() // ends the copying if a process outside of the group holds the pipe
-	<-copied
+	s.stop() // a process outside of the group may hold the pipes
+	<-passed
 	if err != nil {
 		return err
 	}
-	err = verdict(status, stopped)
+	killed = c.limits.finish(out, status)
+	err = verdict(status, stopped, s.last())
+	if exit := (*jobs.ExitError)(nil); killed && stopped == nil && errors.As(err, &exit) {
+		exit.OutOfMemory = true
+		exit.Text = "killed at its memory limit of " + sizeText(c.limits.Memory) + behind(s.last())
+	}
 	reports.finish(out, err != nil)
 	return err
 }
@@ -132,14 +144,27 @@ func (c *command) start(ctx context.Context) (running, error) {
 	return c.startHere()
 }
 
-// verdict is the result of a command; stopped is the cause of a stop.
-func verdict(status syscall.WaitStatus, stopped error) error {
+// behind is the line behind a text, if there is one.
+func behind(line string) string {
+	if line == "" {
+		return ""
+	}
+	return ": " + line
+}
+
+// verdict is the result of a command; stopped is the cause of a stop, and said the line which says why a command that ended by itself failed,
+// see streams.last.
+func verdict(status syscall.WaitStatus, stopped error, said string) error {
 	ended := &jobs.ExitError{Code: status.ExitStatus(), Text: fmt.Sprintf("exit code %d", status.ExitStatus())}
 	if status.Signaled() {
+		ended.Signal = int(status.Signal())
 		ended.Text = fmt.Sprintf("ended by a signal: %v", status.Signal())
 		if status.Signal() == syscall.SIGKILL && stopped == nil {
 			ended.Text += " (not by the scheduler; did the machine run out of memory?)"
 		}
+	}
+	if stopped == nil {
+		ended.Text += behind(said)
 	}
 	success := status.Exited() && status.ExitStatus() == 0
 	switch {

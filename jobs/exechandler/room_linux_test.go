@@ -51,7 +51,7 @@ func TestNoDescriptors(t *testing.T) {
 		}
 	}
 	ran, full := 0, 0
-	for room := range 10 {
+	for room := range 16 {
 		out := &watched{}
 		err := h.Run(t.Context(), jobs.Task{Payload: []byte("x")}, out)
 		switch {

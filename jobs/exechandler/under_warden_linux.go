@@ -50,12 +50,19 @@ func currentWarden(plain bool) (w *warden.Warden, dir string, err error) {
 //  4. give the warden up if it has reported no end noReportAfter the end of the grace period
 type underWarden struct {
 	*Handler
+	program string
 	*warden.Attempt
 	moves warden.Moves
 }
 
 func (c *command) startWarded(ctx context.Context) (running, error) {
 	order := warden.Command{Program: c.program, Argv: raw(c.argv), Env: raw(c.env), Marks: raw(c.marks), Grace: min(c.command.StopGrace, maxGrace)}
+	if l := c.limits; l != nil {
+		order.Nice, order.Space, order.Enter = l.Nice, l.space(), l.enters()
+		if l.group != nil {
+			order.Folder = l.group.Folder
+		}
+	}
 	b := bound.Of(ctx)
 	if b != nil {
 		order.StartBy, order.Grace = b.StartBy().Stamp(), min(order.Grace, b.Grace())
@@ -70,7 +77,7 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 		a, err := w.Start(order, moves, c.in, c.out, c.errs)
 		switch {
 		case err == nil:
-			return &underWarden{c.Handler, a, moves}, nil
+			return &underWarden{c.Handler, c.program, a, moves}, nil
 		case errors.Is(err, warden.ErrGone) && try == 0: // its end was not noticed before
 		case errors.Is(err, warden.ErrGone), errors.Is(err, warden.ErrLate):
 			return nil, fmt.Errorf("%w: %w", abort.ErrNotStarted, err)
@@ -100,13 +107,15 @@ func (p *underWarden) attend(ctx context.Context) (syscall.WaitStatus, error, er
 	switch {
 	case end.Err != nil:
 		return 0, nil, fmt.Errorf("%w: %w", abort.ErrLost, end.Err)
+	case end.Errno != 0:
+		return 0, nil, explain(p.program, p.command.Dir, end.Errno)
 	case end.Why == "":
 		return end.Status, nil, nil // it ended by itself
 	case stopped == nil && end.Why == warden.Alone:
 		return 0, nil, fmt.Errorf("%w: the warden was disconnected from this replica and stopped the command", abort.ErrLost)
 	case stopped == nil:
 		return 0, nil, fmt.Errorf("%w: this replica did not extend the attempt's deadline in time, so its command was stopped: %w",
-			abort.ErrLost, verdict(end.Status, abort.ErrOverdue))
+			abort.ErrLost, verdict(end.Status, abort.ErrOverdue, ""))
 	}
 	return end.Status, stopped, nil
 }

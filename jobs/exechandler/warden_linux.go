@@ -20,6 +20,10 @@ func CanWarden() bool {
 }
 
 func beWarden() bool {
+	if len(os.Args) > 0 && os.Args[0] == process.Gate {
+		warden.Gate()
+		return true
+	}
 	if len(os.Args) == 0 || os.Args[0] != process.Warden {
 		wardens.Store(CanWarden())
 		return false

@@ -73,9 +73,16 @@ var _ interface {
 	jobs.Handler
 	jobs.Described
 	jobs.Identified
+	jobs.Coded
 } = (*Handler)(nil)
 
-// Run sends the request. A status that is not expected is an error; with 429 or 503 and a Retry-After of at
+// Codes are those of [jobs.Coded]: statuses.
+func (h *Handler) Codes() (low, high, timeout int) {
+	return 100, 599, http.StatusGatewayTimeout
+}
+
+// Run sends the request. A status that is not expected is a [*jobs.StatusError], with the first line of the answer, 200 bytes of it, if that is plain text or
+// JSON, which becomes one line, and does not repeat the status. So is a request without an answer; with 429 or 503 and a Retry-After of at
 // most a day it is a [jobs.RetryAfter]. After a stop the error wraps the cause of ctx. If no descriptor is left
 // for a connection, nothing is sent, and the error is [abort.ErrNoRoom].
 //
@@ -95,7 +102,9 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", h, context.Cause(ctx))
 	case errors.Is(context.Cause(limited), errTimeout):
-		return fmt.Errorf("%s: no complete answer within %v", h, h.request.Timeout)
+		return fmt.Errorf("%s: %w", h, &jobs.StatusError{
+			Status: http.StatusGatewayTimeout, NoAnswer: true, Text: fmt.Sprintf("no complete answer within %v", h.request.Timeout),
+		})
 	}
 	return fmt.Errorf("%s: %w", h, retold{err, h.hidden.text(err.Error())})
 }
@@ -132,15 +141,15 @@ func (h *Handler) send(ctx context.Context, t jobs.Task, out io.Writer) error {
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
 	response, err := transport.RoundTrip(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil && sent.Load() && errors.Is(err, abort.ErrNoRoom) {
-		return errors.New(err.Error()) // a request that was sent once has been started
+		return unanswered{errors.New(err.Error())} // a request that was sent once has been started
 	}
 	if err != nil {
-		return err
+		return unanswered{err}
 	}
 	defer response.Body.Close()
 	body := &answered{out: out}
 	if err := h.hidden.copy(body, response.Body); err != nil {
-		return fmt.Errorf("reading the answer (%s): %w", response.Status, err)
+		return fmt.Errorf("reading the answer (%s): %w", response.Status, unanswered{err})
 	}
 	if _, waits := accepted.From(ctx); waits && response.StatusCode == http.StatusAccepted && h.EndsElsewhere() {
 		return errAccepted
@@ -151,7 +160,7 @@ func (h *Handler) send(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if h.expects(response.StatusCode) {
 		return nil
 	}
-	return h.unexpected(response)
+	return h.unexpected(response, body.line(response))
 }
 
 // prepare makes the request of one attempt.
@@ -195,12 +204,18 @@ func (h *Handler) expects(status int) bool {
 	return slices.Contains(h.request.ExpectStatus, status)
 }
 
-func (h *Handler) unexpected(r *http.Response) error {
+// unexpected is the failure by a status; said is a line of the answer's body.
+func (h *Handler) unexpected(r *http.Response, said string) error {
 	target := ""
 	if location := r.Header.Get("Location"); r.StatusCode >= 300 && r.StatusCode < 400 && location != "" {
 		target = fmt.Sprintf(" to %s; redirects are not followed, ask the server with curl -i and write the new address", h.target(location))
 	}
-	err := fmt.Errorf("%w %.80s%s", errStatus, h.hidden.text(r.Status), target)
+	status := fmt.Sprintf("%.80s", h.hidden.text(r.Status))
+	text := fmt.Sprintf("%v %s%s", errStatus, status, target)
+	if said != "" && !strings.HasSuffix(strings.ToLower(status), strings.ToLower(said)) { // many repeat their status
+		text += ": " + said
+	}
+	var err error = unexpected{&jobs.StatusError{Status: r.StatusCode, Text: text}}
 	if r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable {
 		if wait, ok := retryAfter(r.Header.Get("Retry-After"), time.Now()); ok {
 			return jobs.RetryAfter(wait, err)

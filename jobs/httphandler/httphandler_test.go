@@ -338,7 +338,7 @@ func TestAnAnswerIsOneHoweverLate(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	err := handler(t, httphandler.Request{URL: url}).Run(ctx, task, stopping{cancel})
-	if err == nil || err.Error() != "POST "+url+": unexpected status 500 Internal Server Error" {
+	if err == nil || err.Error() != "POST "+url+": unexpected status 500 Internal Server Error: no" {
 		t.Errorf("got %v", err)
 	}
 }

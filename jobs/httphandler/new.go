@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -133,6 +134,12 @@ func (h *Handler) Describe() string {
 		described += " with " + strings.Join(slices.Sorted(maps.Keys(h.request.Headers)), ", ")
 	}
 	return described
+}
+
+// Same reports whether the other handler sends the same request.
+func (h *Handler) Same(other jobs.Handler) bool {
+	as, is := other.(*Handler)
+	return is && reflect.DeepEqual(h.request, as.request)
 }
 
 // Identity is the request with a digest of what Describe leaves out, see [jobs.Identified].

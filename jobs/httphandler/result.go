@@ -1,13 +1,16 @@
 package httphandler
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -40,6 +43,26 @@ func setResult(t jobs.Task, r *http.Response, body *answered) error {
 		return err
 	}
 	return nil
+}
+
+// lineShown is how much of an answer's line an error has, in bytes.
+const lineShown = 200
+
+// line is the first line of the body of an answer, for an error; of JSON the beginning of all in one line. "": it is no text for people, as a page of HTML is none.
+func (a *answered) line(r *http.Response) string {
+	said, contentType := a.text.String(), r.Header.Get("Content-Type")
+	if isJSON(contentType) {
+		var one bytes.Buffer
+		if json.Compact(&one, []byte(said)) == nil {
+			said = one.String()
+		}
+		return clip.FirstLine(said, lineShown)
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	if contentType != "" && (err != nil || kind != "text/plain") || !utf8.ValidString(said) || strings.HasPrefix(strings.TrimSpace(said), "<") {
+		return ""
+	}
+	return clip.FirstLine(strings.TrimSuffix(said, cutMark), lineShown)
 }
 
 // isJSON reports whether a Content-Type is application/json, or another one that is written in JSON, as application/problem+json.

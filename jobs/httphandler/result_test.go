@@ -2,6 +2,7 @@ package httphandler_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -60,6 +61,41 @@ func TestTheAnswerIsTheResult(t *testing.T) {
 		again, err := run(t, httphandler.Request{URL: url}, jobs.Task{ID: "1"}) // nobody takes the result
 		if (err == nil) != (c.status < 300) || strings.Contains(again, "no result") {
 			t.Errorf("%s %.40q, without a reporter: %v, output …%q", c.kind, c.body, err, again[max(0, len(again)-100):])
+		}
+	}
+}
+
+// An error has what the server says of it, where that is a text for people and not the status again.
+func TestTheFirstLineOfAnAnswerIsInTheError(t *testing.T) {
+	long := strings.Repeat("ü", 300)
+	for _, c := range []struct{ kind, body, want string }{
+		{"text/plain; charset=utf-8", "\n no such order \nat main.go:3\n", ": no such order"},
+		{"text/plain", "internal server error\n", ""},
+		{"text/plain", "Internal Server Error: disk full", ": Internal Server Error: disk full"},
+		{"text/plain", "", ""},
+		{"text/plain", "a \x1b[31mred\x1b[0m\ttext", ": a red text"},
+		{"text/plain", "not UTF-8 \xff", ""},
+		{"text/plain", long, ": " + long[:200] + "…"},
+		{"application/json", "{\n  \"error\": \"no such order\"\n}", `: {"error":"no such order"}`},
+		{"application/problem+json", `{"title":`, `: {"title":`},
+		{"text/plain", "your secret-token is wrong", ": your … is wrong"},
+		{"", "plain", ": plain"},
+		{"", "<!DOCTYPE html>\n<p>no</p>", ""},
+		{"text/html", "no", ""},
+		{"application/octet-stream", "no", ""},
+		{"; /", "no", ""},
+	} {
+		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = []string{c.kind}
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(c.body))
+		})
+		_, err := run(t, httphandler.Request{URL: url, Headers: map[string]string{"Authorization": "Bearer secret-token"}}, task)
+		if want := "POST " + url + ": unexpected status 500 Internal Server Error" + c.want; err == nil || err.Error() != want {
+			t.Errorf("%s %.40q: %v, want …%s", c.kind, c.body, err, c.want)
+		}
+		if status := (*jobs.StatusError)(nil); !errors.As(err, &status) || status.Status != 500 {
+			t.Errorf("%s %.40q: no status in %v", c.kind, c.body, err)
 		}
 	}
 }

@@ -20,9 +20,9 @@ func left(ctx context.Context, st ledger.Store) (running, due int, err error) {
 	if due, err = events(ctx, st); err != nil || due > 0 {
 		return 0, due, err
 	}
-	ready, _, err := st.Ready(ctx, asIs) // which makes waiting tasks ready
-	if err != nil || len(ready) > 0 {
-		return 0, len(ready), err
+	ready, err := st.Ready(ctx, asIs) // which makes waiting tasks ready
+	if err != nil || len(ready.Pools) > 0 {
+		return 0, len(ready.Pools), err
 	}
 	soon, err := upcoming(ctx, st)
 	if err != nil || !soon.IsZero() && !soon.After(time.Now()) {
@@ -82,11 +82,11 @@ func (b *Bench) next() time.Time {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	_, waiting, err := b.opt.Store.Sides().Replica.Ready(b.ctx(), asIs)
+	ready, err := b.opt.Store.Sides().Replica.Ready(b.ctx(), asIs)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return sooner(due, waiting)
+	return sooner(due, ready.Next)
 }
 
 // sooner is the earlier of two times, where zero is never.
@@ -103,7 +103,7 @@ func (b *Bench) isDue(name string, at time.Time) error {
 	if !known {
 		return fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 	}
-	schedule, err := j.Compile()
+	schedule, err := b.set.Compiler().Compile(name, j)
 	if err != nil {
 		return fmt.Errorf("job %q: %w", name, err)
 	}

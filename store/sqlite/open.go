@@ -104,15 +104,15 @@ func open(file string, views int) (_ sqlitefile.Database, err error) {
 		d.opened = append(d.opened, db)
 		return db
 	}
-	// Nearly no busy timeout for writers: the pauses of SQLite's own wait grow, and it does not end with ctx.
+	// No busy timeout for writers: the pauses of SQLite's own wait grow, and it ends neither with ctx nor with the transaction that it waits for.
 	p := &d.pools
-	p.Writer = pool(1, 16000, "busy_timeout(1)")
+	p.Writer = pool(1, 16000, "busy_timeout(0)")
 	p.Reader, p.Vital, p.Views = p.Writer, p.Writer, p.Writer
 	if file != "" {
 		p.Reader = pool(4, 16000, "busy_timeout(250)", "query_only(1)")
 		p.Views = pool(views, 4000, "busy_timeout(250)", "query_only(1)")
 		// A beat waits for the file's write lock, and not for this process's one writer before that.
-		p.Vital = pool(1, 16000, "busy_timeout(1)")
+		p.Vital = pool(1, 16000, "busy_timeout(0)")
 		d.keeper = pool(1, 100, "busy_timeout(250)", "query_only(1)")
 		p.Log = sqlitefile.LogOf(file)
 		err = errors.Join(err, d.takeTurns(file))
@@ -128,8 +128,9 @@ func (d *database) takeTurns(file string) error {
 	if err != nil {
 		return err
 	}
-	d.pools.Turns = turns
-	d.opened = append(d.opened, turns)
+	shared := shareEnds(file)
+	d.pools.Turns, d.pools.Ends = turns, shared.Ends
+	d.opened = append(d.opened, turns, shared)
 	return turns.remember(file)
 }
 

@@ -66,10 +66,10 @@ func cancelRunning(t *testing.T, b *Bench) {
 			t.Errorf("answer is %+v", task)
 		}
 	}
-	own, err := b.Store.Own(s.ctx(), s.session)
+	is, err := b.Store.Running(s.ctx(), s.session)
 	must(t, err)
-	if len(own) != 1 || own[0].Cancel != "cancelled by alice" {
-		t.Errorf("the owner sees %+v", own)
+	if len(is.Own) != 1 || is.Own[0].Cancel != "cancelled by alice" || is.Orphaned {
+		t.Errorf("the owner sees %+v", is)
 	}
 	// It may still succeed.
 	s.wantFinish(s.finish(result(claimed, ledger.Ended, jobs.StateSucceeded)), ledger.Recorded)

@@ -16,7 +16,9 @@ import (
 
 var claimCases = []Case{
 	{"Claims/Order", claimOrder},
+	{"Claims/JobsOrder", claimJobsOrder},
 	{"Claims/Bytes", claimBytes},
+	{"Claims/Wanted", claimWanted},
 	{"Claims/Row", claimRow},
 	{"Claims/FirstStart", claimFirstStart},
 	{"Claims/Refusals", claimRefusals},
@@ -29,6 +31,7 @@ var claimCases = []Case{
 	{"Claims/MaxRunning", maxRunning},
 	{"Claims/Stolen", claimStolen},
 	{"Claims/Ready", readyPools},
+	{"Claims/Ahead", readyAhead},
 	{"Claims/Promoted", promoted},
 	{"Claims/Scope", lookScope},
 	{"Claims/Look", lookWindows},
@@ -63,6 +66,32 @@ func claimOrder(t *testing.T, b *Bench) {
 	}
 }
 
+// A trigger's task that waits in its pool is claimed by its priority, before older ones of triggers and enqueues that have a smaller one.
+func claimJobsOrder(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	made := s.enqueue("work", 2)
+	opening := func(job string, at time.Time, priority int) (string, ledger.Decision) {
+		id := newID()
+		return id, ledger.Decision{Job: job, Triggers: []ledger.Opening{{
+			Trigger: jobs.Trigger{Job: job, At: at, Cause: jobs.CauseSchedule}, Task: &jobs.Task{ID: id, Pool: "work", Priority: priority},
+		}}}
+	}
+	old, first := opening("a", due(1), 0)
+	urgent, second := opening("b", due(2), 5)
+	least, third := opening("c", due(3), -100)
+	for _, d := range []ledger.Decision{third, first, second} {
+		_, err := s.decide(d)
+		must(t, err)
+	}
+	var order []string
+	for range 5 {
+		order = append(order, ids(s.claim("work", 1))...)
+	}
+	if d := cmp.Diff([]string{urgent, made[0], made[1], old, least}, order); d != "" {
+		t.Error(d)
+	}
+}
+
 // A claim ends before the payload that would be too much, in the order of claims, and takes one task whatever it has.
 func claimBytes(t *testing.T, b *Bench) {
 	s := newScene(t, b)
@@ -80,6 +109,26 @@ func claimBytes(t *testing.T, b *Bench) {
 		must(t, err)
 		if d := cmp.Diff(c.want, ids(got.Tasks)); d != "" || got.More != c.more {
 			t.Errorf("%d bytes: %t, %s", c.bytes, got.More, d)
+		}
+	}
+}
+
+// A claim takes as many as are wanted once its transaction has begun, if these are more than its share has room for, and asks again when it
+// begins once more.
+func claimWanted(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 9)
+	for _, c := range []struct{ room, wanted, want int }{{1, 3, 3}, {2, 1, 2}, {1, 0, 1}, {1, 100, 3}} {
+		claim := s.claiming("work", c.room)
+		asked := 0
+		claim.Wanted = func() int { asked++; return c.wanted }
+		got, err := tasksOf(s.Store.Claim(s.ctx(), claim))
+		must(t, err)
+		if len(got.Tasks) != c.want || asked < 1 {
+			t.Errorf("claimed %d with room for %d, as %d are wanted; it asked %d times", len(got.Tasks), c.room, c.wanted, asked)
+		}
+		if claim.Pools["work"].Room != c.room {
+			t.Error("the caller's share was changed")
 		}
 	}
 }
@@ -105,9 +154,9 @@ func claimRow(t *testing.T, b *Bench) {
 	s.want("row", s.task(id), "running attempt 2 token 8 replica one: -")
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE session_id=? AND claim_id=? AND started_at=? AND may_run_until=? AND max_attempts=11 AND on_lost='retry' AND error='' AND exit_code IS NULL AND cancel=''",
 		s.session, c.ID, got.Now.UnixMicro(), got.Now.Add(time.Minute).UnixMicro())
-	own, err := s.Store.Own(s.ctx(), s.session)
+	is, err := s.Store.Running(s.ctx(), s.session)
 	must(t, err)
-	if d := cmp.Diff([]ledger.Own{{TaskID: id, Token: 8, ClaimID: c.ID}}, own); d != "" {
+	if d := cmp.Diff(ledger.Running{Own: []ledger.Own{{TaskID: id, Token: 8, ClaimID: c.ID}}}, is); d != "" {
 		t.Error(d)
 	}
 }

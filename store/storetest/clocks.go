@@ -28,21 +28,21 @@ func clockOfReady(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	id := s.enqueue("work", 1)[0]
 	s.DB.Exec(t, "UPDATE {tasks} SET state=1, run_at=?", ago(30*time.Minute))
-	if pools, _, err := b.Store.Ready(s.ctx(), noClock); !errors.Is(err, ledger.ErrClock) || len(pools) > 0 {
-		t.Errorf("%v, %v", pools, err)
+	if is, err := b.Store.Ready(s.ctx(), noClock); !errors.Is(err, ledger.ErrClock) || len(is.Pools) > 0 {
+		t.Errorf("%v, %v", is.Pools, err)
 	}
-	pools, next, err := b.Store.Ready(s.ctx(), anHourLess)
+	is, err := b.Store.Ready(s.ctx(), anHourLess)
 	must(t, err)
-	if len(pools) > 0 || next.IsZero() {
-		t.Errorf("pools %v are ready, and the next task at %v", pools, next)
+	if len(is.Pools) > 0 || is.Next.IsZero() {
+		t.Errorf("pools %v are ready, and the next task at %v", is.Pools, is.Next)
 	}
 	s.want("row", s.task(id), "waits attempt 0 token 0 replica -: -")
-	if pools, _, err = b.Store.Ready(s.ctx(), asIs); err != nil || !cmp.Equal(pools, []string{"work"}) {
-		t.Errorf("%v, %v", pools, err)
+	if is, err = b.Store.Ready(s.ctx(), asIs); err != nil || !cmp.Equal(is.Pools, []string{"work"}) {
+		t.Errorf("%v, %v", is.Pools, err)
 	}
 	s.DB.Exec(t, "UPDATE {tasks} SET state=1, run_at=?", ago(-30*time.Minute))
-	if pools, next, err = b.Store.Ready(s.ctx(), anHourMore); err != nil || !cmp.Equal(pools, []string{"work"}) || !next.IsZero() {
-		t.Errorf("%v, and the next task at %v, %v", pools, next, err)
+	if is, err = b.Store.Ready(s.ctx(), anHourMore); err != nil || !cmp.Equal(is.Pools, []string{"work"}) || !is.Next.IsZero() {
+		t.Errorf("%v, and the next task at %v, %v", is.Pools, is.Next, err)
 	}
 }
 

@@ -16,8 +16,16 @@ import (
 
 var definitionCases = []Case{
 	{"Definitions/NewerGoverns", newerGoverns},
+	{"Definitions/Followed", followed},
 	{"Definitions/Differs", toldWhatDiffers},
+	{"Definitions/NumberOfContent", numberOfContent},
+	{"Definitions/Renumbered", renumbered},
+	{"Definitions/OldFileFiresNothing", oldFileFiresNothing},
+	{"Definitions/ShownWithTheSession", shownWithTheSession},
+	{"Definitions/RemovedJobs", removedJobs},
+	{"Definitions/ManyTasksOfRemovedJobs", manyTasksOfRemovedJobs},
 	{"Definitions/ScheduleEdits", scheduleEdits},
+	{"Definitions/Jitter", startsLater},
 	{"Definitions/EachField", eachField},
 	{"Definitions/OnDemand", onDemand},
 	{"Definitions/OverridesSurvive", overridesSurvive},
@@ -48,8 +56,10 @@ func Pools(t *testing.T, b *Bench, session string, names ...string) {
 	load(t, b, session, d)
 }
 
+// load loads a configuration, which is the newest then.
 func load(t *testing.T, b *Bench, session string, d ledger.Definitions) int64 {
 	t.Helper()
+	d.Activate = true
 	n, err := b.Store.Load(t.Context(), session, d)
 	must(t, err)
 	return n
@@ -110,8 +120,8 @@ func newerGoverns(t *testing.T, b *Bench) {
 		t.Fatal(diff)
 	}
 	y := Join(t, b, "y")
-	if n := load(t, b, y, edited); n != 3 {
-		t.Fatalf("the third configuration has number %d", n)
+	if n := load(t, b, y, edited); n != 2 {
+		t.Fatalf("the second configuration has number %d when it is loaded again", n)
 	}
 }
 

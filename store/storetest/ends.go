@@ -232,7 +232,7 @@ func retries(t *testing.T, b *Bench) {
 			t.Fatal("a task that waits was claimed")
 		}
 		s.DB.Exec(t, "UPDATE {tasks} SET run_at=1")
-		_, _, err := b.Store.Ready(s.ctx(), asIs)
+		_, err := b.Store.Ready(s.ctx(), asIs)
 		must(t, err)
 	}
 	task := s.claim("work", 1)[0]
@@ -294,7 +294,7 @@ func snooze(t *testing.T, b *Bench) {
 		t.Fatal("a snoozed task was claimed before it is due")
 	}
 	s.DB.Exec(t, "UPDATE {tasks} SET run_at=1")
-	_, _, err = b.Store.Ready(s.ctx(), asIs)
+	_, err = b.Store.Ready(s.ctx(), asIs)
 	must(t, err)
 	again := s.claim("work", 1)[0]
 	if again.Attempt != 1 || again.Token != 2 || again.Reason != "" {

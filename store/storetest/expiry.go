@@ -164,7 +164,7 @@ func expiryWaits(t *testing.T, b *Bench) {
 	s.finish(ledger.Result{TaskID: task, Token: 1, Verdict: ledger.Snoozed, RetryIn: time.Hour, Now: far.Add(-time.Minute)})
 	s.want("snoozed", s.task(task), "waits attempt 0 token 1 replica -: -")
 	other := s.newTask(jobs.NewTask{RunAt: far.Add(-time.Minute)})
-	_, _, err := s.Store.Ready(s.ctx(), at(far.Add(-time.Second)))
+	_, err := s.Store.Ready(s.ctx(), at(far.Add(-time.Second)))
 	must(t, err)
 	s.want("another one that is due", s.task(other)[:6], "ready ")
 	s.want("snoozed", s.task(task), "waits attempt 0 token 1 replica -: -")
@@ -218,7 +218,7 @@ func expiryStarted(t *testing.T, b *Bench) {
 	if ended, next := s.expire(far, 10); len(ended) != 1 || ended[0] != all[1] || !next.IsZero() {
 		t.Errorf("ended %v, want the one that was handed back, %s; the next one at %v", ended, all[1], next)
 	}
-	_, _, err := s.Store.Ready(s.ctx(), at(far.Add(time.Minute)))
+	_, err := s.Store.Ready(s.ctx(), at(far.Add(time.Minute)))
 	must(t, err)
 	if d := cmp.Diff(all[:1], s.claimAt(far.Add(time.Hour), 10)); d != "" {
 		t.Error("the retry:", d)

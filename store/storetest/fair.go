@@ -127,8 +127,8 @@ func (s *scene) sorted() {
 	s.t.Helper()
 	for range 20 {
 		var now time.Time
-		_, next, err := s.Store.Ready(s.ctx(), func(database time.Time) (time.Time, error) { now = database; return now, nil })
-		if must(s.t, err); next.IsZero() || next.After(now) {
+		is, err := s.Store.Ready(s.ctx(), func(database time.Time) (time.Time, error) { now = database; return now, nil })
+		if must(s.t, err); is.Next.IsZero() || is.Next.After(now) {
 			return
 		}
 	}

@@ -87,7 +87,7 @@ func (s *scene) freed(when string, want ...string) {
 func (s *scene) idle(when string) {
 	s.t.Helper()
 	for range 5 {
-		if pools, _, err := s.Store.Ready(s.ctx(), asIs); err == nil && len(pools) == 0 {
+		if is, err := s.Store.Ready(s.ctx(), asIs); err == nil && len(is.Pools) == 0 {
 			return
 		}
 		s.starts(when)

@@ -7,8 +7,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/why"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 var keysMovedCases = []Case{
@@ -59,6 +62,9 @@ func (s *scene) soon() (started []string) {
 func (s *scene) moves(when string, most int64) {
 	s.t.Helper()
 	if _, is := sqlOf(s.Store); is {
+		last := s.DB.Text(s.t, "SELECT id FROM {tasks} WHERE state IN (0, 4) ORDER BY id DESC LIMIT 1")
+		s.explains(when, last, true)
+		defer s.explains(when+", all moved", last, false)
 		s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE keys_moved IS NOT NULL")
 		if n := s.DB.Int(s.t, "SELECT COUNT(*) FROM {key_waits} WHERE place>0"); n > most {
 			s.t.Errorf("%s: %d places are written at once", when, n)
@@ -69,6 +75,16 @@ func (s *scene) moves(when string, most int64) {
 	}
 	s.sorted()
 	s.wantInt(0, "SELECT COUNT(*) FROM {pools} WHERE keys_moved IS NOT NULL")
+}
+
+// explains wants the causes of a pending task to say first that the order of its pool changes, or not to say so.
+func (s *scene) explains(when, id string, changes bool) {
+	s.t.Helper()
+	causes := s.why(id, why.Here{}).Causes
+	is := slices.IndexFunc(causes, func(c wire.Cause) bool { return c.Code == reason.OrderChanged })
+	if changes && is != 0 || !changes && is >= 0 {
+		s.t.Errorf("%s: why says %+v", when, causes)
+	}
 }
 
 // Whether keys share a pool changes without a write of its tasks: those that wait do so on, and start.

@@ -87,7 +87,7 @@ func (s *scene) work(ctx context.Context, r *running, most int, until func() boo
 				return fmt.Errorf("result of %s: %v, %w", k.ID, done, err)
 			}
 			if v.Verdict == ledger.Again {
-				if _, _, err := s.Store.Ready(s.ctx(), asIs); err != nil { // promotes it
+				if _, err := s.Store.Ready(s.ctx(), asIs); err != nil { // promotes it
 					return err
 				}
 			}

@@ -108,7 +108,8 @@ func kindRate(t *testing.T, b *Bench) {
 	s.waitsFor(k[2], reason.WaitsForKind, "the rate for tasks of kind mail, 3/m")
 	s.ends(k[0], k[1])
 	other.starts("ends are no starts")
-	pools, next, err := b.Store.Ready(s.ctx(), asIs)
+	is, err := b.Store.Ready(s.ctx(), asIs)
+	pools, next := is.Pools, is.Next
 	must(t, err)
 	if in := time.Until(next); len(pools) > 0 || in < 15*time.Second || in > 25*time.Second {
 		t.Errorf("pools %v are ready, and the next task in %v", pools, in)

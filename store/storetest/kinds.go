@@ -44,9 +44,10 @@ func (s *scene) claimUnder(d ledger.Definitions, limit int) ([]jobs.Task, error)
 	return got.Tasks, err
 }
 
-// load gives the replica a configuration.
+// load gives the replica a configuration, which is the newest then.
 func (s *scene) load(d ledger.Definitions) {
 	s.t.Helper()
+	d.Activate = true
 	_, err := s.Store.Load(s.ctx(), s.session, d)
 	must(s.t, err)
 }

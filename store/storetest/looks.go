@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -16,7 +17,8 @@ func readyPools(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	check := func(want []string, wantNext int64) {
 		t.Helper()
-		pools, next, err := b.Store.Ready(s.ctx(), asIs)
+		is, err := b.Store.Ready(s.ctx(), asIs)
+		pools, next := is.Pools, is.Next
 		must(t, err)
 		if d := cmp.Diff(want, pools); d != "" {
 			t.Error(d)
@@ -60,7 +62,7 @@ func promoted(t *testing.T, b *Bench) {
 	s.enqueue("work", 1000) // as many as become ready at once
 	id := s.enqueue("again", 1)[0]
 	s.DB.Exec(t, "UPDATE {tasks} SET state=1, run_at=2 WHERE id=?", id)
-	_, _, err := b.Store.Ready(s.ctx(), asIs)
+	_, err := b.Store.Ready(s.ctx(), asIs)
 	must(t, err)
 	s.want("behind those that are ready", s.task(id), "ready attempt 0 token 0 replica -: -")
 	if b.Dialect == store.SQLite {
@@ -73,7 +75,7 @@ func promoted(t *testing.T, b *Bench) {
 	_, err = other.ExecContext(s.ctx(), "UPDATE lockstep_tasks SET state=2, attempt=1, token=1, replica='two' WHERE id=?", id)
 	must(t, err)
 	done := make(chan error, 1)
-	go func() { _, _, err := b.Store.Ready(s.ctx(), asIs); done <- err }()
+	go func() { _, err := b.Store.Ready(s.ctx(), asIs); done <- err }()
 	await.Until(t, "somebody has read that the task waits, and would make it ready", func() bool {
 		return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {tasks}%' AND id<>CONNECTION_ID()") == 1
 	})
@@ -188,4 +190,40 @@ func claimWithin(t *testing.T, b *Bench) {
 			t.Errorf("%+v: claimed %v of %v, not %v", c.w, ids(got.Tasks), made, c.want)
 		}
 	}
+}
+
+// A look at the pools tells what other looks would find: of tasks in whatever pool and state, of all jobs and events.
+func readyAhead(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	check := func(when string, want ledger.Ahead) {
+		t.Helper()
+		is, err := b.Store.Ready(s.ctx(), asIs)
+		must(t, err)
+		first := b.DB.Int(t, "SELECT COALESCE(MIN(next_at), 0) FROM {jobs} WHERE next_at > 0")
+		if is.FirstDue.IsZero() != (first == 0) || first > 0 && is.FirstDue.UnixMicro() != first {
+			t.Errorf("%s: the first due time is %v, want %d", when, is.FirstDue, first)
+		}
+		want.FirstDue = is.FirstDue
+		if is.Ahead != want {
+			t.Errorf("%s: %+v, want %+v", when, is.Ahead, want)
+		}
+	}
+	check("at the start", ledger.Ahead{})
+	s.DB.Exec(t, "UPDATE {jobs} SET next_at=? WHERE name='a'", noon)
+	check("with a job that is due earlier", ledger.Ahead{})
+	s.DB.Exec(t, "UPDATE {jobs} SET next_at=0")
+	check("with jobs that are never due", ledger.Ahead{})
+	s.newTask(jobs.NewTask{ExpiresAt: far})
+	check("with a task that expires", ledger.Ahead{Waits: true})
+	s.claim("work", 1)
+	check("with a task that runs", ledger.Ahead{Running: true})
+	s.newTask(jobs.NewTask{RunAt: far})
+	check("with one that waits beside it", ledger.Ahead{Running: true, Waits: true})
+	must(t, b.Store.Leave(s.ctx(), s.session))
+	other := s.second("other")
+	check("with a task of an ended session", ledger.Ahead{Running: true, Waits: true})
+	_, err := other.Store.Reap(s.ctx(), 10)
+	must(t, err)
+	other.fails("again", "boom")
+	check("with an event", ledger.Ahead{Events: true, Waits: true})
 }

@@ -262,10 +262,10 @@ func ownNeighbours(t *testing.T, b *Bench) {
 	mine := s.claim("work", 2)
 	other.claim("work", 1)
 	s.finish(result(mine[1], ledger.HandBack, ""))
-	own, err := b.Store.Own(s.ctx(), s.session)
+	is, err := b.Store.Running(s.ctx(), s.session)
 	must(t, err)
-	if len(own) != 1 || own[0].TaskID != mine[0].ID {
-		t.Errorf("own rows are %+v, want that of %s", own, mine[0].ID)
+	if len(is.Own) != 1 || is.Own[0].TaskID != mine[0].ID || is.Orphaned {
+		t.Errorf("what runs is %+v, want that of %s", is, mine[0].ID)
 	}
 }
 

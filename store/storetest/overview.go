@@ -116,6 +116,11 @@ func viewOverview(t *testing.T, b *Bench) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Overview{}, "At", "Recent")); diff != "" {
 		t.Error(diff)
 	}
+	next, err := b.SQL().Sides().API.NextDue(t.Context(), 2)
+	must(t, err)
+	if diff := cmp.Diff(want.Next[:2], next); diff != "" {
+		t.Errorf("next due times: %s", diff)
+	}
 	if len(got.Recent) != 9 || got.Recent[0].At != second(9) || got.Recent[8].At != second(1) {
 		t.Errorf("recent: %+v", got.Recent)
 	}

@@ -43,7 +43,7 @@ func ownAttempts(t *testing.T, b *Bench) {
 	}
 	_, err := s.Store.Load(s.ctx(), s.session, d)
 	must(t, err)
-	_, _, err = s.Store.Ready(s.ctx(), asIs)
+	_, err = s.Store.Ready(s.ctx(), asIs)
 	must(t, err)
 	tasks = s.claim("work", 10)
 	want("claimed again", map[string]int{own: 7, pools: 2}, tasks)

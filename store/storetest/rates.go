@@ -66,10 +66,10 @@ func (s *scene) none(when string, got claimed) {
 // ready are the pools that are worth a claim.
 func (s *scene) ready(when string, want ...string) {
 	s.t.Helper()
-	got, _, err := s.Store.Ready(s.ctx(), asIs)
+	got, err := s.Store.Ready(s.ctx(), asIs)
 	must(s.t, err)
-	if !slices.Equal(got, want) {
-		s.t.Errorf("%s: pools %q are ready, want %q", when, got, want)
+	if !slices.Equal(got.Pools, want) {
+		s.t.Errorf("%s: pools %q are ready, want %q", when, got.Pools, want)
 	}
 }
 
@@ -244,9 +244,9 @@ func readyLimits(t *testing.T, b *Bench) {
 	s.limit("again", 1)
 	s.enqueue("again", 1)
 	s.ready("with one that runs in work, and none in again", "again")
-	_, next, err := s.Store.Ready(s.ctx(), asIs)
-	if must(t, err); !next.IsZero() {
-		t.Errorf("what is held by limits waits for %v", next)
+	is, err := s.Store.Ready(s.ctx(), asIs)
+	if must(t, err); !is.Next.IsZero() {
+		t.Errorf("what is held by limits waits for %v", is.Next)
 	}
 }
 
@@ -313,8 +313,8 @@ func rateDefinitions(t *testing.T, b *Bench) {
 		config := load(t, b, s.session, d)
 		row("work", c.want)
 		s.wantInt(1, "SELECT COUNT(*) FROM {pools} WHERE name='work' AND config=? AND bucket_full_at=5", config)
-		if same := load(t, b, s.session, d); same == config {
-			t.Errorf("configuration %d is loaded twice", same)
+		if same := load(t, b, s.session, d); same != config {
+			t.Errorf("configuration %d has number %d when it is loaded again", config, same)
 		}
 		s.wantInt(config, "SELECT config FROM {pools} WHERE name='work'")
 	}

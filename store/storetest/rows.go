@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -30,7 +29,7 @@ func decidedRows(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	claimed, waits := newID(), newID()
 	got, err := s.decide(
-		ledger.Decision{Job: "a", Cursor: due(11), NextAt: due(12), Triggers: []ledger.Opening{{
+		ledger.Decision{Job: "a", Cursor: due(11), Due: due(10), NextAt: due(12), Triggers: []ledger.Opening{{
 			Trigger: jobs.Trigger{
 				Job: "a", At: due(1), Until: due(4), Count: 4, Cause: jobs.CauseManual, By: "alice", Reason: "by hand", ReasonCode: reason.Forced, Replica: "asker",
 			},
@@ -62,17 +61,31 @@ func decidedRows(t *testing.T, b *Bench) {
 	}))
 	s.wantTask(got.Opened[0])
 
-	s.wantRow("trigger of a", s.row("triggers", "job='a'"), row{
+	id := s.DB.Text(t, "SELECT definition FROM {definitions} WHERE job='a'")
+	config := s.DB.Int(t, "SELECT config FROM {sessions} WHERE id=?", s.session)
+	trigger := func(job string) row {
+		is := s.row("triggers", "job=?", job)
+		for _, column := range []string{"clock_offset", "took"} {
+			if n := is[column].(int64); n < -time.Minute.Microseconds() || n > time.Minute.Microseconds() {
+				t.Errorf("trigger of %s: %s is %d", job, column, n)
+			}
+		}
+		return is.without("clock_offset", "took")
+	}
+	s.wantRow("trigger of a", trigger("a"), row{
 		"job": "a", "at": due(1), "seq": 1, "until_at": due(4), "due_count": 4, "cause": "manual", "by_whom": "alice", "outcome": "",
 		"reason": "by hand", "reason_code": "forced", "result": "", "task_id": claimed, "replica": "asker", "decided_at": got.Now, "started_at": got.Now, "finished_at": 0,
+		"definition": id, "config": config, "overdue": 0, "order_id": "",
 	})
-	s.wantRow("trigger of b", s.row("triggers", "job='b'"), row{
+	s.wantRow("trigger of b", trigger("b"), row{
 		"job": "b", "at": due(2), "seq": 0, "until_at": 0, "due_count": 1, "cause": "schedule", "by_whom": "", "outcome": "",
 		"reason": "", "reason_code": "", "result": "", "task_id": waits, "replica": "one", "decided_at": got.Now, "started_at": 0, "finished_at": 0,
+		"definition": id, "config": config, "overdue": 0, "order_id": "",
 	})
-	s.wantRow("trigger of c", s.row("triggers", "job='c'"), row{
+	s.wantRow("trigger of c", trigger("c"), row{
 		"job": "c", "at": due(3), "seq": 0, "until_at": due(5), "due_count": 3, "cause": "catch_up", "by_whom": "carol", "outcome": "missed",
 		"reason": "too late", "reason_code": "catch_up_none", "result": "lost", "task_id": "none", "replica": "one", "decided_at": got.Now, "started_at": micro(2), "finished_at": micro(3),
+		"definition": id, "config": config, "overdue": 0, "order_id": "",
 	})
 	s.wantRow("event of c", s.row("events", "1=1").without("id"), row{
 		"event": "missed", "job": "c", "pool": "", "trigger_at": due(3), "trigger_seq": 0, "until_at": due(5), "due_count": 3, "task_id": "",
@@ -90,10 +103,10 @@ func decidedRows(t *testing.T, b *Bench) {
 
 	job := s.row("jobs", "name='a'").without("config")
 	s.wantRow("job a", job, row{
-		"name": "a", "stripe": 0, "hash": hash, "schedule": "every minute", "cursor_at": due(11), "next_at": due(12), "waiting_at": 0, "fence": 1,
-		"suspended": nil, "suspended_by": "", "busy_until": 0,
+		"name": "a", "stripe": 0, "hash": hash, "schedule": "every minute", "cursor_at": due(11), "next_at": due(12), "waiting_at": 0, "due_at": due(10), "fence": 1,
+		"suspended": nil, "suspended_by": "", "suspended_until": 0, "skip_next": 0, "skip_by": "", "busy_until": 0, "defined": hash, "suspend_after": 0, "failures": 0, "suspend_reason": "",
 	})
-	s.wantRow("job b", s.row("jobs", "name='b'").without("config"), job.with(row{"name": "b", "stripe": 1, "cursor_at": due(13), "next_at": 0, "waiting_at": due(14), "fence": 0}))
+	s.wantRow("job b", s.row("jobs", "name='b'").without("config"), job.with(row{"name": "b", "stripe": 1, "cursor_at": due(13), "next_at": 0, "waiting_at": due(14), "due_at": 0, "fence": 0}))
 }
 
 // fingerprint is that of a task that has one.
@@ -152,7 +165,7 @@ func endedRows(t *testing.T, b *Bench) {
 		"task_id": task.ID, "attempt": 1, "state": "failed", "reason": "exit status 3", "reason_code": "exit_code", "token": 1, "replica": "one", "started_at": task.StartedAt,
 		"finished_at": at, "exit_code": 3, "error": "boom",
 	})
-	s.wantRow("output of the first attempt", s.row("outputs", "attempt=1"), row{"task_id": task.ID, "attempt": 1, "output": "first", "created_at": at})
+	s.wantRow("output of the first attempt", s.row("outputs", "attempt=1"), row{"task_id": task.ID, "attempt": 1, "output": "first", "created_at": at, "spans": ""})
 	first := jobs.Attempt{
 		Attempt: 1, State: jobs.StateFailed, Reason: "exit status 3", ReasonCode: reason.ExitCode, Token: 1, Replica: "one", StartedAt: task.StartedAt, FinishedAt: at,
 		ExitCode: &exit, Error: "boom",
@@ -179,7 +192,7 @@ func endedRows(t *testing.T, b *Bench) {
 	ended.Payload, ended.PayloadSize = task.Payload, task.PayloadSize
 	s.wantTask(ended, first)
 	s.wantRow("output of the second attempt", s.row("outputs", "attempt=2"), row{
-		"task_id": task.ID, "attempt": 2, "output": "second", "created_at": ended.FinishedAt,
+		"task_id": task.ID, "attempt": 2, "output": "second", "created_at": ended.FinishedAt, "spans": "",
 	})
 	s.wantRow("event", s.row("events", "1=1").without("id"), row{
 		"event": "failed", "job": "", "pool": "again", "trigger_at": 0, "trigger_seq": 0, "until_at": 0, "due_count": 1, "task_id": task.ID,
@@ -269,7 +282,7 @@ func lateRows(t *testing.T, b *Bench) {
 		"event": "recovered", "reason": "late: well", "reason_code": "late", "error": "but", "happened_at": at,
 	}))
 	s.wantRow("standing of its job, late", s.row("standings", "1=1"), standing.with(row{"failing": 0, "last_success_at": at, "last_end_at": at}))
-	s.wantRow("its output", s.row("outputs", "1=1"), row{"task_id": task.ID, "attempt": 1, "output": "said", "created_at": at})
+	s.wantRow("its output", s.row("outputs", "1=1"), row{"task_id": task.ID, "attempt": 1, "output": "said", "created_at": at, "spans": ""})
 }
 
 func cancelledRows(t *testing.T, b *Bench) {
@@ -319,70 +332,4 @@ func retriedRows(t *testing.T, b *Bench) {
 	})
 	s.wantRow("task that is retried", s.row("tasks", "id=?", again.ID), want)
 	s.wantTask(again)
-}
-
-func sessionRows(t *testing.T, b *Bench) {
-	s := newScene(t, b)
-	session, err := s.Store.Join(s.ctx(), ledger.Member{
-		Replica: "two", Host: "host", PID: 11, PIDStart: 12, BootID: "boot", Version: "v1", Address: "address", Workers: 13,
-		Labels: map[string]string{"zone": "a"}, LockService: "test", TTL: 14 * time.Microsecond, Config: 15,
-	})
-	must(t, err)
-	got := s.row("sessions", "id=?", session)
-	want := row{
-		"id": session, "replica": "two", "live": 1, "dead": 0, "beat": 0, "draining": 0, "config": 15, "lock_service": "test", "ttl": 14,
-		"host": "host", "boot_id": "boot", "pid": 11, "pid_start": 12, "version": "v1", "address": "address", "workers": 13,
-		"labels": `{"zone":"a"}`, "pool": "", "kinds": "null", "owner": "", "joined_at": got["seen_at"], "seen_at": got["seen_at"],
-	}
-	s.wantRow("session", got, want)
-	now, err := s.Store.Beat(s.ctx(), session)
-	must(t, err)
-	want = want.with(row{"beat": 1, "seen_at": now})
-	s.wantRow("session that beat", s.row("sessions", "id=?", session), want)
-	must(t, s.Store.SetDraining(s.ctx(), session))
-	want = want.with(row{"draining": 1})
-	s.wantRow("session that drains", s.row("sessions", "id=?", session), want)
-	must(t, s.Store.Leave(s.ctx(), session))
-	s.wantRow("session that left", s.row("sessions", "id=?", session), want.with(row{"live": nil, "dead": 1}))
-}
-
-func definedRows(t *testing.T, b *Bench) {
-	s := newScene(t, b)
-	d := definitions()
-	d.Jobs[1].Stripe, d.Jobs[1].Hash, d.Jobs[1].Schedule = 17, "hash of b", "schedule of b"
-	d.Jobs[1].Next = func(time.Time) time.Time { return due(1_000_000) }
-	d.Pools[2] = ledger.PoolDef{Name: "work", Hash: "hash of work", MaxRunning: 18, MaxAttempts: 19, Rate: jobs.Rate{Count: 23, Per: time.Minute}, Burst: 24, LostLimit: 31, PerKey: jobs.KeyLimits{MaxRunning: 1, Rate: jobs.Rate{Count: 29, Per: time.Hour}, Burst: 30}, PerKind: map[string]jobs.KindLimits{"k": {MaxRunning: 32, Rate: jobs.Rate{Count: 33, Per: time.Hour}, Burst: 34}}, Order: jobs.OrderKey, Fair: &jobs.Fair{Weights: map[string]int{"a": 3}}, Retry: true, Kinds: map[string]string{"k": "h"}}
-	yes := true
-	must(t, s.Store.SuspendJob(s.ctx(), "b", "alice", &yes))
-	must(t, s.Store.PausePool(s.ctx(), "work", "bob", &yes))
-	must(t, s.Store.LimitPool(s.ctx(), "work", "carol", &wire.PoolLimits{MaxRunning: new(25), Rate: &jobs.Rate{Count: 26, Per: time.Hour}, Burst: new(27), PerKey: &wire.LimitFields{Burst: new(35)}}))
-	s.DB.Exec(t, "UPDATE {pools} SET bucket_full_at=28 WHERE name='work'")
-	s.DB.Exec(t, "UPDATE {jobs} SET fence=20, busy_until=21, waiting_at=22, cursor_at=? WHERE name='b'", due(900_000).UnixMicro())
-	config, err := s.Store.Load(s.ctx(), s.session, d)
-	must(t, err)
-	job := row{
-		"name": "b", "stripe": 17, "hash": "hash of b", "schedule": "schedule of b", "config": config, "cursor_at": due(900_000),
-		"next_at": due(1_000_000), "waiting_at": 0, "fence": 20, "suspended": 1, "suspended_by": "alice", "busy_until": 21,
-	}
-	s.wantRow("job", s.row("jobs", "name='b'"), job)
-	kinds := `{"hash":"hash of work","kinds":{"k":"h"}}`
-	pool := row{
-		"name": "work", "hash": "hash of work", "config": config, "max_running": 18, "max_attempts": 19, "on_lost": "retry", "paused": 1,
-		"paused_by": "bob", "kinds": kinds, "rate": "23/m", "burst": 24, "set_max_running": 25, "set_rate": "26/h", "set_burst": 27, "limits_by": "carol",
-		"bucket_full_at": 28, "key_max_running": 1, "key_rate": "29/h", "key_burst": 30, "key_order": "key", "lost_limit": 31, "key_fair": `{"a":3}`, "key_pass": 0, "kind_limits": `{"k":{"MaxRunning":32,"Rate":"33/h","Burst":34}}`,
-		"pause_window": "", "pause_reason": "", "set_key_limits": `{"per_key":{"burst":35}}`, "keys_left": 0, "keys_moved": nil,
-	}
-	if _, is := sqlOf(b.Store); !is { // it keeps them in another way
-		pool["kinds"] = nil
-	}
-	s.wantRow("pool", s.row("pools", "name='work'"), pool)
-	s.wantRow("kinds", s.row("kinds", "pool='work' AND config=?", config), row{"pool": "work", "config": config, "kinds": kinds})
-	s.wantInt(config, "SELECT config FROM {sessions} WHERE id=?", s.session)
-
-	s.DB.Exec(t, "UPDATE {jobs} SET waiting_at=22 WHERE name='b'")
-	d.Jobs, d.Pools = d.Jobs[:1], d.Pools[:2]
-	config, err = s.Store.Load(s.ctx(), s.session, d)
-	must(t, err)
-	s.wantRow("retired job", s.row("jobs", "name='b'"), job.with(row{"hash": "", "schedule": "", "config": config, "next_at": 0}))
-	s.wantRow("retired pool", s.row("pools", "name='work'"), pool.with(row{"hash": "", "config": config}))
 }

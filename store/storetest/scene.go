@@ -181,8 +181,13 @@ func (s *scene) finish(results ...ledger.Result) []ledger.Finished {
 
 func (s *scene) reap() []ledger.Reaped {
 	s.t.Helper()
+	is, err := s.Store.Running(s.ctx(), "") // this session may be a dead one
+	must(s.t, err)
 	reaped, err := s.Store.Reap(s.ctx(), 100)
 	must(s.t, err)
+	if is.Orphaned != (len(reaped) > 0) {
+		s.t.Errorf("%d tasks are reaped, and before that there were some: %t", len(reaped), is.Orphaned)
+	}
 	return reaped
 }
 
@@ -200,7 +205,7 @@ func (s *scene) task(id string) string {
 			continue
 		}
 		return fmt.Sprintf("%s attempt %d token %d replica %s: %s",
-			cmp.Or(map[string]string{"0": "ready", "1": "waits", "2": "running"}[state], state),
+			cmp.Or(map[string]string{"0": "ready", "1": "waits", "2": "running", "5": "queued"}[state], state),
 			s.DB.Int(s.t, "SELECT attempt FROM "+from+" WHERE id=?", id),
 			s.DB.Int(s.t, "SELECT token FROM "+from+" WHERE id=?", id),
 			cmp.Or(s.DB.Text(s.t, "SELECT RTRIM(replica) FROM "+from+" WHERE id=?", id), "-"),

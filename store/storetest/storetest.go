@@ -28,9 +28,18 @@ type Store interface {
 	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
 	Result(ctx context.Context, id string) ([]byte, error)
+	Output(ctx context.Context, id string, attempt int) ([]byte, error)
+	FollowOutput(ctx context.Context, id string, from ledger.OutputAt) (ledger.OutputNews, error)
 	SuspendJob(ctx context.Context, name string, by string, override *bool) error
+	SuspendJobs(ctx context.Context, names []string, by string, s ledger.Suspension) (set []string, err error)
+	SkipNext(ctx context.Context, name string, by string, n int) error
 	PausePool(ctx context.Context, name string, by string, override *bool) error
+	PauseAll(ctx context.Context, p ledger.Pause) (ledger.Pause, error)
+	ResumeAll(ctx context.Context) error
 	LimitPool(ctx context.Context, name string, by string, o *wire.PoolLimits) error
+	Orders(ctx context.Context, f wire.OrderFilter) (rows []wire.Order, next string, err error)
+	Order(ctx context.Context, id string) (wire.Order, error)
+	CancelOrder(ctx context.Context, id, by string) (wire.Order, error)
 }
 
 // sqlStore is one of package store.
@@ -93,10 +102,13 @@ type Case struct {
 var Contract = slices.Concat(
 	sessionCases,
 	definitionCases,
+	historyCases,
 	enqueueCases,
 	kindCases,
 	rowCases,
 	triggerCases,
+	slotCases,
+	suspendAfterCases,
 	claimCases,
 	rateCases,
 	keyCases,
@@ -114,14 +126,20 @@ var Contract = slices.Concat(
 	lostLimitCases,
 	progressCases,
 	resultCases,
+	outputCases,
 	overrideCases,
 	overrideKeyCases,
+	suspendCases,
+	pauseCases,
 	poolCases,
 	waitCases,
 	endCases,
 	neighbourCases,
 	standingCases,
 	notifyCases,
+	askedCases,
+	expectationCases,
+	orderedCases,
 	reapCases,
 	workerCases,
 	cancelCases,
@@ -141,8 +159,10 @@ var Cases = slices.Concat(
 	uniqueTogetherCases[3:],
 	sweepBesideCases,
 	viewCases,
+	historyViewCases,
 	deadLetterCases,
 	whyCases,
+	whyJobCases,
 	jobStandingCases,
 	auditCases,
 	[]Case{

@@ -99,7 +99,7 @@ var operations = []struct {
 	do   func(l *ownedTask, pool string)
 }{
 	{"promote", func(l *ownedTask, _ string) {
-		_, _, err := l.other.Store.Ready(l.other.ctx(), asIs)
+		_, err := l.other.Store.Ready(l.other.ctx(), asIs)
 		must(l.other.t, err)
 	}},
 	{"claim", func(l *ownedTask, pool string) { token := l.token; l.claim(l.other, pool); l.token = token }},

@@ -17,6 +17,7 @@ import (
 var triggerCases = []Case{
 	{"Triggers/Decide", decideRows},
 	{"Triggers/States", decideStates},
+	{"Triggers/Jitter", decidedStarts},
 	{"Triggers/Late", lateDecider},
 	{"Triggers/Together", decidersTogether},
 	{"Triggers/Forbid", forbid},
@@ -89,10 +90,10 @@ func decideStates(t *testing.T, b *Bench) {
 	no := false
 	want := []ledger.JobState{
 		{Name: "a", Hash: hash, Cursor: due(1), Fence: 1, Open: []jobs.Task{{
-			ID: opened.Started[0].ID, ScheduledAt: due(1), State: jobs.StateRunning, Pool: "default", Attempt: 1, Replica: "one", RunAt: opened.Started[0].RunAt, StartedAt: opened.Now,
+			ID: opened.Started[0].ID, ScheduledAt: due(1), State: jobs.StateRunning, Pool: "default", Attempt: 1, Replica: "one", RunAt: opened.Started[0].RunAt, CreatedAt: opened.Now, StartedAt: opened.Now,
 		}}},
-		{Name: "b", Hash: hash, Cursor: due(1), Suspended: &no, BusyUntil: due(0), Open: []jobs.Task{{
-			ID: opened.Opened[0].ID, ScheduledAt: due(1), State: jobs.StatePending, Pool: "default", RunAt: opened.Opened[0].RunAt,
+		{Name: "b", Hash: hash, Cursor: due(1), Suspension: ledger.Suspension{Suspended: &no}, BusyUntil: due(0), Open: []jobs.Task{{
+			ID: opened.Opened[0].ID, ScheduledAt: due(1), State: jobs.StatePending, Pool: "default", RunAt: opened.Opened[0].RunAt, CreatedAt: opened.Now,
 		}}},
 	} // c is retired
 	if d := cmp.Diff(want, got); d != "" {
@@ -236,6 +237,7 @@ func filledIn(t *testing.T, b *Bench) {
 		{Job: "a", At: due(2), Seq: 1, Cause: jobs.CauseManual, By: "eve", Count: 2, Replica: "another", TaskID: later.ID, DecidedAt: got.Now},
 		{Job: "b", At: due(1), Cause: jobs.CauseCatchUp, Count: 1, Replica: "one", Outcome: jobs.Skipped, Reason: long, DecidedAt: got.Now},
 	} {
+		want.Definition, want.Config = s.DB.Text(t, "SELECT definition FROM {definitions} WHERE job=?", want.Job), s.DB.Int(t, "SELECT config FROM {sessions}")
 		if d := cmp.Diff(want, slices.Concat(got.Decisions[0].Triggers, got.Decisions[1].Triggers)[i].Trigger); d != "" {
 			t.Errorf("trigger %d as it is answered: %s", i, d)
 		}

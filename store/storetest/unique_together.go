@@ -197,7 +197,7 @@ func (s *scene) workUnique(ctx context.Context, w *uniqueWatch, while jobs.Uniqu
 				return fmt.Errorf("result of %s: %v, %w", k.ID, done, err)
 			}
 			if v.Verdict == ledger.Again {
-				if _, _, err := s.Store.Ready(s.ctx(), asIs); err != nil { // promotes it
+				if _, err := s.Store.Ready(s.ctx(), asIs); err != nil { // promotes it
 					return err
 				}
 			}

@@ -110,9 +110,9 @@ func waitsTried(t *testing.T, b *Bench) {
 	if i := slices.IndexFunc(pools, func(p ledger.PoolStatus) bool { return p.Name == "work" }); pools[i].Pending != 3 || pools[i].Running != 3 {
 		t.Errorf("counted %+v", pools[i])
 	}
-	ready, _, err := s.Store.Ready(s.ctx(), asIs)
-	if err != nil || len(ready) > 0 {
-		t.Errorf("pools with work: %v, %v", ready, err)
+	ready, err := s.Store.Ready(s.ctx(), asIs)
+	if err != nil || len(ready.Pools) > 0 {
+		t.Errorf("pools with work: %v, %v", ready.Pools, err)
 	}
 }
 

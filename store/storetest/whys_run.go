@@ -28,7 +28,7 @@ func whyByWorkers(t *testing.T, b *Bench) {
 	s.worker("pdf-1", "", "default", "pdf")
 	s.causes("workers of others", id, reason.NoWorker)
 	session := s.worker("pdf-2", "", "work", "pdf")
-	if c := s.causes("a worker", id, reason.Ready); !strings.Contains(c.Message, "a worker of pool work") {
+	if c := s.causes("a worker", id, reason.Ready); !strings.Contains(c.Message, "a worker over HTTP takes it in pool work") {
 		t.Errorf("%+v", c)
 	}
 	must(t, s.Store.SetDraining(s.ctx(), s.session))

@@ -12,7 +12,7 @@ COMMIT;
 
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT dead, config, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), (SELECT said FROM lockstep_pause WHERE id=0) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
 SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left, keys_moved FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('p') ORDER BY name FOR UPDATE;
 SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=0 AND pool='p' AND (run_at<=1800000000000000 OR run_at=created_at) AND (expires_at=0 OR expires_at>1800000000000000 OR attempt>0) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY)
@@ -59,7 +59,7 @@ UPDATE JSON_TABLE(CONVERT('[{"new_state":1,"new_due":1800000000000000,"new_undon
 			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0, progress=''
 	 WHERE cancel='' AND state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
 INSERT INTO lockstep_attempts (task_id, attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, error) VALUES ('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,''),('01900000-0000-7000-8000-000000000000',1,'failed','01900000-0000-7000-8000-000000000000','',1,'r',1800000000000000,1800000000000000,NULL,'');
-INSERT IGNORE INTO lockstep_outputs (task_id, attempt, output, created_at) VALUES ('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000),('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000);
+INSERT IGNORE INTO lockstep_outputs (task_id, attempt, output, created_at, spans) VALUES ('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000,''),('01900000-0000-7000-8000-000000000000',1,'out',1800000000000000,'');
 COMMIT;
 
 -- ready
@@ -68,19 +68,24 @@ COMMIT;
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
 			(SELECT look_at FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
-			NULL AS key_fair, NULL AS crowded, NULL AS keys_moved
+			NULL AS key_fair, NULL AS crowded, NULL AS keys_moved,
+			(SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<0 LIMIT 1) AS expires_at,
+			(SELECT next_at FROM lockstep_jobs FORCE INDEX (lockstep_jobs_next) WHERE next_at>0 ORDER BY next_at LIMIT 1) AS due_at,
+			(SELECT state FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=2 LIMIT 1) AS runs, (SELECT id FROM lockstep_events WHERE id>'' ORDER BY id LIMIT 1) AS happened, (SELECT said FROM lockstep_pause WHERE id=0) AS said,
+			(SELECT due_by FROM lockstep_expectations WHERE due_by>0 ORDER BY due_by LIMIT 1) AS expected_by,
+			(SELECT next_at FROM lockstep_orders FORCE INDEX (lockstep_orders_next) WHERE next_at>0 ORDER BY next_at LIMIT 1) AS ordered_at
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
 			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
-			THEN (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END, NULL
+			THEN (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND keys_moved IS NULL
 		AND ((SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL, keys_moved
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL, keys_moved, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE set_key_limits IS NOT NULL OR keys_moved IS NOT NULL;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
@@ -90,19 +95,24 @@ UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET state=0 WHERE state+0=1 AND id I
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
 			(SELECT look_at FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
-			NULL AS key_fair, NULL AS crowded, NULL AS keys_moved
+			NULL AS key_fair, NULL AS crowded, NULL AS keys_moved,
+			(SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<0 LIMIT 1) AS expires_at,
+			(SELECT next_at FROM lockstep_jobs FORCE INDEX (lockstep_jobs_next) WHERE next_at>0 ORDER BY next_at LIMIT 1) AS due_at,
+			(SELECT state FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=2 LIMIT 1) AS runs, (SELECT id FROM lockstep_events WHERE id>'' ORDER BY id LIMIT 1) AS happened, (SELECT said FROM lockstep_pause WHERE id=0) AS said,
+			(SELECT due_by FROM lockstep_expectations WHERE due_by>0 ORDER BY due_by LIMIT 1) AS expected_by,
+			(SELECT next_at FROM lockstep_orders FORCE INDEX (lockstep_orders_next) WHERE next_at>0 ORDER BY next_at LIMIT 1) AS ordered_at
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
 			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
-			THEN (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END, NULL
+			THEN (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND keys_moved IS NULL
 		AND ((SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL, keys_moved
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL, keys_moved, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE set_key_limits IS NOT NULL OR keys_moved IS NOT NULL;
 COMMIT;
 
@@ -112,19 +122,24 @@ COMMIT;
 		SELECT '' AS name, 0, '', 0, NULL, NULL, NULL, 0, 0,
 			TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) AS now_at, (SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at>0 ORDER BY wait_at LIMIT 1) AS next_at,
 			(SELECT look_at FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) ORDER BY look_at LIMIT 1) AS look_at, NULL AS set_keys,
-			NULL AS key_fair, NULL AS crowded, NULL AS keys_moved
+			NULL AS key_fair, NULL AS crowded, NULL AS keys_moved,
+			(SELECT wait_at FROM lockstep_tasks FORCE INDEX (lockstep_tasks_due) WHERE wait_at<0 LIMIT 1) AS expires_at,
+			(SELECT next_at FROM lockstep_jobs FORCE INDEX (lockstep_jobs_next) WHERE next_at>0 ORDER BY next_at LIMIT 1) AS due_at,
+			(SELECT state FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=2 LIMIT 1) AS runs, (SELECT id FROM lockstep_events WHERE id>'' ORDER BY id LIMIT 1) AS happened, (SELECT said FROM lockstep_pause WHERE id=0) AS said,
+			(SELECT due_by FROM lockstep_expectations WHERE due_by>0 ORDER BY due_by LIMIT 1) AS expected_by,
+			(SELECT next_at FROM lockstep_orders FORCE INDEX (lockstep_orders_next) WHERE next_at>0 ORDER BY next_at LIMIT 1) AS ordered_at
 		UNION ALL
 		SELECT name, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at,
 			CASE WHEN COALESCE(set_max_running, max_running)=0 THEN 0
 			ELSE (SELECT COUNT(*) FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=2 AND t.pool=p.name) END, NULL, NULL, NULL, NULL,
 			key_fair, CASE WHEN (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 LIMIT 1) IS NOT NULL
-			THEN (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END, NULL
+			THEN (SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1 OFFSET 200) END, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND keys_moved IS NULL
 		AND ((SELECT t.id FROM lockstep_tasks t FORCE INDEX (lockstep_tasks_claim) WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>0 AND k.look_at<=COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0) LIMIT 1) IS NOT NULL
 			OR (SELECT k.task_key FROM lockstep_keys k FORCE INDEX (lockstep_keys_pool) WHERE k.pool=p.name AND k.look_at>COALESCE(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), 0)+60000000 LIMIT 1) IS NOT NULL)
 		UNION ALL
-		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL, keys_moved
+		SELECT name, 0, '', 0, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, set_key_limits, NULL, NULL, keys_moved, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 		FROM lockstep_pools p WHERE set_key_limits IS NOT NULL OR keys_moved IS NOT NULL;
 
 -- look for what expires
@@ -157,17 +172,17 @@ COMMIT;
 
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT dead, config, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), (SELECT said FROM lockstep_pause WHERE id=0) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
 SELECT stripe FROM lockstep_stripes FORCE INDEX (PRIMARY) WHERE stripe IN (11,52) ORDER BY stripe FOR UPDATE SKIP LOCKED;
-SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
-SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
+SELECT name, hash, cursor_at, next_at, waiting_at, due_at, fence, suspended, suspended_until, skip_next, skip_by, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
+SELECT job, id, trigger_at, trigger_seq, state, pool, attempt, replica, run_at, started_at, created_at, retry_of, reason_code, cancel FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
 SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left, keys_moved FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('q') ORDER BY name;
 INSERT IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
-		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0);
+		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at, definition, config, overdue, clock_offset, took, order_id) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0,'0123456789abcdef',1,0,0,0,''),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0,'0123456789abcdef',1,0,0,0,'');
 INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
 		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
 		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,2,0,1800000000000000,1,1,'fail',3,1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,2,0,1800000000000000,1,1,'fail',3,1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,'');
-INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,1,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,1,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, due_at, fence, skip_next, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,0,1,0,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,0,1,0,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), due_at=VALUES(due_at), fence=VALUES(fence), skip_next=VALUES(skip_next), busy_until=VALUES(busy_until);
 COMMIT;
 
 -- finish of jobs
@@ -198,27 +213,27 @@ COMMIT;
 
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT dead, config, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), (SELECT said FROM lockstep_pause WHERE id=0) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
 SELECT stripe FROM lockstep_stripes FORCE INDEX (PRIMARY) WHERE stripe IN (11,52) ORDER BY stripe FOR UPDATE SKIP LOCKED;
-SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
-SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
+SELECT name, hash, cursor_at, next_at, waiting_at, due_at, fence, suspended, suspended_until, skip_next, skip_by, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
+SELECT job, id, trigger_at, trigger_seq, state, pool, attempt, replica, run_at, started_at, created_at, retry_of, reason_code, cancel FROM lockstep_tasks WHERE job>'' AND job IN ('job00000','job00001') ORDER BY job, id;
 INSERT IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
-		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0);
+		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at, definition, config, overdue, clock_offset, took, order_id) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0,'0123456789abcdef',1,0,0,0,''),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0,'0123456789abcdef',1,0,0,0,'');
 INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
 		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
 		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,0,0,1800000000000000,0,1,'fail',3,0,'','',0,'','','','','','',1800000000000000,0,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,0,0,1800000000000000,0,1,'fail',3,0,'','',0,'','','','','','',1800000000000000,0,'');
-INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,1,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,1,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, due_at, fence, skip_next, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,0,1,0,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,0,1,0,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), due_at=VALUES(due_at), fence=VALUES(fence), skip_next=VALUES(skip_next), busy_until=VALUES(busy_until);
 COMMIT;
 
 -- claim of jobs
 
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT dead, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
+SELECT dead, config, TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)), (SELECT said FROM lockstep_pause WHERE id=0) FROM lockstep_sessions WHERE id='01900000-0000-7000-8000-000000000000';
 SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, set_burst, bucket_full_at, max_attempts, on_lost, lost_limit, key_max_running, key_rate, key_burst, key_order, key_fair, key_pass, kind_limits, set_key_limits, keys_left, keys_moved FROM lockstep_pools FORCE INDEX (PRIMARY) WHERE name IN ('q') ORDER BY name FOR UPDATE;
 SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, payload, session_id, cancel, may_run_until FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=0 AND pool='q' AND (run_at<=1800000000000000 OR run_at=created_at) AND (expires_at=0 OR expires_at>1800000000000000 OR attempt>0) AND job NOT IN ('x') AND (job<>'' OR kind IN ('')) ORDER BY rank_order, run_at, id LIMIT 2 OFFSET 0;
-SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
-INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,2,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,2,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
+SELECT name, hash, cursor_at, next_at, waiting_at, due_at, fence, suspended, suspended_until, skip_next, skip_by, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE SKIP LOCKED;
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, due_at, fence, skip_next, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,0,2,0,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,0,2,0,0) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), due_at=VALUES(due_at), fence=VALUES(fence), skip_next=VALUES(skip_next), busy_until=VALUES(busy_until);
 UPDATE lockstep_triggers FORCE INDEX (PRIMARY) SET started_at=1800000000000000 WHERE started_at=0 AND COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY)
 			SET token=token+2, may_run_until=1800000000000000, max_attempts=1, on_lost='fail', lost_limit=3,
@@ -228,7 +243,7 @@ COMMIT;
 
 -- own
 
-SELECT id, token, claim_id, cancel FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=2 AND session_id='01900000-0000-7000-8000-000000000000' ORDER BY id;
+SELECT id, token, claim_id, cancel, session_id FROM lockstep_tasks FORCE INDEX (lockstep_tasks_claim) WHERE state=2 AND (session_id='01900000-0000-7000-8000-000000000000' OR NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0)) ORDER BY id;
 
 -- extend
 
@@ -238,6 +253,23 @@ SELECT id, token FROM lockstep_tasks WHERE session_id='01900000-0000-7000-8000-0
 -- report progress
 
 UPDATE lockstep_tasks FORCE INDEX (PRIMARY) SET progress='400000 text' WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
+
+-- write output
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id, token FROM lockstep_tasks FORCE INDEX (PRIMARY) WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2 ORDER BY id FOR UPDATE;
+INSERT INTO lockstep_chunks (task_id, token, first_byte, data) VALUES ('01900000-0000-7000-8000-000000000000',2,0,'text'),('01900000-0000-7000-8000-000000000000',2,0,'text') ON DUPLICATE KEY UPDATE data=VALUES(data);
+COMMIT;
+
+-- write more output
+
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id, token FROM lockstep_tasks FORCE INDEX (PRIMARY) WHERE session_id='01900000-0000-7000-8000-000000000000' AND EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id='01900000-0000-7000-8000-000000000000' AND s.dead=0) AND state+0=2 AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2 ORDER BY id FOR UPDATE;
+INSERT INTO lockstep_chunks (task_id, token, first_byte, data) VALUES ('01900000-0000-7000-8000-000000000000',2,100000,'text'),('01900000-0000-7000-8000-000000000000',2,100000,'text') ON DUPLICATE KEY UPDATE data=VALUES(data);
+DELETE t FROM lockstep_chunks AS t FORCE INDEX (PRIMARY) WHERE first_byte>=32768 AND first_byte<50000 AND task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
+COMMIT;
 
 -- hand back
 
@@ -278,8 +310,10 @@ START TRANSACTION;
 SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6));
 SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0=2 AND NOT EXISTS (SELECT 1 FROM lockstep_sessions s WHERE s.id=session_id AND s.dead=0) ORDER BY id;
 SELECT id FROM lockstep_sessions WHERE pool<>'' AND id IN ('01900000-0000-7000-8000-000000000000');
-SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE;
-INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000),('job00001',0,'','',0,1800000000000000,1800000000000000,0,3,1800000000000000) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), fence=VALUES(fence), busy_until=VALUES(busy_until);
+SELECT name, suspended, suspended_until, suspend_after, failures FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE;
+SELECT name, hash, cursor_at, next_at, waiting_at, due_at, fence, suspended, suspended_until, skip_next, skip_by, busy_until FROM lockstep_jobs FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') ORDER BY name FOR UPDATE;
+INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, due_at, fence, skip_next, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,0,3,0,1800000000000000),('job00001',0,'','',0,1800000000000000,1800000000000000,0,0,3,0,1800000000000000) ON DUPLICATE KEY UPDATE cursor_at=VALUES(cursor_at), next_at=VALUES(next_at), waiting_at=VALUES(waiting_at), due_at=VALUES(due_at), fence=VALUES(fence), skip_next=VALUES(skip_next), busy_until=VALUES(busy_until);
+SELECT DISTINCT task_id FROM lockstep_chunks WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 UPDATE lockstep_triggers FORCE INDEX (PRIMARY)
 		SET outcome='lost', result='lost',
 			reason=CASE WHEN reason_code='forced' THEN CONCAT(reason, '; the session of replica r expired while it had the task') ELSE 'the session of replica r expired while it had the task' END,
@@ -293,6 +327,8 @@ INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_se
 			v.new_end, failures+v.new_failures, losses+v.new_losses, UNHEX(v.new_reason), v.new_code, UNHEX(v.new_error), v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
 		FROM JSON_TABLE(CONVERT('[{"new_end":"lost","new_failures":0,"new_losses":1,"new_reason":"7468652073657373696f6e206f66207265706c69636120722065787069726564207768696c652069742068616420746865207461736b","new_code":"replica_died","new_error":"","new_until":1800000000000000,"new_fingerprint":"d464b015fe9ec2e8","key_id":"01900000-0000-7000-8000-000000000000","key_token":3,"key_may_run_until":1800000000000000},{"new_end":"lost","new_failures":0,"new_losses":1,"new_reason":"7468652073657373696f6e206f66207265706c69636120722065787069726564207768696c652069742068616420746865207461736b","new_code":"replica_died","new_error":"","new_until":1800000000000000,"new_fingerprint":"f059b08e4c6d032d","key_id":"01900000-0000-7000-8000-000000000000","key_token":3,"key_may_run_until":1800000000000000}]' USING utf8mb4), '$[*]' COLUMNS (new_end VARBINARY(255) PATH '$.new_end' ERROR ON ERROR, new_failures BIGINT PATH '$.new_failures' ERROR ON ERROR, new_losses BIGINT PATH '$.new_losses' ERROR ON ERROR, new_reason LONGTEXT PATH '$.new_reason' ERROR ON ERROR, new_code VARBINARY(255) PATH '$.new_code' ERROR ON ERROR, new_error LONGTEXT PATH '$.new_error' ERROR ON ERROR, new_exit BIGINT PATH '$.new_exit' ERROR ON ERROR, new_until BIGINT PATH '$.new_until' ERROR ON ERROR, new_fingerprint VARBINARY(255) PATH '$.new_fingerprint' ERROR ON ERROR, key_id VARBINARY(255) PATH '$.key_id' ERROR ON ERROR, key_token BIGINT PATH '$.key_token' ERROR ON ERROR, key_may_run_until BIGINT PATH '$.key_may_run_until' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_tasks FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until FOR UPDATE;
 DELETE t FROM lockstep_tasks AS t FORCE INDEX (PRIMARY) WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;
+SELECT task_id, token, first_byte, data FROM lockstep_chunks WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3;
+DELETE t FROM lockstep_chunks AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3;
 SELECT kind, name, failing, last_success_at, last_end_at FROM lockstep_standings FORCE INDEX (PRIMARY) WHERE name IN ('job00000','job00001') AND kind='job' ORDER BY kind, name FOR UPDATE;
 INSERT INTO lockstep_standings (kind, name, failing, last_success_at, last_end_at) VALUES ('job','job00000',1,1800000000000000,1800000000000000),('job','job00001',1,1800000000000000,1800000000000000) ON DUPLICATE KEY UPDATE failing=VALUES(failing), last_success_at=VALUES(last_success_at), last_end_at=VALUES(last_end_at);
 INSERT INTO lockstep_events (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at) VALUES ('01900000-0000-7000-8000-000000000000','lost','job00000','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000),('01900000-0000-7000-8000-000000000000','lost','job00001','q',1800000000000000,0,0,1,'01900000-0000-7000-8000-000000000000',1,'r','the session of replica r expired while it had the task','replica_died','',1800000000000000);
@@ -312,7 +348,15 @@ SELECT job, at, seq FROM lockstep_triggers WHERE at<1800000000000000 AND until_a
 COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
+SELECT job, hash FROM lockstep_definitions d WHERE until_at>0 AND until_at<1800000000000000 AND (SELECT g.at FROM lockstep_triggers g FORCE INDEX (PRIMARY) WHERE g.job=d.job AND g.at<=d.until_at ORDER BY g.at LIMIT 1) IS NULL ORDER BY until_at LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
 SELECT id FROM lockstep_audit WHERE at<1800000000000000 ORDER BY at LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT id FROM lockstep_orders WHERE ended_at>0 AND ended_at<1800000000000000 ORDER BY ended_at LIMIT 2;
 COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
@@ -321,6 +365,7 @@ DELETE t FROM lockstep_done AS t FORCE INDEX (PRIMARY) WHERE id IN ('01900000-00
 DELETE t FROM lockstep_attempts AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_outputs AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_results AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_chunks AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM JSON_TABLE(CONVERT('[{"key_task_id":"01900000-0000-7000-8000-000000000000"},{"key_task_id":"01900000-0000-7000-8000-000000000000"}]' USING utf8mb4), '$[*]' COLUMNS (key_task_id VARBINARY(255) PATH '$.key_task_id' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_idempotency AS t FORCE INDEX (lockstep_idempotency_task) WHERE task_id=v.key_task_id;
 DELETE t FROM JSON_TABLE(CONVERT('[{"key_task_id":"01900000-0000-7000-8000-000000000000"},{"key_task_id":"01900000-0000-7000-8000-000000000000"}]' USING utf8mb4), '$[*]' COLUMNS (key_task_id VARBINARY(255) PATH '$.key_task_id' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_unique_tasks AS t FORCE INDEX (lockstep_unique_tasks_task) WHERE task_id=v.key_task_id;
 COMMIT;
@@ -335,6 +380,7 @@ DELETE t FROM lockstep_done AS t FORCE INDEX (PRIMARY) WHERE id IN ('01900000-00
 DELETE t FROM lockstep_attempts AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_outputs AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM lockstep_results AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
+DELETE t FROM lockstep_chunks AS t FORCE INDEX (PRIMARY) WHERE task_id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000');
 DELETE t FROM JSON_TABLE(CONVERT('[{"key_task_id":"01900000-0000-7000-8000-000000000000"},{"key_task_id":"01900000-0000-7000-8000-000000000000"}]' USING utf8mb4), '$[*]' COLUMNS (key_task_id VARBINARY(255) PATH '$.key_task_id' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_idempotency AS t FORCE INDEX (lockstep_idempotency_task) WHERE task_id=v.key_task_id;
 DELETE t FROM JSON_TABLE(CONVERT('[{"key_task_id":"01900000-0000-7000-8000-000000000000"},{"key_task_id":"01900000-0000-7000-8000-000000000000"}]' USING utf8mb4), '$[*]' COLUMNS (key_task_id VARBINARY(255) PATH '$.key_task_id' ERROR ON ERROR)) v STRAIGHT_JOIN lockstep_unique_tasks AS t FORCE INDEX (lockstep_unique_tasks_task) WHERE task_id=v.key_task_id;
 COMMIT;
@@ -353,7 +399,7 @@ SELECT pool, task_key FROM lockstep_keys FORCE INDEX (lockstep_keys_look) WHERE 
 COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
-SELECT pool, task_key FROM lockstep_sequences s WHERE last_place<1800000000000000 AND (SELECT w.task_id FROM lockstep_key_waits w FORCE INDEX (PRIMARY) WHERE w.pool=s.pool AND w.task_key=s.task_key LIMIT 1) IS NULL LIMIT 2 FOR UPDATE SKIP LOCKED;
+SELECT pool, task_key FROM lockstep_sequences s WHERE last_place<1800000000000000 AND (SELECT w.task_id FROM lockstep_key_waits w FORCE INDEX (PRIMARY) WHERE w.pool=s.pool AND w.task_key=s.task_key LIMIT 1) IS NULL LIMIT 2;
 COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
@@ -361,9 +407,21 @@ SELECT pool, values_hash FROM lockstep_unique_tasks FORCE INDEX (lockstep_unique
 COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
+SELECT value FROM lockstep_meta WHERE name = 'config_counter' FOR UPDATE;
 SELECT id FROM lockstep_sessions WHERE dead=1 AND pool='' AND seen_at<1800000000000000 AND id NOT IN (SELECT session_id FROM lockstep_tasks WHERE state=2) LIMIT 2;
 COMMIT;
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 START TRANSACTION;
+SELECT value FROM lockstep_meta WHERE name = 'config_counter' FOR UPDATE;
 SELECT id FROM lockstep_sessions WHERE dead=1 AND pool<>'' AND seen_at<1800000000000000 AND id NOT IN (SELECT session_id FROM lockstep_tasks WHERE state=2) LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT value FROM lockstep_meta WHERE name = 'config_counter' FOR UPDATE;
+SELECT config, pool FROM lockstep_kinds WHERE config NOT IN (SELECT config FROM lockstep_sessions) ORDER BY config, pool LIMIT 2;
+COMMIT;
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+START TRANSACTION;
+SELECT value FROM lockstep_meta WHERE name = 'config_counter' FOR UPDATE;
+SELECT hash FROM lockstep_configurations WHERE number<(SELECT COALESCE(MAX(number), 0) FROM lockstep_configurations WHERE at<1800000000000000) AND number<=(SELECT MAX(number) FROM lockstep_configurations)-1000 AND hash NOT IN (SELECT config_hash FROM lockstep_sessions) ORDER BY number LIMIT 2;
 COMMIT;

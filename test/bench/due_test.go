@@ -28,7 +28,7 @@ type rush struct {
 // started and recorded.
 func BenchmarkDue(b *testing.B) {
 	var field []*rush
-	for _, k := range kinds {
+	for _, k := range chosenKinds(b) {
 		for _, workers := range []int{drainWorkers, sized().due} {
 			field = append(field, &rush{kind: k, workers: workers})
 		}

@@ -37,7 +37,7 @@ func BenchmarkLimits(b *testing.B) {
 	var field []*drained
 	for _, k := range of {
 		for _, l := range limitings {
-			field = append(field, &drained{kind: k, replicas: 1, limit: l.limit, keys: l.keys})
+			field = append(field, &drained{kind: k, replicas: 1, tasks: sized().tasks, limit: l.limit, keys: l.keys})
 		}
 	}
 	t := newTable(b, fmt.Sprintf("Claim to finish of %s tasks that do nothing, in pools with limits, 1 replica, %d workers", count(float64(sized().tasks)), drainWorkers),

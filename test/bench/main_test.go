@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"regexp"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var only = flag.String("only", "", "measure only those whose name matches this regular expression, where many wait for a lock")
+var only = flag.String("only", "", "measure only those whose name matches this regular expression: where many wait for a lock, and stores where triggers are measured")
 
 // chosen are the names that -only leaves.
 func chosen(tb testing.TB, names ...string) (left []string) {
@@ -51,7 +52,8 @@ type size struct {
 	rounds   int
 	locking  time.Duration // one contestant in one round
 	lockTTL  time.Duration // a Redis that has just started grants nothing for so long
-	tasks    int           // that are drained
+	drain    int           // tasks that are drained: so many that it lasts for seconds
+	tasks    int           // that are enqueued, or drained with limits
 	ended    int           // tasks beside which others are measured
 	pending  int           // and such that are not
 	commands int           // tasks that run one
@@ -59,7 +61,11 @@ type size struct {
 	singles  int           // that each producer enqueues one by one
 	due      int           // jobs, in one second
 	lead     time.Duration // from the start of the replicas to that second
-	yamlJobs int
+	yamlJobs int           // of a file
+	spread   int           // jobs over a minute
+	steady   int           // jobs each 5 s
+	lasts    time.Duration // of jobs that are due all the time
+	rest     time.Duration // of what is measured without anything beside
 
 	clients   int           // at once
 	crowd     int           // of one key
@@ -69,17 +75,25 @@ type size struct {
 	leases    int
 }
 
+var rounds = flag.Int("rounds", 0, "how often each contestant is measured; 0: as the form says")
+
 func sized() size {
+	s := bySize()
+	s.rounds = cmp.Or(*rounds, s.rounds)
+	return s
+}
+
+func bySize() size {
 	if testing.Short() {
 		return size{
-			rounds: 2, locking: 50 * time.Millisecond, lockTTL: 3 * time.Second, tasks: 2_000, ended: 20_000, pending: 2_000, commands: 100, beside: 40_000, singles: 50,
-			due: 500, lead: 6 * time.Second, yamlJobs: 2_000,
+			rounds: 2, locking: 50 * time.Millisecond, lockTTL: 3 * time.Second, tasks: 2_000, drain: 2_000, ended: 20_000, pending: 2_000, commands: 100, beside: 40_000, singles: 50,
+			due: 500, lead: 6 * time.Second, yamlJobs: 2_000, rest: time.Second, spread: 2_000, steady: 200, lasts: 5 * time.Second,
 			clients: 8, crowd: 40, fair: 500 * time.Millisecond, handOvers: 10, pickups: 10, leases: 200,
 		}
 	}
 	return size{
-		rounds: 5, locking: time.Second, lockTTL: 10 * time.Second, tasks: 50_000, ended: 10_000_000, pending: 1_000_000, commands: 10_000, beside: 200_000, singles: 1_000,
-		due: 10_000, lead: 20 * time.Second, yamlJobs: 100_000,
+		rounds: 5, locking: time.Second, lockTTL: 10 * time.Second, tasks: 50_000, drain: 200_000, ended: 10_000_000, pending: 1_000_000, commands: 10_000, beside: 200_000, singles: 1_000,
+		due: 10_000, lead: 20 * time.Second, yamlJobs: 100_000, rest: 10 * time.Second, spread: 100_000, steady: 4_000, lasts: 30 * time.Second,
 		clients: 64, crowd: 1_000, fair: 10 * time.Second, handOvers: 200, pickups: 100, leases: 10_000,
 	}
 }

@@ -29,8 +29,8 @@ const (
 // BenchmarkPickup measures from just before a task is enqueued until its handler begins, in a replica of another process that has
 // nothing else to do.
 func BenchmarkPickup(b *testing.B) {
-	names := make([]string, len(pickups))
-	for i, k := range pickups {
+	names := make([]string, len(variants))
+	for i, k := range variants {
 		names[i] = k.name
 	}
 	for _, v := range rivals {
@@ -64,15 +64,13 @@ func timesOf(r *round, name string) (took, enqueue samples) {
 	return pickup(r, kindOf(r, name))
 }
 
-var pickups = append(slices.Clone(kinds), kind{"MariaDB", onMySQL, true})
-
 func kindOf(tb testing.TB, name string) kind {
 	tb.Helper()
-	i := slices.IndexFunc(pickups, func(k kind) bool { return k.name == name })
+	i := slices.IndexFunc(variants, func(k kind) bool { return k.name == name })
 	if i < 0 {
 		tb.Fatalf("no kind %q", name)
 	}
-	return pickups[i]
+	return variants[i]
 }
 
 // elsewhereOf is the variable of the process with the replica: a site, as JSON.

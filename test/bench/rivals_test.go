@@ -34,6 +34,7 @@ type measured struct {
 	Drain, Processor     float64
 	Single, Beside, Bulk float64
 	Pickups, Enqueues    samples
+	Late                 samples
 }
 
 // measure runs the program.

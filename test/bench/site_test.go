@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -36,6 +37,19 @@ var kinds = []kind{
 	{"SQLite", onFile, false},
 	{"MariaDB + Redis lock", onServers, true},
 }
+
+// chosenKinds are those of kinds that -only leaves.
+func chosenKinds(tb testing.TB) []kind {
+	tb.Helper()
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		tb.Fatal("-only:", err)
+	}
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !wanted.MatchString(k.name) })
+}
+
+// variants are the kinds, and the one whose rows are the lock service, too.
+var variants = append(slices.Clone(kinds), kind{"MariaDB", onMySQL, true})
 
 // known is the median of what servers counted.
 func (k kind) known(s samples) string {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 const (
@@ -20,6 +22,7 @@ const (
 type drained struct {
 	kind     kind
 	replicas int
+	tasks    int
 	limit    func(p *jobs.Pool) // nil: none
 	keys     int                // that the tasks have; 0: none
 
@@ -31,12 +34,12 @@ type drained struct {
 // BenchmarkTasks measures claim to finish of tasks that do nothing.
 func BenchmarkTasks(b *testing.B) {
 	var field []*drained
-	for _, k := range kinds {
+	for _, k := range variants {
 		for _, n := range []int{1, 3, 16} {
-			field = append(field, &drained{kind: k, replicas: n})
+			field = append(field, &drained{kind: k, replicas: n, tasks: sized().drain})
 		}
 	}
-	t := newTable(b, fmt.Sprintf("Claim to finish of %s tasks that do nothing, %d workers", count(float64(sized().tasks)), drainWorkers),
+	t := newTable(b, fmt.Sprintf("Claim to finish of %s tasks that do nothing, %d workers", count(float64(sized().drain)), drainWorkers),
 		"", "replicas", "tasks/s (min – max)", "tasks per claim", "tasks per finish", "statements per task", "statements per batch", "commits per batch", "lock calls per claim", "processor time of the Go side per task")
 	others, theirs := make([]samples, len(rivals)), make([]samples, len(rivals))
 	takeTurns(b, len(field)+len(rivals), func(r *round, i int) {
@@ -45,7 +48,7 @@ func BenchmarkTasks(b *testing.B) {
 			return
 		}
 		i -= len(field)
-		m := rivals[i].measure(r, "drain", "-n", min(sized().tasks, rivals[i].drains))
+		m := rivals[i].measure(r, "drain", "-n", min(sized().drain, rivals[i].drains))
 		others[i], theirs[i] = append(others[i], m.Drain), append(theirs[i], m.Processor)
 	})
 	for _, d := range field {
@@ -59,7 +62,7 @@ func BenchmarkTasks(b *testing.B) {
 }
 
 func (d *drained) turn(r *round) {
-	n := sized().tasks
+	n := d.tasks
 	m := &meter{finished: newMark(n)}
 	pool := jobs.Pool{
 		Workers: drainWorkers,
@@ -74,15 +77,21 @@ func (d *drained) turn(r *round) {
 	s.define(r, st, set)
 	fill(r, st, n, d.keys)
 	counted := s.counter(r)
-	var starts []func()
+	pausePool(r, st, true)
+	var replicas []*scheduler.Scheduler
 	for i := range d.replicas {
 		replica := s.replica(r, fmt.Sprint("replica-", i), m, set, drainWorkers)
-		starts = append(starts, func() { run(r, replica) })
+		run(r, replica)
+		replicas = append(replicas, replica)
+	}
+	for _, replica := range replicas {
+		await.Until(r, "a replica has joined", replica.Loaded)
 	}
 
 	own, before, began := worked(r), counted(), time.Now()
-	for _, start := range starts {
-		start()
+	pausePool(r, st, false)
+	for _, replica := range replicas {
+		replica.Wake(drainPool)
 	}
 	m.wait(r, "tasks done", &m.finished)
 	own, used := worked(r)-own, counted().since(before)
@@ -101,6 +110,14 @@ func (d *drained) turn(r *round) {
 	d.perBatch = append(d.perBatch, used.statements/batches)
 	d.commits = append(d.commits, used.commits/batches)
 	d.lk = append(d.lk, used.lock/float64(m.claims))
+}
+
+// pausePool pauses the pool, so that the replicas join before the first task runs, or resumes it: what is measured is a drain, not a start.
+func pausePool(tb testing.TB, st *store.Store, paused bool) {
+	tb.Helper()
+	if err := st.Sides().API.PausePool(tb.Context(), drainPool, "bench", &paused); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // fill enqueues n tasks with that many keys, a thousand at a time.

@@ -61,7 +61,10 @@ func run(t testing.TB, p plan) {
 	opened := machine.begin(p.dir, "opening")
 	a := arena.Open(t, p.cell, p.dir, p.arena)
 	opened()
-	record := a.Describe(t.Context())
+	record, err := a.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	record.Seed, record.Bug, record.Slack, record.Minimum, record.Began = p.seed, p.bug, p.slack, p.minimum, time.Now()
 	record.Minimum.Faults = 0
 	for _, faults := range p.faults {

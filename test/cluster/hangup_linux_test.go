@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,16 +21,28 @@ import (
 // Signals that are caught here have their default action in started programs, also if the tests run under nohup.
 func init() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) }
 
-// SIGHUP makes many daemons reload their configuration. Here it must neither end nor drain a replica.
-func TestHangupIsIgnored(t *testing.T) {
+// SIGHUP loads the configuration again. It neither ends nor drains a replica.
+func TestHangupLoadsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	config := busyConfig(t)
 	r, started := startReplica(t, config, "r1"), filepath.Join(filepath.Dir(config), "started")
 	waitFor(t, started)
 	for n := range 3 {
 		r.Signal(t, syscall.SIGHUP)
-		program.Within(t, 10*time.Second, "the log tells of it", func() bool { return strings.Count(r.Log(), `"msg":"SIGHUP ignored`) == n+1 })
+		program.Within(t, 10*time.Second, "the log tells of it", func() bool { return strings.Count(r.Log(), `"msg":"configuration loaded again: no job`) == n+1 })
 	}
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "\nwatch: false\n"...)
+	if err := os.WriteFile(config, bytes.Replace(text, []byte("\njobs:"), []byte("\njobs:\n  another: {command: [echo]}"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.Signal(t, syscall.SIGHUP)
+	program.Within(t, 10*time.Second, "the log tells what has changed", func() bool {
+		return strings.Contains(r.Log(), `"jobs":"1 added","pools":"as before","needs a restart":"watch"`)
+	})
 	if err := os.Remove(started); err != nil {
 		t.Fatal(err)
 	}

@@ -53,8 +53,8 @@ jobs:
 			if n := pending(t, now, config) + unknown(t, now, config); n != 0 {
 				t.Errorf("after the new program's start %d migrations are pending or unknown to it", n)
 			}
-			if n := unknown(t, before, config); n != 1 {
-				t.Errorf("%d migrations are unknown to the program before, want the newest one", n)
+			if n := unknown(t, before, config); n < 1 {
+				t.Error("the program before knows the newest migration")
 			}
 			works(t, old1, new1)
 

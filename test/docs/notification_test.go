@@ -6,10 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -51,4 +54,51 @@ func TestNotificationsOfThePage(t *testing.T) {
 		t.Errorf("the headers are %v", r.Header)
 	}
 	strict("what is sent", body)
+}
+
+// The templates of the page make of a notification what Slack and Teams take, whatever is in it.
+func TestTemplatesOfThePage(t *testing.T) {
+	told := jobs.Notification{
+		ID: "failed/1", Event: jobs.EventFailed, Job: "a", TaskID: "1", Attempt: 2, Replica: "web-1", At: time.Date(2026, 6, 1, 2, 34, 10, 0, time.UTC),
+		Text: `job a failed: <!channel> "}]} & [link](http://evil.example)`, Error: "\"",
+	}
+	found := map[string]string{}
+	for _, b := range blocks(t, "docs/notifications.md") {
+		if b.language != "yaml" || !strings.Contains(b.body, "template:") {
+			continue
+		}
+		c, err := config.LoadBytes("lockstep.yaml", []byte(whole(b)+"jobs: {a: {command: [/bin/true]}}\n"), config.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", b.at(), err)
+		}
+		var sent []byte
+		hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent, _ = io.ReadAll(r.Body) }))
+		text := regexp.MustCompile(`https://[^"]*`).ReplaceAllString(whole(b), hook.URL)
+		if c, err = config.LoadBytes("lockstep.yaml", []byte(text+"jobs: {a: {command: [/bin/true]}}\n"), config.Options{}); err != nil {
+			t.Fatalf("%s: %v", b.at(), err)
+		}
+		payload, _ := json.Marshal(told)
+		err = c.Set.Jobs["a"].Notify.Handler.Run(t.Context(), jobs.Task{ID: "1", Pool: "notifications", Payload: payload}, io.Discard)
+		hook.Close()
+		var body map[string]any
+		if err != nil || json.Unmarshal(sent, &body) != nil {
+			t.Fatalf("%s: %v, sent %s", b.at(), err, sent)
+		}
+		switch {
+		case body["blocks"] != nil:
+			found["slack"] = string(sent)
+		case body["attachments"] != nil:
+			found["teams"] = string(sent)
+		}
+	}
+	for chat, parts := range map[string][]string{
+		"slack": {`"text":"job a failed: &lt;!channel&gt; \"}]} &amp; [link](http://evil.example)"`, `:rotating_light: *job a failed`, `"task 1, attempt 2 on web-1, 2026-06-01T02:34:10Z"`},
+		"teams": {`"$schema":"http://adaptivecards.io/`, `"text":"a: failed","color":"attention"`, `"text":"job a failed: <!channel> \"}]} & [link](http://evil.example)"`},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(found[chat], part) {
+				t.Errorf("%s gets %s, without %s", chat, found[chat], part)
+			}
+		}
+	}
 }

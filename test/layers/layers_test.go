@@ -36,7 +36,7 @@ func (l layer) String() string {
 
 // layers names the layer of each package; a package below a named one belongs to it.
 var layers = map[string]layer{
-	"jobs": domain, "internal/ledger": domain, "jobs/reason": domain, "api/wire": domain, "locks": domain, "locks/driver": domain, "migrations": domain, "internal/abort": domain, "internal/accepted": domain, "internal/boottime": domain, "internal/bound": domain, "internal/calls": domain, "internal/clip": domain, "internal/duration": domain, "internal/filewatch": domain, "internal/handshake": domain, "internal/identity": domain, "internal/limits": domain, "internal/mysqlconn": domain, "internal/naming": domain, "internal/nearest": domain, "internal/nesting": domain, "internal/nilcheck": domain, "internal/paging": domain, "internal/plainjson": domain, "internal/process": domain, "internal/redisconn": domain, "internal/refusals": domain, "internal/sqlitefile": domain, "internal/sqlkit": domain, "internal/syskeys": domain, "internal/trustedfile": domain, "internal/unwrap": domain, "internal/why": domain, "internal/zone": domain,
+	"jobs": domain, "internal/ledger": domain, "jobs/reason": domain, "api/wire": domain, "locks": domain, "locks/driver": domain, "migrations": domain, "internal/abort": domain, "internal/accepted": domain, "internal/boottime": domain, "internal/bound": domain, "internal/calls": domain, "internal/clip": domain, "internal/duration": domain, "internal/filewatch": domain, "internal/foresight": domain, "internal/handshake": domain, "internal/icalendar": domain, "internal/identity": domain, "internal/limits": domain, "internal/mysqlconn": domain, "internal/naming": domain, "internal/nearest": domain, "internal/nesting": domain, "internal/nilcheck": domain, "internal/outfile": domain, "internal/paging": domain, "internal/plainjson": domain, "internal/process": domain, "internal/redisconn": domain, "internal/refusals": domain, "internal/sqlitefile": domain, "internal/sqlkit": domain, "internal/syskeys": domain, "internal/trustedfile": domain, "internal/unwrap": domain, "internal/why": domain, "internal/zone": domain,
 
 	"locks/redislock": adapters, "locks/quorumlock": adapters, "locks/zklock": adapters, "locks/sqllock": adapters, "locks/memlock": adapters,
 	"store": adapters, "store/sqlite": adapters, "jobs/exechandler": adapters, "jobs/httphandler": adapters,
@@ -82,12 +82,14 @@ var clients = []struct {
 	{"modernc.org/", []string{"store/sqlite", "cmd/scheduler"}, "SQLite is large: a program with MySQL alone does not link it"},
 	{"github.com/go-sql-driver/", []string{"locks/sqllock", "internal/mysqlconn", "internal/sqlkit", "config", "cmd/scheduler"}, "MySQL's driver is imported where its errors or addresses are read"},
 	{"github.com/robfig/cron/", []string{"jobs"}, "cron expressions have one strict reader"},
+	{"github.com/emersion/go-ical", []string{"internal/icalendar"}, "calendar files have one reader, which bounds what they may be"},
+	{"github.com/teambition/rrule-go", []string{"internal/icalendar"}, "rules of calendar files have one reader, which bounds what they may be"},
 	{"go.yaml.in/", []string{"config", "cmd/scheduler"}, "YAML is read by the wiring; Go programs write the domain's types"},
 	{"github.com/spf13/", []string{"cmd/scheduler"}, "commands are part of the wiring"},
 	{"github.com/prometheus/", []string{"metrics"}, "a program that embeds the scheduler or a lock must not compile a metrics library"},
 	{"github.com/anishathalye/porcupine", []string{"locks/lockstest"}, "checking histories is for tests"},
 	{"github.com/google/go-cmp/", nil, "readable comparison is for tests"},
-	{"github.com/santhosh-tekuri/", nil, "the program reads its configuration itself; only tests validate against the schema"},
+	{"github.com/santhosh-tekuri/", []string{"jobs"}, "the program reads its configuration itself, and only tests validate against its schema; payloads of runs by hand are judged by jobs"},
 }
 
 type pkg struct {

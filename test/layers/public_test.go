@@ -23,7 +23,12 @@ var shown = map[string]string{
 	"scheduler.Store.Sides": theSides,
 	"api.Store.Sides":       theSides,
 	"metrics.Store.Sides":   theSides,
+
+	"scheduler.Scheduler.Definitions": theDefinitions,
+	"api.Defined.Definitions":         theDefinitions,
 }
+
+const theDefinitions = "what a replica has ready of its set is for its API alone: a program hands its replica on, and another Replica does without"
 
 const theSides = "what packages of the module ask a store for is theirs alone: a program hands its store on"
 

@@ -12,7 +12,6 @@ import (
 
 // drawn has the files whose loop is explained otherwise; the value says how.
 var drawn = map[string]string{
-	"cmd/scheduler/reload.go":             "a table of what each poll finds, and its result",
 	"scheduler/internal/work/deadline.go": "a table of what stops an attempt; its loop looks at each attempt",
 }
 

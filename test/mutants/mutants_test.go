@@ -43,7 +43,7 @@ func TestBranches(t *testing.T) {
 		"scheduler/internal/triggers": {
 			"scheduler/internal/triggers/stripes.go rank GO other variable self: id (2)",
 			"scheduler/internal/triggers/decide.go rules.due GO swapped 1 and 2: later(cursor, lateUntil)",
-			"scheduler/internal/triggers/decide.go rules.late GO After: at.Before(d.now.Add(-j.CatchUp.Grace))",
+			"scheduler/internal/triggers/decide.go earlier GO After: a.Before(b)",
 		},
 		"scheduler/internal/membership": {
 			"scheduler/internal/membership/clock.go Clock.Observe GO left out: c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)",

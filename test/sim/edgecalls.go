@@ -66,12 +66,25 @@ func (e *edge) TimedOut(ctx context.Context, now time.Time, limit int) ([]ledger
 	return call(ctx, e, func(ctx context.Context) ([]ledger.Held, error) { return e.st.TimedOut(ctx, now, limit) })
 }
 
+func (e *edge) Enter(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
+	return call(ctx, e, func(ctx context.Context) (int64, error) { return e.st.Enter(ctx, session, d) })
+}
+
+func (e *edge) SetDiffers(ctx context.Context, session, what string) error {
+	_, err := call(ctx, e, func(ctx context.Context) (nothing, error) { return nothing{}, e.st.SetDiffers(ctx, session, what) })
+	return err
+}
+
 func (e *edge) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
 	return call(ctx, e, func(ctx context.Context) (int64, error) { return e.st.Load(ctx, session, d) })
 }
 
 func (e *edge) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
 	return call(ctx, e, func(ctx context.Context) (ledger.Assertion, error) { return e.st.Assert(ctx, session, d) })
+}
+
+func (e *edge) UpcomingOf(ctx context.Context, jobs []string) ([]ledger.Upcoming, error) {
+	return call(ctx, e, func(ctx context.Context) ([]ledger.Upcoming, error) { return e.st.UpcomingOf(ctx, jobs) })
 }
 
 func (e *edge) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error) {
@@ -115,16 +128,8 @@ func (e *edge) busy(names []string) (free, busy []string) {
 	return names[:len(names)/2], names[len(names)/2:]
 }
 
-func (e *edge) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {
-	type ready struct {
-		pools []string
-		next  time.Time
-	}
-	got, err := call(ctx, e, func(ctx context.Context) (r ready, err error) {
-		r.pools, r.next, err = e.st.Ready(ctx, now)
-		return r, err
-	})
-	return got.pools, got.next, err
+func (e *edge) Ready(ctx context.Context, now ledger.Judge) (ledger.Ready, error) {
+	return call(ctx, e, func(ctx context.Context) (ledger.Ready, error) { return e.st.Ready(ctx, now) })
 }
 
 func (e *edge) Look(ctx context.Context, pool string, l ledger.Look) (ledger.Seen, error) {
@@ -157,8 +162,12 @@ func (e *edge) Report(ctx context.Context, session string, reports []ledger.Prog
 	return call(ctx, e, func(ctx context.Context) ([]bool, error) { return e.st.Report(ctx, session, reports) })
 }
 
-func (e *edge) Own(ctx context.Context, session string) ([]ledger.Own, error) {
-	return call(ctx, e, func(ctx context.Context) ([]ledger.Own, error) { return e.st.Own(ctx, session) })
+func (e *edge) WriteOutput(ctx context.Context, session string, chunks []ledger.Chunk) ([]bool, error) {
+	return call(ctx, e, func(ctx context.Context) ([]bool, error) { return e.st.WriteOutput(ctx, session, chunks) })
+}
+
+func (e *edge) Running(ctx context.Context, session string) (ledger.Running, error) {
+	return call(ctx, e, func(ctx context.Context) (ledger.Running, error) { return e.st.Running(ctx, session) })
 }
 
 func (e *edge) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
@@ -183,6 +192,22 @@ func (e *edge) Retry(ctx context.Context, id, by string, force bool) (jobs.Task,
 
 func (e *edge) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error) {
 	return call(ctx, e, func(ctx context.Context) (ledger.Notified, error) { return e.st.Notify(ctx, n) })
+}
+
+func (e *edge) AddOrder(ctx context.Context, o ledger.Order, hash string) (ledger.Order, error) {
+	return call(ctx, e, func(ctx context.Context) (ledger.Order, error) { return e.st.AddOrder(ctx, o, hash) })
+}
+
+func (e *edge) DueOrders(ctx context.Context, t time.Time, limit int) ([]ledger.DueOrder, error) {
+	return call(ctx, e, func(ctx context.Context) ([]ledger.DueOrder, error) { return e.st.DueOrders(ctx, t, limit) })
+}
+
+func (e *edge) Ran(ctx context.Context, job string, from, to time.Time, limit int) ([]time.Time, error) {
+	return call(ctx, e, func(ctx context.Context) ([]time.Time, error) { return e.st.Ran(ctx, job, from, to, limit) })
+}
+
+func (e *edge) LateRuns(ctx context.Context, now ledger.Judge, limit int) (ledger.Lateness, error) {
+	return call(ctx, e, func(ctx context.Context) (ledger.Lateness, error) { return e.st.LateRuns(ctx, now, limit) })
 }
 
 func (e *edge) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
@@ -239,3 +264,5 @@ func (e *edge) Listen(enqueued func(pools ...string)) (stop func()) { return e.s
 func (e *edge) Local() bool { return e.st.Local() }
 
 func (e *edge) Written() func() bool { return e.st.Written() }
+
+func (e *edge) SeenPause() ledger.Pause { return e.st.SeenPause() }

@@ -19,10 +19,10 @@ func small(seed uint64, due map[string]cycle, steps ...step) *plan {
 	}
 	for name, c := range due {
 		ts := times{c}
-		p.Jobs[name] = job{jobs.Job{
+		p.Jobs[name] = job{Times: ts, Job: jobs.Job{
 			Schedules: ts.specs(), Concurrency: jobs.Forbid, OnLost: jobs.LostFails, Timeout: time.Minute, Pool: naming.DefaultPool,
 			CatchUp: jobs.CatchUp{Policy: jobs.CatchUpLatest, Grace: 5 * time.Second, Window: time.Hour, Limit: 1},
-		}, ts}
+		}}
 	}
 	return p
 }

@@ -33,7 +33,7 @@ const (
 
 // faultKinds are those that every run of many seeds must have applied.
 var faultKinds = []string{
-	pauses, kills, drains, reloads, outages, refuses, loses, hangs, storeDown, slows, stalls, repeats,
+	pauses, kills, drains, reloads, replaces, reverts, outages, refuses, loses, hangs, storeDown, slows, stalls, repeats,
 	lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget, lockExpire, wallSteps, dbSteps,
 }
 
@@ -44,7 +44,10 @@ const (
 	retries    = "retry"   // an ended task
 	cancels    = "cancel"  // an open task
 	suspends   = "suspend" // a job, for For
+	suspended  = "suspend-until"
+	skips      = "skip-next" // N due times of a job
 	pausesPool = "pause-pool"
+	pausesAll  = "pause-all" // for For; N: it ends by itself
 	limitsPool = "limit-pool"
 )
 
@@ -128,7 +131,13 @@ func (p *plan) drawWork(d draw) {
 		p.Steps = append(p.Steps, step{At: at(), Kind: pick(d, cancels, retries), Replica: d.IntN(p.Replicas)})
 	}
 	if d.chance(0.2) {
-		p.Steps = append(p.Steps, step{At: at(), Kind: suspends, Name: pick(d, all...), For: d.between(time.Second, 10*time.Second)})
+		p.Steps = append(p.Steps, step{At: at(), Kind: pick(d, suspends, suspended), Name: pick(d, all...), For: d.between(time.Second, 10*time.Second)})
+	}
+	if d.chance(0.2) {
+		p.Steps = append(p.Steps, step{At: at(), Kind: skips, Name: pick(d, all...), N: 1 + d.IntN(4)})
+	}
+	if d.chance(0.15) {
+		p.Steps = append(p.Steps, step{At: at(), Kind: pausesAll, N: d.IntN(2), For: d.between(time.Second, 15*time.Second)})
 	}
 	if d.chance(0.2) {
 		p.Steps = append(p.Steps, step{At: at(), Kind: pausesPool, Name: pick(d, slices.Sorted(maps.Keys(p.Pools))...), For: d.between(time.Second, 10*time.Second)})

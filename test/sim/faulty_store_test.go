@@ -2,9 +2,11 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,7 +15,8 @@ import (
 
 // A store with a bug is found: the judge can fail.
 func TestAStoreWithABugIsFound(t *testing.T) {
-	const seeds = 60
+	const seeds = 300
+	var estrangedStores atomic.Int64
 	for what, lie := range map[string]func(ledger.Store) ledger.Store{
 		"drops the rows of a decision":    func(s ledger.Store) ledger.Store { return dropsRows{s} },
 		"takes results and keeps nothing": func(s ledger.Store) ledger.Store { return forgetful{s} },
@@ -21,7 +24,23 @@ func TestAStoreWithABugIsFound(t *testing.T) {
 		"invents tokens":                  func(s ledger.Store) ledger.Store { return inventive{s} },
 		"ends what goes back":             func(s ledger.Store) ledger.Store { return final{s} },
 		"admits what has no leases":       func(s ledger.Store) ledger.Store { return lockless{s} },
+		"forgets what was skipped":        func(s ledger.Store) ledger.Store { return forgetsSkips{s} },
+		"suspends for ever":               func(s ledger.Store) ledger.Store { return endless{s, false} },
+		"suspends nothing until":          func(s ledger.Store) ledger.Store { return endless{s, true} },
+		"decides while all is paused":     func(s ledger.Store) ledger.Store { return restless{s} },
+		"keeps the chunks of outputs":     func(s ledger.Store) ledger.Store { return hoarding{s} },
+		"numbers each load":               func(s ledger.Store) ledger.Store { return renumbering{s} },
+		"draws jitter by the replica":     func(s ledger.Store) ledger.Store { return estranged{s, estrangedStores.Add(1)} },
 		"takes the first beat alone":      func(s ledger.Store) ledger.Store { return ignores{s} },
+		"counts no failure":               func(s ledger.Store) ledger.Store { return uncounted{s} },
+		"expects nothing":                 func(s ledger.Store) ledger.Store { return expectsNothing{s} },
+		"tells of what is in time":        func(s ledger.Store) ledger.Store { return hasty{s} },
+		"looks at nothing that is late":   func(s ledger.Store) ledger.Store { return blind{s} },
+		"gives slots that are taken":      func(s ledger.Store) ledger.Store { return deciding{s, givesAll} },
+		"gives slots in another order":    func(s ledger.Store) ledger.Store { return deciding{s, givesTheLast} },
+		"shows nothing that waits":        func(s ledger.Store) ledger.Store { return deciding{s, showsNone} },
+		"stops nothing that is replaced":  func(s ledger.Store) ledger.Store { return deciding{s, endsNone} },
+		"forgets lost attempts":           func(s ledger.Store) ledger.Store { return deciding{s, losesNone} },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -56,6 +75,16 @@ func TestExcusesEndWithTheirReason(t *testing.T) {
 	}
 }
 
+// hoarding does not delete what was kept of an output while its attempt ran.
+type hoarding struct{ ledger.Store }
+
+func (s hoarding) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
+	for i := range results {
+		results[i].Chunked = false
+	}
+	return s.Store.Finish(ctx, session, results)
+}
+
 // tardy decides late.
 type tardy struct{ ledger.Store }
 
@@ -81,6 +110,85 @@ func (s hollow) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, er
 	return s.Store.Decide(ctx, d)
 }
 
+// forgetsSkips does not count down how many due times are skipped.
+type forgetsSkips struct{ ledger.Store }
+
+func (s forgetsSkips) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	decide := d.Decide
+	d.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		decisions := decide(now, states)
+		for i := range decisions {
+			decisions[i].Skipped = 0
+		}
+		return decisions
+	}
+	return s.Store.Decide(ctx, d)
+}
+
+// restless decides whatever is paused.
+type restless struct{ ledger.Store }
+
+func (s restless) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	d.ByHand = true
+	out, err := s.Store.Decide(ctx, d)
+	out.Paused = ledger.Pause{}
+	return out, err
+}
+
+func (s restless) SeenPause() ledger.Pause { return ledger.Pause{} }
+
+// endless ignores the end of an override, or the override that has one.
+type endless struct {
+	ledger.Store
+	never bool
+}
+
+func (s endless) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	decide := d.Decide
+	d.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		for i := range states {
+			if is := &states[i].Suspension; s.never && !is.Until.IsZero() {
+				*is = ledger.Suspension{}
+			} else {
+				is.Until = time.Time{}
+			}
+		}
+		return decide(now, states)
+	}
+	return s.Store.Decide(ctx, d)
+}
+
+// expectsNothing drops the expectations of a decision.
+type expectsNothing struct{ ledger.Store }
+
+func (s expectsNothing) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	decide := d.Decide
+	d.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		decisions := decide(now, states)
+		for i := range decisions {
+			for n := range decisions[i].Triggers {
+				decisions[i].Triggers[n].StartBy, decisions[i].Triggers[n].FinishBy = time.Time{}, time.Time{}
+			}
+		}
+		return decisions
+	}
+	return s.Store.Decide(ctx, d)
+}
+
+// hasty looks at expectations before their time.
+type hasty struct{ ledger.Store }
+
+func (s hasty) LateRuns(ctx context.Context, now ledger.Judge, limit int) (ledger.Lateness, error) {
+	return s.Store.LateRuns(ctx, func(t time.Time) (time.Time, error) { t, err := now(t); return t.Add(2500 * time.Millisecond), err }, limit)
+}
+
+// blind looks at none.
+type blind struct{ ledger.Store }
+
+func (s blind) LateRuns(context.Context, ledger.Judge, int) (ledger.Lateness, error) {
+	return ledger.Lateness{}, nil
+}
+
 type dropsRows struct{ ledger.Store }
 
 func (s dropsRows) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
@@ -96,6 +204,88 @@ func (s dropsRows) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided,
 		return decisions
 	}
 	return s.Store.Decide(ctx, d)
+}
+
+// uncounted takes no run for one of a job that is suspended when they fail.
+type uncounted struct{ ledger.Store }
+
+func (s uncounted) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
+	results = slices.Clone(results)
+	for i := range results {
+		results[i].SuspendAfter = false
+	}
+	return s.Store.Finish(ctx, session, results)
+}
+
+// deciding changes what the rules see, and what they decide.
+type deciding struct {
+	ledger.Store
+	lie func(decide func([]ledger.JobState) []ledger.Decision, states []ledger.JobState) []ledger.Decision
+}
+
+func (s deciding) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	decide := d.Decide
+	d.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		return s.lie(func(states []ledger.JobState) []ledger.Decision { return decide(now, states) }, slices.Clone(states))
+	}
+	return s.Store.Decide(ctx, d)
+}
+
+type rulesOfAJob = func([]ledger.JobState) []ledger.Decision
+
+// givesAll gives a slot to all that wait.
+func givesAll(decide rulesOfAJob, states []ledger.JobState) []ledger.Decision {
+	decisions := decide(states)
+	for i := range decisions {
+		for _, state := range states {
+			if state.Name != decisions[i].Job || len(decisions[i].Ends) > 0 {
+				continue
+			}
+			decisions[i].Starts = nil
+			for _, task := range state.Queued {
+				decisions[i].Starts = append(decisions[i].Starts, task.ID)
+			}
+		}
+	}
+	return decisions
+}
+
+// givesTheLast gives slots to those that came last.
+func givesTheLast(decide rulesOfAJob, states []ledger.JobState) []ledger.Decision {
+	decisions := decide(states)
+	for i := range decisions {
+		for _, state := range states {
+			if state.Name == decisions[i].Job && len(decisions[i].Ends) == 0 {
+				for n := range decisions[i].Starts {
+					decisions[i].Starts[n] = state.Queued[len(state.Queued)-1-n].ID
+				}
+			}
+		}
+	}
+	return decisions
+}
+
+// showsNone shows none of the runs that wait, so that there is always a place in the queue.
+func showsNone(decide rulesOfAJob, states []ledger.JobState) []ledger.Decision {
+	for i := range states {
+		states[i].Queued = nil
+	}
+	return decide(states)
+}
+
+func endsNone(decide rulesOfAJob, states []ledger.JobState) []ledger.Decision {
+	decisions := decide(states)
+	for i := range decisions {
+		decisions[i].Ends = nil
+	}
+	return decisions
+}
+
+func losesNone(decide rulesOfAJob, states []ledger.JobState) []ledger.Decision {
+	for i := range states {
+		states[i].BusyUntil, states[i].Lost = time.Time{}, nil
+	}
+	return decide(states)
 }
 
 type forgetful struct{ ledger.Store }
@@ -123,8 +313,26 @@ func (s *generous) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, e
 	got, err := s.Store.Claim(ctx, c)
 	if err == nil && s.last.Tasks == nil {
 		s.last = got
+		s.last.Tasks = slices.Clone(got.Tasks)
+		for i, t := range s.last.Tasks { // each claim's tasks are the engine's own, which writes to them
+			own := *t.Task
+			s.last.Tasks[i].Task = &own
+		}
 	}
 	return got, err
+}
+
+// renumbering gives each load the next number, whatever its content.
+type renumbering struct{ ledger.Store }
+
+func (s renumbering) Enter(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
+	d.Activate = true
+	return s.Store.Enter(ctx, session, d)
+}
+
+func (s renumbering) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
+	d.Activate = true
+	return s.Store.Load(ctx, session, d)
 }
 
 type inventive struct{ ledger.Store }
@@ -169,4 +377,17 @@ func (s ignores) Beat(ctx context.Context, session string) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return s.Store.Beat(ctx, session)
+}
+
+// estranged gives every other replica a namespace of its own, so that they disagree on when jobs with jitter start.
+type estranged struct {
+	ledger.Store
+	n int64
+}
+
+func (s estranged) Namespace(ctx context.Context) (string, error) {
+	if s.n%2 == 0 {
+		return s.Store.Namespace(ctx)
+	}
+	return fmt.Sprint("of ", s.n), nil
 }

@@ -72,6 +72,9 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if err := report(t); err != nil {
 		return err
 	}
+	if _, err := io.WriteString(out, wrote(t.Token)); err != nil {
+		return err
+	}
 	stopped := ctx.Done()
 	if b.ignores {
 		stopped = nil

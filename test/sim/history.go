@@ -32,9 +32,9 @@ func show(row any) string {
 	case nil:
 		return "none"
 	case memstore.Task:
-		state := []string{"ready", "waits", "running", "locked"}[r.State]
+		state := []string{"ready", "waits", "running", "locked", "", "queued"}[r.State]
 		return fmt.Sprintf("task %s %s@%s/%d %s attempt %d token %d session %.13s until %s run at %s %s", r.ID, r.Job+r.Pool, clock(r.TriggerAt), r.TriggerSeq,
-			state, r.Attempt, r.Token, tail(r.Session), clock(r.MayRunUntil), clock(r.RunAt), r.Reason)
+			state, r.Attempt, r.Token, tail(r.Session), clock(r.MayRunUntil), clock(r.RunAt), r.Reason+r.Cancel)
 	case memstore.Done:
 		return fmt.Sprintf("done %s %s@%s/%d %s attempt %d token %d %s", r.ID, r.Job+r.Pool, clock(r.TriggerAt), r.TriggerSeq, r.State, r.Attempt, r.Token, r.Reason)
 	case memstore.Trigger:

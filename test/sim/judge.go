@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -26,6 +27,11 @@ func (w *world) judge(end time.Time) {
 				w.judgeRow(g)
 			}
 		}
+		for name, row := range rows.Jobs {
+			if w.suspendsAfter(name) > 0 && row.Failures != w.failures[name] {
+				w.violate(name, "job %s counts %d runs that failed in a row, and there are %d", name, row.Failures, w.failures[name])
+			}
+		}
 		for name := range w.specs {
 			w.judgeCatchUp(name, byJob[name])
 			w.judgeCoverage(name, byJob[name], end)
@@ -36,6 +42,8 @@ func (w *world) judge(end time.Time) {
 			}
 		}
 		w.judgeResults(rows)
+		w.judgeChunks(rows)
+		w.judgeLate()
 		keys := map[string]string{}
 		for id, r := range rows.Done {
 			if other := keys[r.Pool+"/"+r.Key]; r.Key != "" && other != "" {
@@ -79,12 +87,17 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 			if e.until != 0 && first.After(until) {
 				break
 			}
+			if e.closed != nil && e.undecided != 0 && g.At == e.undecided {
+				cursor, rows = until, rows[1:] // when it was to be decided, which may be the end of a closure
+				continue
+			}
+			w.judgeLeftOut(name, e, g)
 			if want := e.times.next(cursor); !first.Equal(want) {
 				w.violate(name, "job %s: after %v comes a row for %v, not %v", name, cursor, first, want)
 			} else if n := e.times.count(cursor, last); n != g.Count || !e.times.due(last) {
 				w.violate(name, "job %s: the row from %v to %v counts %d, there are %d", name, first, last, g.Count, n)
 			}
-			if last.After(w.latest()) {
+			if w.startOf(name, last).After(w.latest()) {
 				w.violate(name, "job %s: a row for %v, which is not due yet", name, last)
 			}
 			if e.undecided != 0 && g.At == e.undecided && (g.Outcome != string(jobs.Missed) || g.Reason != ledger.ReasonEdited && g.Reason != ledger.ReasonRemoved) {
@@ -92,7 +105,10 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 			}
 			cursor, rows = last, rows[1:]
 		}
-		if want := e.times.next(cursor); !want.After(until) {
+		if e.closed != nil && e.until != 0 {
+			continue // what was left out and not decided yet has no row
+		}
+		if want := e.closed.owed(e.times, cursor, until); !want.IsZero() {
 			w.violate(name, "job %s: nothing covers %v (until %v)", name, want, until)
 		}
 	}
@@ -106,7 +122,13 @@ func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
 	if len(w.specs[name]) > 1 && w.plan.Edited != nil {
 		return // the policy at that time is not known here
 	}
-	policy := w.specs[name][0].CatchUp
+	spec := w.specs[name][0]
+	policy := spec.CatchUp
+	rows = slices.DeleteFunc(slices.Clone(rows), func(g memstore.Trigger) bool { return g.ReasonCode == reason.Calendar })
+	fires := func(g memstore.Trigger) time.Time { // of the latest
+		at, _ := spec.Closed.runsAt(spec.Times, time.UnixMicro(max(g.At, g.Until)).UTC())
+		return w.startOf(name, at)
+	}
 	stood := map[int64]int64{} // by the time of a decision, the latest due time of it that was not missed
 	for _, g := range rows {
 		if g.Outcome != string(jobs.Missed) {
@@ -118,9 +140,13 @@ func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
 			continue // no policy catches up with a removed job
 		}
 		missed := g.Outcome == string(jobs.Missed)
-		old := g.DecidedAt-max(g.At, g.Until) > policy.Window.Microseconds()
+		decided := time.UnixMicro(g.DecidedAt)
+		late := decided.Sub(fires(g))
+		old := late > policy.Window
 		switch {
-		case missed && g.DecidedAt-max(g.At, g.Until) < policy.Grace.Microseconds():
+		case spec.Closed == nil && decided.Sub(w.startOf(name, time.UnixMicro(g.At).UTC())) > policy.Grace != (g.Cause == string(jobs.CauseCatchUp)):
+			w.violate(name, "job %s decided %s at %s, and its cause is %s", name, clock(g.At), clock(g.DecidedAt), g.Cause)
+		case missed && late < policy.Grace:
 			w.violate(name, "job %s missed %s, within its grace", name, clock(g.At))
 		case missed && !old && policy.Policy == jobs.CatchUpLatest && stood[g.DecidedAt] < g.At:
 			w.violate(name, "job %s missed %s, and nothing stands for it", name, clock(g.At))
@@ -140,14 +166,26 @@ const answered = 11 * time.Second
 // longer.
 const onTime = 200 * time.Millisecond
 
-// judgeLateness: while the store works, a due time is decided within 1.1 seconds if at most one replica does
+// judgeLateness: a due time is not decided before it starts. While the store works, it is decided within 1.1 seconds if at most one replica does
 // not work, and within two otherwise. Some time after the last fault it is decided on time. With w.mu held.
 func (w *world) judgeLateness(g memstore.Trigger) {
 	now := time.Now()
-	due := time.UnixMicro(g.At)
+	due := w.startOf(g.Job, time.UnixMicro(g.At).UTC())
+	if g.Seq == 0 && g.Reason != ledger.ReasonEdited && g.Reason != ledger.ReasonRemoved {
+		w.judgeStart("a row of the ledger", g.Job, time.UnixMicro(max(g.At, g.Until)).UTC())
+	}
+	if spec := w.specs[g.Job][0]; spec.Closed != nil && g.Seq == 0 {
+		if g.ReasonCode == reason.Calendar {
+			return // an hour may pass
+		}
+		due, _ = spec.Closed.runsAt(spec.Times, due.UTC())
+	}
 	late := now.Add(w.offset).Sub(due)
 	before := now.Add(-late - answered)
 	waits := w.specs[g.Job][0].CatchUp.Policy == jobs.CatchUpAll // for its slot
+	if w.pausedSince(now.Add(-late - 3*time.Second)) {           // it was held
+		return
+	}
 	if late > onTime && !waits && g.Seq == 0 && g.Until == 0 && w.plan.Edited == nil && w.weather.calm(now.Add(-late-3*w.plan.TTL-3*time.Second)) {
 		w.violate(g.Job, "job %s, due at %s, was decided %v late, and nothing was wrong", g.Job, clock(g.At), late)
 	}
@@ -220,7 +258,7 @@ func (w *world) lockFaults(r *replica, since time.Time) bool {
 // the last heartbeat, if no other attempt may start in its place sooner, or until its timeout. With w.mu held.
 func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
 	specs, beat := w.specs[row.Job], me.beat
-	if len(specs) == 0 || len(specs[0].Locks) > 0 || w.plan.Edited != nil || specs[0].Concurrency == jobs.Allow || specs[0].OnLost == jobs.LostRetries ||
+	if len(specs) == 0 || len(specs[0].Locks) > 0 || w.plan.Edited != nil || specs[0].Concurrency == jobs.Allow || specs[0].Concurrency.Queues() || specs[0].OnLost == jobs.LostRetries ||
 		!beat.After(me.from) || me.to.Before(beat.Add(w.plan.TTL/2)) || r.frozenSince(me.from) || w.weather.bad(-1, time.Time{}, dbSteps) {
 		return
 	}
@@ -229,7 +267,7 @@ func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
 			return
 		}
 	}
-	until := specs[0].Times.next(beat.Add(-w.plan.TTL / 2))
+	until := specs[0].Closed.nextRun(specs[0].Times, beat.Add(-w.plan.TTL/2))
 	if timeout := me.from.Add(specs[0].Timeout); timeout.Before(until) {
 		until = timeout
 	}
@@ -241,7 +279,7 @@ func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
 // judgeConfig: a process has one configuration, and so one number, however often it joins: with a new one, or
 // none, an old file would govern again, or a new one no more. With w.mu held.
 func (w *world) judgeConfig(r *replica, number int64) {
-	if r.config != 0 && number != r.config {
+	if r.config != 0 && number != r.config && !r.replaced {
 		w.violate(r.id, "%s loaded configuration %d, and has number %d now", r.id, r.config, number)
 	}
 	r.config = number

@@ -171,7 +171,7 @@ func (w *world) isFirst(task string) bool {
 		if k.task != task {
 			continue
 		}
-		if w.paused[r.Pool] {
+		if w.paused[r.Pool] || w.pausedSince(time.Now().Add(-3*time.Second)) {
 			return false
 		}
 		for other, o := range w.waits {

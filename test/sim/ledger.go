@@ -58,11 +58,13 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run 
 	if due := t.RunAt; w.latest().Before(due) || t.Seq == 0 && w.latest().Before(t.ScheduledAt) {
 		w.violate(t.ID, "task %s, due at %v and %v, started at %v", t.ID, t.ScheduledAt, due, w.latest())
 	}
+	if t.Job != "" && t.Seq == 0 {
+		w.judgeStart("task "+t.ID, t.Job, t.ScheduledAt)
+		w.countDelays(t.Job)
+	}
 	me := &run{task: t, r: r, from: time.Now(), ignores: b.ignores}
-	if t.Job != "" && w.forbids(t.Job) {
-		for _, other := range w.active[t.Job] {
-			w.judgeOverlap(other, me)
-		}
+	if t.Job != "" {
+		w.judgeOverlaps(me)
 	}
 	if !frozen {
 		w.judgeKeys(me)
@@ -80,18 +82,36 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run 
 	return me
 }
 
-// judgeOverlap: two attempts of a job that forbids overlap only if the process of the older one was frozen, or
-// its handler ignores its context, and its deadline had passed.
-func (w *world) judgeOverlap(older, newer *run) {
+// judgeOverlaps: no more attempts of a job execute than it has slots, but for those whose process was frozen, or whose
+// handler ignores its context, and whose deadline had passed.
+func (w *world) judgeOverlaps(newer *run) {
+	slots, limited := w.slots(newer.task.Job)
+	if !limited {
+		return
+	}
+	var at []*run
+	for _, older := range w.active[newer.task.Job] {
+		if !w.excused(older) {
+			at = append(at, older)
+		}
+	}
+	w.counted["overlaps"] += len(w.active[newer.task.Job])
+	if len(at) < slots {
+		return
+	}
+	older := at[0]
+	c := w.claims[claimKey{older.task.ID, older.task.Token}]
+	w.violate(newer.task.Job, "job %s, with %d slots: %s (token %d, may run until %s) and %d more still execute when %s (token %d) starts",
+		newer.task.Job, slots, older.task.ID, older.task.Token, clock(c.mayRun), len(at)-1, newer.task.ID, newer.task.Token)
+}
+
+// excused reports whether an attempt may execute though its slot was given to another one.
+func (w *world) excused(older *run) bool {
 	c := w.claims[claimKey{older.task.ID, older.task.Token}]
 	stepped := w.weather.bad(-1, older.from, dbSteps)
 	excused := older.ignores || older.r.frozenSince(older.from) || stepped
 	over := c.mayRun == 0 || !time.Now().Add(w.offset).Before(time.UnixMicro(c.mayRun)) || stepped
-	w.counted["overlaps"]++
-	if !excused || !over {
-		w.violate(newer.task.Job, "job %s: %s (token %d, may run until %s) still executes when %s (token %d) starts",
-			newer.task.Job, older.task.ID, older.task.Token, clock(c.mayRun), newer.task.ID, newer.task.Token)
-	}
+	return excused && over
 }
 
 // ended notes that an attempt has ended. Its last write is fenced.

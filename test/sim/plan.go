@@ -35,6 +35,9 @@ type plan struct {
 type job struct {
 	jobs.Job
 	Times times
+
+	Closed *closed // by its calendar, if it has one
+	ICS    string  // which is this
 }
 
 // step is a fault of replicas, or a call.
@@ -68,10 +71,17 @@ func newPlan(seed uint64) *plan {
 	}
 	p.drawFaults(d)
 	p.drawWork(d)
+	p.drawCalendars(newDraw(seed, "calendars"))
+	p.drawDelays()
 	p.drawKeys(newDraw(seed, "keys"))
 	p.drawRates(newDraw(seed, "rates"))
 	p.drawTaskKeys(newDraw(seed, "task keys"))
 	p.drawTaskKinds(newDraw(seed, "task kinds"))
+	p.drawSlots(newDraw(seed, "slots"))
+	p.drawPoolLabels(newDraw(seed, "pool labels"))
+	p.drawSuspendAfter(newDraw(seed, "suspend after"))
+	p.drawReplaces(newDraw(seed, "replaces"))
+	p.drawExpectations(newDraw(seed, "expectations"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }
@@ -130,7 +140,7 @@ func (p *plan) drawJob(d draw) job {
 	if d.chance(0.2) {
 		j.RunsOn = zoneA
 	}
-	return p.limited(job{j, ts})
+	return p.limited(job{Job: j, Times: ts})
 }
 
 // limited is a job that does not enqueue more than its pool can do: otherwise the run would not come to rest.
@@ -140,6 +150,16 @@ func (p *plan) limited(j job) job {
 		j.Concurrency = jobs.Forbid
 	}
 	return j
+}
+
+// drawPoolLabels has the tasks of some pools run in one zone alone. Where there are two configurations no replica of the zone might have the one that governs.
+func (p *plan) drawPoolLabels(d draw) {
+	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
+		if pool := p.Pools[name]; d.chance(0.15) && p.Edited == nil {
+			pool.RunsOn = zoneA
+			p.Pools[name] = pool
+		}
+	}
 }
 
 // edit makes a newer configuration: some jobs stay, some change, one may go, one may come.
@@ -180,10 +200,10 @@ func (p *plan) slow(t jobs.Task) bool {
 
 // configuration is the set of a version, 0 or 1, whose handlers are h.
 func (p *plan) configuration(version int, h jobs.Handler) jobs.Set {
-	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{}}
+	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{}, Calendars: map[string]jobs.Calendar{}}
 	for name, j := range p.versions()[version] {
 		j.Handler = h
-		set.Jobs[name] = j.Job
+		set.Jobs[name] = withCalendar(&set, name, j)
 	}
 	for name, pool := range p.Pools {
 		pool.Handler, pool.Kinds = h, map[string]jobs.Handler{limitedKind: h}
@@ -207,8 +227,8 @@ func (p *plan) String() string {
 	for version, set := range p.versions() {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
 			j := set[name]
-			fmt.Fprintf(&b, "  %d %s: %v, pool %s, %s, on lost %s, timeout %v, catch up %+v, retries %+v, runs on %v\n",
-				version, name, j.Times, j.Pool, j.Concurrency, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn)
+			fmt.Fprintf(&b, "  %d %s: %v, spread %v, jitter %v, pool %s, %s of %d, queue limit %d, suspend after %d, on lost %s, timeout %v, catch up %+v, retries %+v, runs on %v, expect %v\n",
+				version, name, j.Times, j.Spread, j.Jitter, j.Pool, j.Concurrency, j.MaxRunning, j.QueueLimit, j.SuspendAfter, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn, j.Expect)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {

@@ -55,6 +55,11 @@ func (w *world) unfinished(end time.Time) (what string) {
 				what = id
 			}
 		}
+		for _, e := range w.late.open {
+			if e.DueBy <= min(healed.UnixMicro(), end.UnixMicro()) {
+				what = "what is expected of " + e.Job
+			}
+		}
 		for _, n := range w.nodes {
 			if id := w.latestOn[n.index]; !alive(rows, id) {
 				what = id
@@ -62,7 +67,7 @@ func (w *world) unfinished(end time.Time) (what string) {
 		}
 		for name, list := range w.epochs {
 			last := list[len(list)-1]
-			if next := last.times.next(time.UnixMicro(rows.Jobs[name].Cursor)); last.until == 0 && !next.After(end) {
+			if owed := last.closed.owed(last.times, time.UnixMicro(rows.Jobs[name].Cursor), end); last.until == 0 && !owed.IsZero() {
 				what = name
 			}
 		}

@@ -23,11 +23,12 @@ type replica struct {
 	done  chan struct{}
 
 	// Guarded by the world's mu.
-	joined  time.Time
-	config  int64     // number of its configuration, once it has one
-	drained time.Time // when it was told to; zero: it was not
-	killed  bool
-	running map[string]int // attempts that execute, by pool
+	joined   time.Time
+	config   int64     // number of its configuration, once it has one
+	drained  time.Time // when it was told to; zero: it was not
+	killed   bool
+	replaced bool           // it was told to load another configuration
+	running  map[string]int // attempts that execute, by pool
 }
 
 // newReplica is the node's next process, not started yet. With the node's mu held.
@@ -40,7 +41,7 @@ func newReplica(n *node) *replica {
 	e := &edge{index: n.index, w: w, process: r.process}
 	e.st = &memstore.Store{Database: w.db, Name: r.id, NewID: e.newID, Stall: e.stall, Repeat: e.repeat}
 	var lk scheduler.Locks
-	var keys scheduler.JobLocks // of jobs, where the guards are rows
+	var keys scheduler.Locks // of jobs, where the guards are rows
 	service := scheduler.StoreLocks
 	if !p.NoLocks || p.hasKeys() {
 		r.lock = &lockEdge{Service: w.locks, w: w, index: n.index, process: r.process}

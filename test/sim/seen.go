@@ -12,33 +12,39 @@ type seen struct {
 	mu sync.Mutex
 
 	// The rows, as they were committed, and the clock by which they were.
-	token     map[string]int64                  // the last one, by job
-	claims    map[claimKey]claim                // all
-	open      map[string][]string               // tasks, by job
-	inPool    map[string]int                    // running rows
-	owned     map[string]int64                  // tokens of running rows, by task
-	leaving   map[string]memstore.Task          // rows between tasks and done
-	done      map[string]string                 // states
-	epochs    map[string][]epoch                // by job
-	busy      map[string]map[string]int64       // by job and task: until when attempts may run whose replicas are gone, without a result
-	suspended map[string]bool                   // jobs, by override
-	paused    map[string]bool                   // pools, by override
-	rated     map[string]*rated                 // by pool
-	byKey     map[string]*poolKeys              // by pool
-	byKind    map[string]*kindLimits            // by pool
-	ofKind    map[string]int                    // tasks of the limited kind that run, by pool
-	withKey   map[keyOf][]string                // tasks that have not ended, as they were enqueued
-	inKey     map[keyOf][]string                // tasks that run
-	sharing   map[string]*sharing               // by pool
-	expiring  map[string]expiring               // by task
-	sessions  map[string]*replica               // by session
-	beats     map[string]time.Time              // the last ones that the store took, by session
-	expired   map[string]bool                   // sessions that other replicas expired
-	committed map[memstore.TriggerKey]time.Time // when rows of the ledger were
+	token     map[string]int64                    // the last one, by job
+	claims    map[claimKey]claim                  // all
+	slotted   map[string]map[string]memstore.Task // tasks that have a slot, by job
+	queued    map[string]map[string]memstore.Task // tasks that wait for one
+	inPool    map[string]int                      // running rows
+	owned     map[string]int64                    // tokens of running rows, by task
+	leaving   map[string]memstore.Task            // rows between tasks and done
+	done      map[string]string                   // states
+	epochs    map[string][]epoch                  // by job
+	busy      map[string]map[string]int64         // by job and task: until when attempts may run whose replicas are gone, without a result
+	failures  map[string]int                      // runs of a job that failed in a row
+	held      map[string]*held                    // what users have said of jobs
+	pause     pausing                             // of everything
+	paused    map[string]bool                     // pools, by override
+	rated     map[string]*rated                   // by pool
+	byKey     map[string]*poolKeys                // by pool
+	byKind    map[string]*kindLimits              // by pool
+	ofKind    map[string]int                      // tasks of the limited kind that run, by pool
+	withKey   map[keyOf][]string                  // tasks that have not ended, as they were enqueued
+	inKey     map[keyOf][]string                  // tasks that run
+	sharing   map[string]*sharing                 // by pool
+	expiring  map[string]expiring                 // by task
+	sessions  map[string]*replica                 // by session
+	numbers   map[string]int64                    // of configurations, by hash, as they were given first
+	loaded    map[string]int64                    // numbers of live sessions
+	beats     map[string]time.Time                // the last ones that the store took, by session
+	expired   map[string]bool                     // sessions that other replicas expired
+	committed map[memstore.TriggerKey]time.Time   // when rows of the ledger were
 	waits     map[waitKey]memstore.LockWait
 	abandoned map[string]time.Time // tasks that sessions had queued for their locks, by when those were declared dead, or the task became first since
-	offset    time.Duration        // of the database's clock
-	high      time.Time            // the highest time that it showed before its last step
+	late      lateness
+	offset    time.Duration // of the database's clock
+	high      time.Time     // the highest time that it showed before its last step
 
 	// The attempts, by the independent ledger.
 	runs   map[claimKey]*run // all
@@ -65,12 +71,12 @@ type seen struct {
 
 func newSeen() *seen {
 	return &seen{
-		token: map[string]int64{}, claims: map[claimKey]claim{}, open: map[string][]string{}, inPool: map[string]int{},
+		token: map[string]int64{}, claims: map[claimKey]claim{}, slotted: map[string]map[string]memstore.Task{}, queued: map[string]map[string]memstore.Task{}, inPool: map[string]int{},
 		owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
-		busy: map[string]map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{}, rated: map[string]*rated{},
+		busy: map[string]map[string]int64{}, held: map[string]*held{}, failures: map[string]int{}, paused: map[string]bool{}, rated: map[string]*rated{},
 		byKind: map[string]*kindLimits{}, ofKind: map[string]int{}, byKey: map[string]*poolKeys{}, withKey: map[keyOf][]string{}, inKey: map[keyOf][]string{}, sharing: map[string]*sharing{}, expiring: map[string]expiring{},
-		sessions: map[string]*replica{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
-		waits: map[waitKey]memstore.LockWait{}, abandoned: map[string]time.Time{},
+		sessions: map[string]*replica{}, numbers: map[string]int64{}, loaded: map[string]int64{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
+		waits: map[waitKey]memstore.LockWait{}, abandoned: map[string]time.Time{}, late: newLateness(),
 
 		runs: map[claimKey]*run{}, active: map[string][]*run{}, starts: map[string]int{}, fence: map[string]int64{},
 
@@ -94,6 +100,7 @@ type claim struct {
 // epoch is an interval in which a job had one schedule.
 type epoch struct {
 	times       times
-	from, until int64 // cursors; until 0: it lasts
-	undecided   int64 // the first due time at its end that was not decided
+	closed      *closed // by its calendar
+	from, until int64   // cursors; until 0: it lasts
+	undecided   int64   // the first due time at its end that was not decided
 }

@@ -31,10 +31,14 @@ func (w *world) do(s step) {
 		w.pauseReplica(s, r)
 	case kills, drains:
 		w.stopReplica(s, n, r)
-	case reloads:
+	case replaces:
+		w.replaceOn(s, n, r)
+	case reloads, reverts:
 		w.weather.note(s.Kind)
 		n.mu.Lock()
-		n.version = 1
+		if n.version = 1; s.Kind == reverts {
+			n.version = 0
+		}
 		n.mu.Unlock()
 		w.steps.Go(func() { n.drain(s.For) })
 	case lockStop:
@@ -206,6 +210,20 @@ func (w *world) ask(s step, r *replica) {
 		if w.admin.SuspendJob(ctx, s.Name, "a user", &yes) == nil {
 			time.Sleep(s.For)
 			_ = w.admin.SuspendJob(ctx, s.Name, "", nil)
+		}
+	case suspended:
+		yes := true
+		_, _ = w.admin.SuspendJobs(ctx, []string{s.Name}, "a user", ledger.Suspension{Suspended: &yes, Until: w.clock().Add(s.For)})
+	case skips:
+		_ = w.admin.SkipNext(ctx, s.Name, "a user", s.N)
+	case pausesAll:
+		p := ledger.Pause{By: "a user"}
+		if s.N > 0 {
+			p.Until = w.clock().Add(s.For)
+		}
+		if _, err := w.admin.PauseAll(ctx, p); err == nil && s.N == 0 {
+			time.Sleep(s.For)
+			_ = w.admin.ResumeAll(ctx)
 		}
 	case pausesPool:
 		yes := true

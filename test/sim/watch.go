@@ -1,12 +1,13 @@
 package sim
 
 import (
-	"maps"
+	"cmp"
 	"reflect"
-	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -30,17 +31,32 @@ func (w *world) watch(c memstore.Change) {
 	case memstore.Trigger:
 		note()
 		before, existed := c.Before.(memstore.Trigger)
+		w.late.runs[memstore.TriggerKey{Job: r.Job, At: r.At, Seq: r.Seq}] = r
 		w.watchTrigger(before, existed, r)
 	case memstore.Job:
 		note()
 		before, existed := c.Before.(memstore.Job)
+		w.watchFailures(c.Op, before, r)
 		w.watchJob(before, existed, r)
+	case memstore.Pause:
+		note()
+		w.watchPause(ledger.ReadPause(r.Said))
 	case memstore.Pool:
 		note()
 		w.watchPool(r)
 	case memstore.LockWait:
 		note()
 		w.watchWait(r)
+	case memstore.Chunk:
+		w.watchChunk(r)
+	case memstore.Expectation:
+		note()
+		w.watchExpectation(r)
+	case memstore.Event:
+		if r.Event == string(jobs.EventLate) {
+			note()
+			w.watchTold(r)
+		}
 	case memstore.Session:
 		note()
 		before, existed := c.Before.(memstore.Session)
@@ -50,16 +66,25 @@ func (w *world) watch(c memstore.Change) {
 
 // watchGone gets a deleted row. Rows that leave tasks matter here; the row of done comes next.
 func (w *world) watchGone(c memstore.Change) {
+	if _, is := c.Before.(memstore.Pause); is {
+		w.watchPause(ledger.Pause{})
+		return
+	}
 	if r, is := c.Before.(memstore.LockWait); is {
 		delete(w.waits, waitKey{r.Key, r.TaskID})
 		delete(w.abandoned, r.TaskID)
+		return
+	}
+	if r, is := c.Before.(memstore.Expectation); is {
+		w.watchLooked(r)
 		return
 	}
 	r, is := c.Before.(memstore.Task)
 	if !is {
 		return
 	}
-	w.open[r.Job] = slices.DeleteFunc(w.open[r.Job], func(id string) bool { return id == r.ID })
+	delete(w.slotted[r.Job], r.ID)
+	delete(w.queued[r.Job], r.ID)
 	if r.State == memstore.Running {
 		w.inPool[r.Pool]--
 	}
@@ -76,14 +101,8 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	if _, ended := w.done[r.ID]; ended {
 		w.violate(r.ID, "task %s came back after its end", r.ID)
 	}
+	w.watchSlot(before, existed, r)
 	if !existed {
-		w.open[r.Job] = append(w.open[r.Job], r.ID)
-		if r.Job != "" && w.forbids(r.Job) && len(w.open[r.Job]) > 1 {
-			w.violate(r.Job, "job %s forbids, and has the open tasks %v", r.Job, w.open[r.Job])
-		}
-		if until := slices.Max(append(slices.Collect(maps.Values(w.busy[r.Job])), 0)); r.Job != "" && w.forbids(r.Job) && until > r.CreatedAt {
-			w.violate(r.Job, "job %s is busy until %s, and a task of it was made at %s", r.Job, clock(until), clock(r.CreatedAt))
-		}
 		before = memstore.Task{ID: r.ID}
 	}
 	began := r.State == memstore.Running && (!existed || before.State != memstore.Running)
@@ -96,11 +115,19 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	switch {
 	case began:
 		w.inPool[r.Pool]++
+		if w.pausedNow() {
+			w.violate(r.ID, "task %s became running while everything was paused", r.ID)
+		}
 		if w.paused[r.Pool] {
 			w.violate(r.ID, "task %s was claimed in pool %s, which is paused", r.ID, r.Pool)
 		}
 		if owner := w.replicas[r.Replica]; owner != nil && owner.node.index%2 != 0 && r.Job != "" && w.onlyInZone(r.Job) {
 			w.violate(r.ID, "task %s was claimed by %s, where %s does not run", r.ID, r.Replica, r.Job)
+		}
+		if owner := w.replicas[r.Replica]; owner != nil && w.plan.Pools[r.Pool].RunsOn != nil {
+			if w.counted["starts where a pool runs"]++; owner.node.index%2 != 0 {
+				w.violate(r.ID, "task %s was claimed by %s, where pool %s does not run", r.ID, r.Replica, r.Pool)
+			}
 		}
 		w.watchStart(r)
 		if existed && before.State != memstore.Ready && before.State != memstore.Locked {
@@ -167,6 +194,7 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 		w.counted["late"]++
 		delete(w.busy[r.Job], r.ID) // its attempt has ended
 	}
+	w.countRun(r.Job, jobs.State(r.State), existed)
 	w.done[r.ID] = r.State
 	row, was := w.leaving[r.ID]
 	delete(w.leaving, r.ID)
@@ -175,6 +203,7 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 	}
 	w.judgeLoss(c.Op, row, r.Reason)
 	w.judgeExpired(r)
+	w.judgeReplaced(r)
 	runs := w.runs[claimKey{r.ID, r.Token}]
 	switch jobs.State(r.State) {
 	case jobs.StateSucceeded:
@@ -195,8 +224,12 @@ func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.T
 		w.counted["triggers"]++
 		w.committed[memstore.TriggerKey{Job: r.Job, At: r.At, Seq: r.Seq}] = time.Now()
 		w.judgeLateness(r)
-		if r.Outcome == "" && r.Seq == 0 && w.suspended[r.Job] {
-			w.violate(r.Job, "job %s is suspended, and its due time %s is to run", r.Job, clock(r.At))
+		w.judgeSkip(r)
+		w.judgePutOff(r)
+		w.judgeFailures(r)
+		w.judgeHeld(r)
+		if r.Seq == 0 && r.ReasonCode != reason.ScheduleChanged && r.ReasonCode != reason.JobRemoved && w.pausedNow() {
+			w.violate(r.Job, "job %s: its due time %s was decided while everything was paused", r.Job, clock(r.At))
 		}
 	case before.Outcome != "" && before != r && (before.Outcome != string(jobs.Lost) || r.Outcome != string(jobs.Ran)):
 		w.violate(r.Job, "the row of %s at %s ended as %s, and then as %s", r.Job, clock(r.At), before.Outcome, r.Outcome)
@@ -210,19 +243,24 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 	if existed && (r.Cursor < before.Cursor || r.Fence < before.Fence) {
 		w.violate(r.Name, "job %s: cursor from %s to %s, fence from %d to %d", r.Name, clock(before.Cursor), clock(r.Cursor), before.Fence, r.Fence)
 	}
-	w.suspended[r.Name] = r.Suspended != nil && *r.Suspended
+	w.judgeGoverns(before, r)
+	w.watchHeld(before, r)
 	if before.Schedule == r.Schedule {
 		return
 	}
 	if list := w.epochs[r.Name]; len(list) > 0 && list[len(list)-1].until == 0 {
 		last := &list[len(list)-1]
 		last.until = before.Cursor
-		if next := last.times.next(time.UnixMicro(before.Cursor)); !next.After(time.Now().Add(w.offset)) {
+		now := time.Now().Add(w.offset)
+		if next := last.times.next(time.UnixMicro(before.Cursor)); last.closed == nil && !next.After(now) {
 			last.undecided = next.UnixMicro()
 		}
+		if at := cmp.Or(before.Waiting, before.Next); last.closed != nil && at <= now.UnixMicro() { // when it was to be looked at
+			last.undecided = at
+		}
 	}
-	if ts, known := w.schedules[r.Name+r.Schedule]; known {
-		w.epochs[r.Name] = append(w.epochs[r.Name], epoch{times: ts, from: r.Cursor})
+	if j, known := w.schedules[r.Name+r.Schedule]; known {
+		w.epochs[r.Name] = append(w.epochs[r.Name], epoch{times: j.Times, closed: j.Closed, from: r.Cursor})
 	}
 }
 
@@ -234,6 +272,7 @@ func (w *world) watchSession(c memstore.Change, before memstore.Session, existed
 	if owner := w.sessions[r.ID]; owner != nil {
 		w.judgeConfig(owner, r.Config)
 	}
+	w.judgeNumber(r)
 	if r.Beat > before.Beat {
 		w.beats[r.ID] = time.Now()
 		w.judgeAbandoned()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -22,7 +21,7 @@ type world struct {
 	nodes     []*node
 	app       *edge            // of clients
 	admin     *memstore.Store  // without faults
-	schedules map[string]times // by job and hash of its schedule
+	schedules map[string]job   // by job and hash of its schedule
 	specs     map[string][]job // by job: all versions
 	work      sync.WaitGroup   // every goroutine
 	steps     sync.WaitGroup   // those that steps started
@@ -32,7 +31,7 @@ type world struct {
 
 func newWorld(p *plan) *world {
 	w := &world{
-		plan: p, locks: memlock.New(), schedules: map[string]times{}, specs: map[string][]job{}, seen: newSeen(),
+		plan: p, locks: memlock.New(), schedules: map[string]job{}, specs: map[string][]job{}, seen: newSeen(),
 		weather: &weather{d: newDraw(p.Seed, "weather"), applied: map[string]int{}},
 	}
 	w.db = memstore.New()
@@ -40,9 +39,11 @@ func newWorld(p *plan) *world {
 	w.admin = &memstore.Store{Database: w.db, Name: "admin"}
 	w.app = &edge{index: -1, w: w, process: newProcess()}
 	w.app.st = &memstore.Store{Database: w.db, Name: "app", NewID: w.app.newID}
-	for _, set := range p.versions() {
+	for version, set := range p.versions() {
+		compiled := p.configuration(version, nil)
+		compiler := compiled.Compiler()
 		for name, j := range set {
-			w.schedules[name+j.ScheduleHash()] = j.Times
+			w.schedules[name+compiler.ScheduleHash(compiled.Jobs[name])] = j
 			w.specs[name] = append(w.specs[name], j)
 		}
 	}
@@ -123,11 +124,6 @@ func (w *world) drains(r *replica) {
 	}
 }
 
-// forbids reports whether a job never had another policy. With w.mu held.
-func (w *world) forbids(name string) bool {
-	return !slices.ContainsFunc(w.specs[name], func(j job) bool { return j.Concurrency == jobs.Allow })
-}
-
 // onlyInZone reports whether a job runs in one zone alone, by all versions. With w.mu held.
 func (w *world) onlyInZone(name string) bool {
 	return !slices.ContainsFunc(w.specs[name], func(j job) bool { return j.RunsOn == nil })
@@ -190,7 +186,9 @@ func (w *world) heal() {
 	ctx := context.Background()
 	for name := range w.specs {
 		_ = w.admin.SuspendJob(ctx, name, "", nil) // overrides of a removed job do not matter
+		_ = w.admin.SkipNext(ctx, name, "", 0)
 	}
+	_ = w.admin.ResumeAll(ctx)
 	for name := range w.plan.Pools {
 		_ = w.admin.PausePool(ctx, name, "", nil)
 		_ = w.admin.LimitPool(ctx, name, "", nil)

@@ -167,7 +167,7 @@ func (m *Member) Conditions() (store, clock, draining wire.Condition) {
 func (m *Member) Vitals() wire.Vitals {
 	v := wire.Vitals{
 		Replica: m.opt.ID, SessionsExpired: int(m.sessionsLost.Load()), PeersExpired: int(m.expired.Load()),
-		Config: m.config.Load(), Workers: m.opt.Workers,
+		Config: m.Config().Number, Workers: m.opt.Workers,
 	}
 	v.StoreUp, v.LockUp, v.Draining = m.health.state()
 	if ses := m.Session(); ses != nil {

@@ -12,6 +12,7 @@ import (
 // Locks is what a replica needs of the lock service; *locks.Locker is one.
 type Locks interface {
 	TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error)
+	Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error)
 	Release(ctx context.Context, leases ...*locks.Lease) error
 	Caps() locks.Caps
 	State() locks.State
@@ -64,6 +65,15 @@ func (l *LockService) Try(ctx context.Context, requests ...locks.Request) ([]loc
 		}
 	}
 	return attempts, err
+}
+
+// Wait waits for a key until ctx is done, as locks.Locker.Acquire does. The key may start with "sys/".
+func (l *LockService) Wait(ctx context.Context, request locks.Request) (*locks.Lease, error) {
+	leases, err := l.Locks.Acquire(syskeys.Allow(ctx), request)
+	if err != nil {
+		return nil, err
+	}
+	return leases[0], nil
 }
 
 // Meet notes whether the last call had an answer. A service that was not called yet counts as there.

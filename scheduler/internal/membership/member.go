@@ -47,13 +47,15 @@ type Member struct {
 	health health
 
 	session      atomic.Pointer[Session]
-	joined       string        // a session whose first heartbeat has had no answer; of Join alone
-	died         string        // the own session that expired last; of Keep alone
-	config       atomic.Int64  // number of the configuration that was loaded
-	sessionsLost atomic.Int64  // of this replica
-	expired      atomic.Int64  // sessions of others
-	workers      atomic.Int64  // sessions of live workers, as of the last look
-	lookNow      chan struct{} // look at peers now
+	joined       string // a session whose first heartbeat has had no answer; of Join alone
+	died         string // the own session that expired last; of Keep alone
+	config       atomic.Pointer[Configuration]
+	replicas     atomic.Pointer[[]ledger.Peer] // the live ones, this one too, as of the last look
+	sessionsLost atomic.Int64                  // of this replica
+	expired      atomic.Int64                  // sessions of others
+	workers      atomic.Int64                  // sessions of live workers, as of the last look
+	others       atomic.Int64                  // replicas beside this one that take part, as of the last look
+	lookNow      chan struct{}                 // look at peers now
 }
 
 // New makes a member of the replicas of st. It has no session before Join.
@@ -69,12 +71,37 @@ func (m *Member) Session() *Session { return m.session.Load() }
 // Workers is how many workers were live when this replica last looked.
 func (m *Member) Workers() int { return int(m.workers.Load()) }
 
+// Others is how many replicas beside this one took part when it last looked.
+func (m *Member) Others() int { return int(m.others.Load()) }
+
 // Clock is the one that decisions are made by.
 func (m *Member) Clock() *Clock { return m.clock }
 
-// SetConfig sets the number of the configuration that was loaded. A replica that joins again keeps it: its configuration
-// becomes no newer by that.
-func (m *Member) SetConfig(number int64) { m.config.Store(number) }
+// Configuration is what this replica has loaded.
+type Configuration struct {
+	Number int64     // 0: none yet
+	Hash   string    // of its content
+	At     time.Time // when its file was written; zero: unknown
+}
+
+// SetConfig sets the configuration that was loaded. A replica that joins again keeps it: it becomes no newer by that.
+func (m *Member) SetConfig(c Configuration) { m.config.Store(&c) }
+
+// Config is the configuration that was loaded last.
+func (m *Member) Config() Configuration {
+	if c := m.config.Load(); c != nil {
+		return *c
+	}
+	return Configuration{}
+}
+
+// Replicas are the live ones, this one too, as of the last look.
+func (m *Member) Replicas() []ledger.Peer {
+	if all := m.replicas.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
 
 // WatchEvery is how often this replica looks at what the others do.
 func (m *Member) WatchEvery() time.Duration { return min(watchEvery, m.opt.SessionTTL/4) }
@@ -98,10 +125,10 @@ func (m *Member) moment() boottime.Instant {
 
 func (m *Member) describe() ledger.Member {
 	host, _ := os.Hostname()
-	self := process.Self()
+	self, config := process.Self(), m.Config()
 	return ledger.Member{
 		Replica: m.opt.ID, Host: host, PID: self.PID, PIDStart: self.Start, BootID: self.Boot,
-		Config: m.config.Load(), Version: m.opt.Version, Address: m.opt.Address,
+		Config: config.Number, ConfigHash: config.Hash, ConfigAt: config.At, Version: m.opt.Version, Address: m.opt.Address,
 		Workers: m.opt.Workers, Labels: m.opt.Labels, LockService: m.opt.LockService, TTL: m.opt.SessionTTL,
 	}
 }

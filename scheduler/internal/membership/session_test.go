@@ -198,7 +198,7 @@ func TestHowOftenAReplicaBeats(t *testing.T) {
 func TestAnExpiredSessionJoinsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := pacing(t)
-		s.SetConfig(42)
+		s.SetConfig(Configuration{Number: 42})
 		var died []string
 		changed := 0
 		s.on.Died, s.on.Changed = func(session string) { died = append(died, session) }, func() { changed++ }

@@ -47,16 +47,22 @@ func (m *Member) ReadPeers(ctx context.Context) []ledger.Peer {
 		return nil
 	}
 	var live []string
+	others := 0
 	replicas, workers := ledger.Replicas(peers)
 	m.workers.Store(int64(workers))
+	m.replicas.Store(&replicas)
 	for _, p := range replicas {
 		if !p.Dead && !p.Draining {
 			live = append(live, p.Replica)
+			if p.Session != m.Session().ID {
+				others++
+			}
 		}
 		if p.Session == m.Session().ID && m.Draining() && !p.Draining {
 			_ = m.store.SetDraining(ctx, p.Session) // the first call failed
 		}
 	}
+	m.others.Store(int64(others))
 	m.on.Peers(live)
 	return peers
 }
@@ -110,7 +116,7 @@ func present(peers []ledger.Peer) string {
 	var live []string
 	for _, p := range peers {
 		if !p.Dead && !p.IsWorker() {
-			live = append(live, fmt.Sprintf("%s/%d", p.Session, p.Config))
+			live = append(live, fmt.Sprintf("%s/%d/%s", p.Session, p.Config, p.Differs))
 		}
 	}
 	return strings.Join(live, " ")

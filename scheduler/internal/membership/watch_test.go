@@ -258,6 +258,9 @@ func TestWhichReplicasTakePart(t *testing.T) {
 		if len(seen) != len(c.peers) || !slices.Equal(live, c.live) || !slices.Equal(st.draining, c.told) {
 			t.Errorf("%s: sees %d, live are %v; told to drain: %v", what, len(seen), live, st.draining)
 		}
+		if want := slices.Contains(c.live, "b"); (s.Others() == 1) != want || s.Others() > 1 {
+			t.Errorf("%s: %d others take part", what, s.Others())
+		}
 		if ready := s.health.store.err == nil; ready != (c.err == nil) {
 			t.Errorf("%s: the store is there: %t", what, ready)
 		}

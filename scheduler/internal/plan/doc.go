@@ -1,6 +1,7 @@
 // Package plan is what a replica executes: the definitions of a Set, compiled. It answers without the store.
 //
 //	New              a Set → schedules parsed, hashes computed, handlers found
+//	Current          the plan that a replica goes by now
 //	Plan.Definitions what the store keeps of it
 //	Plan.Execution   how a task is executed here, if it can be
 //	Plan.Admit       whether a task may become running here, as its pool is governed, and until when

@@ -39,7 +39,10 @@ func (g Governing) Equal(other Governing) bool {
 
 // KindsOf returns the kinds that this replica may run by handlers of the pool.
 func (g Governing) KindsOf(p *Pool) []string {
-	if g.own {
+	switch {
+	case !p.here:
+		return []string{}
+	case g.own:
 		return p.KindNames
 	}
 	return slices.DeleteFunc(slices.Clone(g.Shared), func(kind string) bool { return slices.Contains(p.ByWorkers, kind) })
@@ -67,13 +70,14 @@ func (p *Plan) Admit(g Governing, now time.Time, c ledger.Candidate) (until time
 
 // Until is how long an attempt that starts now may run even if this replica loses its connection to the
 // store: until another replica may start it again, or until its timeout. Zero: no longer than the session is
-// trusted. It is zero with a lock that cancels, too: the next holder of the lock does not wait for the job's next due time.
+// trusted. It is zero with a lock that cancels, too: the next holder of the lock does not wait for the job's next due time; nor does
+// a run that waits for a slot.
 func (j *Job) Until(now time.Time) time.Time {
-	if j.OnLost == jobs.LostRetries || anyCancels(j.locks) {
+	if j.OnLost == jobs.LostRetries || anyCancels(j.locks) || j.Concurrency.Queues() {
 		return time.Time{}
 	}
 	until := now.Add(j.Timeout)
-	if next := j.Next(now); j.Concurrency != jobs.Allow && !next.IsZero() && next.Before(until) {
+	if next := j.NextFire(now); j.Concurrency != jobs.Allow && !next.IsZero() && next.Before(until) {
 		until = next
 	}
 	return until

@@ -89,7 +89,7 @@ func (p *Plan) CheckLocks(c locks.Caps) (wrong []error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
 		check("pools."+name, p.Pools[name].Locks)
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Jobs)) {
+	for _, name := range p.names {
 		check("jobs."+name, p.Jobs[name].Locks)
 	}
 	return wrong
@@ -102,7 +102,7 @@ func (p *Plan) WithLocks() string {
 			return "pools." + name
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Jobs)) {
+	for _, name := range p.names {
 		if p.Jobs[name].HasLocks() {
 			return "jobs." + name
 		}

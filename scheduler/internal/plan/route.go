@@ -69,9 +69,15 @@ func (f forward) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	return n.Handler.Run(ctx, t, out)
 }
 
-// eventKey is the same for one event on every replica: a task ends once in each way, a due time is
+// eventKey is the same for one event on every replica: a task starts once and ends once in each way, a due time is
 // missed once.
 func eventKey(e ledger.Event) string {
+	if e.Event == jobs.EventLate { // a run may be late twice
+		return fmt.Sprintf("%s/%s/%s", e.Event, e.TaskID, e.ReasonCode)
+	}
+	if e.Event == jobs.EventPaused { // a pool may be paused again
+		return fmt.Sprintf("%s/%s/%s", e.Event, e.Pool, e.ID)
+	}
 	if e.TaskID != "" {
 		return fmt.Sprintf("%s/%s", e.Event, e.TaskID)
 	}

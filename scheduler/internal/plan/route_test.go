@@ -40,6 +40,9 @@ func TestRoutesOfEvents(t *testing.T) {
 		{"not asked for", ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "a", At: recent}, Hash: a}, "drop"},
 		{"nobody to tell", ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "b", At: recent}, Hash: b}, "drop"},
 		{"of the pool", ledger.Event{Notification: jobs.Notification{Event: jobs.EventLost, Pool: "p", TaskID: "7", At: old}, Hash: pool}, "lost/7"},
+		{"of a pause", ledger.Event{Notification: jobs.Notification{ID: "1", Event: jobs.EventPaused, Pool: "p", At: old}, Hash: pool}, "paused/p/1"},
+		{"of another pause", ledger.Event{Notification: jobs.Notification{ID: "2", Event: jobs.EventPaused, Pool: "p", At: old}, Hash: pool}, "paused/p/2"},
+		{"a success of which nobody asked", ledger.Event{Notification: jobs.Notification{Event: jobs.EventSucceeded, Pool: "p", TaskID: "7", At: old}, Hash: pool}, "drop"},
 		{"in a pool, of a job", ledger.Event{Notification: jobs.Notification{Event: jobs.EventLost, Pool: "p", Job: "b", TaskID: "7", At: old}, Hash: b}, "drop"},
 		{"defined otherwise", ledger.Event{Notification: jobs.Notification{Event: jobs.EventMissed, Job: "a", At: old}, Hash: b}, "keep"},
 		{"unknown here", ledger.Event{Notification: jobs.Notification{Event: jobs.EventFailed, Job: "c", At: old}, Hash: "x"}, "keep"},
@@ -72,7 +75,9 @@ func TestWhatANotificationSays(t *testing.T) {
 	p, err := New(jobs.Set{
 		Name:  "prod",
 		Pools: map[string]jobs.Pool{"p": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: replicatest.Nothing{}}}},
-		Jobs:  map[string]jobs.Job{"j": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: replicatest.Nothing{}}}},
+		Jobs: map[string]jobs.Job{"j": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{
+			Handler: replicatest.Nothing{}, On: []jobs.Event{jobs.EventFailed, jobs.EventLost, jobs.EventMissed, jobs.EventRecovered, jobs.EventSucceeded},
+		}}},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +111,9 @@ func TestWhatANotificationSays(t *testing.T) {
 		})},
 		{of(jobs.EventRecovered), told(func(n *jobs.Notification) {
 			n.ID, n.Event, n.Text = "recovered/7", jobs.EventRecovered, "[prod] job j works again"
+		})},
+		{of(jobs.EventSucceeded), told(func(n *jobs.Notification) {
+			n.ID, n.Event, n.Text = "succeeded/7", jobs.EventSucceeded, "[prod] job j succeeded"+run+"timeout"
 		})},
 		{ofPool, told(func(n *jobs.Notification) {
 			n.ID, n.Event, n.Text = "failed/7", jobs.EventFailed, "[prod] pool p failed (task 7): timeout"

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +25,7 @@ func (p *Plan) AdmitByWorker(g Governing, kinds []string, now time.Time, c ledge
 
 // NotByWorker are the jobs of a pool, sorted, whose tasks a worker that knows these kinds does not run.
 func (p *Plan) NotByWorker(pool string, kinds []string) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(p.Jobs)) {
+	for _, name := range p.names {
 		j := p.Jobs[name]
 		if j.Pool == pool && (j.Executes == nil || !jobs.IsWorker(j.Executes) || !slices.Contains(kinds, j.Kind)) {
 			names = append(names, name)

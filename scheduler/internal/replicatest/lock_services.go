@@ -2,6 +2,7 @@ package replicatest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -28,6 +29,12 @@ func (Mute) TryAcquire(_ context.Context, requests ...locks.Request) ([]locks.At
 	return slices.Repeat([]locks.Attempt{{Err: locks.ErrUnknown}}, len(requests)), nil
 }
 
+// Acquire has no answer for as long as it waits.
+func (Mute) Acquire(ctx context.Context, _ ...locks.Request) ([]*locks.Lease, error) {
+	<-ctx.Done()
+	return nil, fmt.Errorf("%w: %w", locks.ErrUnknown, ctx.Err())
+}
+
 // Release does nothing.
 func (Mute) Release(context.Context, ...*locks.Lease) error { return nil }
 
@@ -40,6 +47,7 @@ func (Mute) State() locks.State { return locks.State{} }
 // Locks is what a replica needs of a lock service.
 type Locks interface {
 	TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error)
+	Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error)
 	Release(ctx context.Context, leases ...*locks.Lease) error
 	Caps() locks.Caps
 	State() locks.State
@@ -50,6 +58,7 @@ type Scripted struct {
 	Locks
 	Answer func(ctx context.Context) ([]locks.Attempt, error)
 	Asked  []locks.Request
+	Waits  int // calls of Acquire among them
 }
 
 // Caps has a name.
@@ -65,4 +74,22 @@ func (s *Scripted) TryAcquire(ctx context.Context, requests ...locks.Request) ([
 		return s.Answer(ctx)
 	}
 	return s.Locks.TryAcquire(ctx, requests...)
+}
+
+// Acquire notes the requests, and waits where the answer is none that ends the wait.
+func (s *Scripted) Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error) {
+	s.Asked = append(s.Asked, requests...)
+	s.Waits++
+	if s.Answer == nil {
+		return s.Locks.Acquire(ctx, requests...)
+	}
+	attempts, err := s.Answer(ctx)
+	if err == nil && attempts[0].Lease != nil {
+		return []*locks.Lease{attempts[0].Lease}, nil
+	}
+	if err == nil {
+		err = attempts[0].Err
+	}
+	<-ctx.Done()
+	return nil, fmt.Errorf("%w: %w", err, ctx.Err())
 }

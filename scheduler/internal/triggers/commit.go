@@ -2,6 +2,7 @@ package triggers
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,20 +54,25 @@ type next struct {
 
 // decideFree runs one transaction, and returns how many rows it wrote. Nothing was decided about the rest: another
 // transaction held the rows of those jobs or, with overdue, had decided what was due, or the transaction was full.
-func (t *Triggers) decideFree(ctx context.Context, names []string, overdue bool) (rows int, rest []string) {
+//
+// With orders, which are of these jobs, the runs of those are made, too.
+func (t *Triggers) decideFree(ctx context.Context, names []string, overdue bool, orders ...ledger.DueOrder) (rows int, rest []string) {
 	// A drain does not cancel it: what was decided must be started or handed back.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	defer t.upcoming.begin()()
-	may, start := t.work.Reserve(names)
+	p := t.plan.Load()
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return p.Jobs[name] == nil }) // it was removed meanwhile
+	may, start := t.work.Reserve(p, names)
 	asked := t.foreign.asked()
 	ids := taskIDs{}
 	var nexts map[string]next
 	var foreign []string
 	request := t.request(names, may)
-	request.Overdue, request.Guard = overdue, request.Guard && !overdue // overdue jobs are decided with or without the lock
+	request.Overdue, request.Guard = overdue, request.Guard && !overdue && len(orders) == 0 // overdue jobs are decided with or without the lock
+	request.Orders = orders
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
-		d := t.rules(now, ids.get)
+		d := t.rules(p, now, ids.get)
 		nexts, rest, foreign = make(map[string]next, len(states)), nil, nil
 		var decisions []ledger.Decision
 		opened := 0
@@ -83,23 +89,30 @@ func (t *Triggers) decideFree(ctx context.Context, names []string, overdue bool)
 			}
 			nexts[state.Name] = next{dec.NextAt, !dec.Waiting.IsZero()}
 			if dec.Cursor.IsZero() {
-				nexts[state.Name] = next{at: t.plan.Jobs[state.Name].Next(state.Cursor)}
-				continue
+				_, at := p.Jobs[state.Name].Coming(state.Cursor, p.Namespace())
+				nexts[state.Name] = next{at: at}
+				if len(dec.Orders) == 0 {
+					continue
+				}
 			}
 			decisions = append(decisions, dec)
 		}
 		return decisions
 	}
 	decided, err := t.write(ctx, request, start)
-	if err != nil {
+	if err != nil || decided.Paused.Is() {
 		t.lookAgain(names)
 		return 0, nil
 	}
 	for _, name := range foreign {
+		if t.replacing.Load() {
+			continue // it is read again once the rows are written
+		}
 		if t.foreign.add(asked, name) {
-			t.log.Warn("the job differs from another replica's newer configuration, and is left to that replica; restart the replica with the older file", "job", name)
+			t.log.Warn("the job differs from another replica's newer configuration, and is left to that replica; give it the newer file", "job", name)
 		}
 	}
+	t.ordered(decided)
 	soonest := t.clock.Now().Add(lookLeast)
 	for name, n := range nexts {
 		if !n.at.IsZero() && n.at.Before(soonest) {

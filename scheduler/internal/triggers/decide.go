@@ -18,65 +18,82 @@ const freshLimit = 1000
 type rules struct {
 	plan    *plan.Plan
 	replica string
+	of      string // namespace of the starts
 	now     time.Time
 	newID   func(job string, n int) string // the id of the n-th task that this decision opens for a job
 }
 
 // decide covers every due time of (cursor, now] with a ledger row, in order.
 //
-// Due times within the grace run, later ones as the catch-up policy says: none of them, the latest
+// With jitter a trigger is due when it starts, for all that follows; due times stay in the rows. Due times that calendars leave out are skipped. Of the others those within the grace run, later ones as the catch-up policy says: none of them, the latest
 // unless one within the grace runs anyway, or all within window and limit. While the job's slot is
-// taken (forbid), a due time is skipped; with policy all a late one waits for the slot instead, so
-// that all of them run, one after the other.
+// taken, a due time is skipped, waits, or replaces the run, see slots; with policy all a late one that
+// would be skipped waits for the slot instead, so that all of them run, one after the other. Orders of the job come last.
 func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 	j, known := d.plan.Jobs[state.Name]
 	if !known || j.Hash != state.Hash {
 		return dec, false // a configuration that this replica does not have governs the job
 	}
 	dec.Job = state.Name
-	if j.Times == nil {
-		return dec, true
+	var due span
+	held := d.suspended(j, state)
+	c := &coverage{rules: d, job: j, cursor: state.Cursor}
+	if j.Times != nil {
+		dec.Skipped = c.hold(state)
 	}
-	due := d.due(j, state.Cursor)
-	if due.last().IsZero() {
-		return dec, true
+	if j.Times != nil && !held {
+		due = d.due(j, c.cursor)
 	}
-	if suspended(j, state) {
-		due = span{passed: between(j, state.Cursor, d.now)}
-		dec.Triggers = append(dec.Triggers, d.pass(j, due.passed, jobs.Skipped, reason.Suspended, "suspended"))
-	} else {
-		dec.Triggers = d.miss(j, due.passed)
+	slots := d.slotsOf(j, state, len(due.runs), &dec)
+	switch {
+	case j.Times == nil:
+	case held:
+		due.all = c.pass(j.Starts(d.of).Begun(d.now), jobs.Skipped, reason.Suspended, "suspended")
+	default:
+		c.miss(due.passed)
 	}
-	dec.Cursor = due.passed.last
-	taken := d.slotTaken(j, state)
-	opened := 0
-	for _, at := range due.runs {
-		late := d.late(j, at)
-		switch {
-		case taken.why == "":
-			opening := d.open(j, jobs.Trigger{Job: j.Name, At: at, Cause: causeOf(late)}, opened)
-			opened++
-			dec.Triggers = append(dec.Triggers, opening)
-			if j.Concurrency != jobs.Allow {
-				taken = openedFirst(opening, d.now)
-			}
-		case late && j.CatchUp.Policy == jobs.CatchUpAll:
-			dec.Wait(at, d.now)
-			return dec, true
-		default:
-			dec.Triggers = append(dec.Triggers, d.pass(j, stretch{at, at, 1}, jobs.Skipped, taken.code, taken.why))
+	waits := time.Time{} // with policy all
+	for i, at := range due.runs {
+		if !c.leaveOut(at.Add(-time.Nanosecond)) {
+			break
 		}
-		dec.Cursor = at
+		late := d.late(j, at)
+		if slots.overtaken(len(due.runs) - i - 1) {
+			c.add(d.pass(j, stretch{at, at, 1}, jobs.Skipped, reason.Replaced, "replaced by the due time "+rfc3339(due.runs[len(due.runs)-1])+", before it started"))
+			continue
+		}
+		switch opening, taken := slots.ask(jobs.Trigger{Job: j.Name, At: at, Cause: causeOf(late)}); {
+		case taken.why == "":
+			c.add(opening)
+		case late && j.CatchUp.Policy == jobs.CatchUpAll:
+			waits = at
+		default:
+			c.add(d.pass(j, stretch{at, at, 1}, jobs.Skipped, taken.code, taken.why))
+		}
+		if !waits.IsZero() {
+			break
+		}
 	}
-	dec.NextAt = j.Next(dec.Cursor)
+	if due.all && waits.IsZero() {
+		c.leaveOut(j.Starts(d.of).Begun(d.now))
+	}
+	dec.Triggers = c.rows
+	slots.order(state, c.cursor, due.all && waits.IsZero() && !c.full)
+	switch {
+	case !waits.IsZero():
+		dec.Wait(waits, d.now)
+	case len(c.rows) > 0 || slots.changed():
+		slots.close(c.cursor)
+	}
 	return dec, true
 }
 
 // span is what is due: first the due times that no longer run, then those that the catch-up policy and the grace let
 // run, in order.
 type span struct {
-	passed stretch
+	passed time.Time // those up to here no longer run
 	runs   []time.Time
+	all    bool // there are no others
 }
 
 // stretch is count due times from first to last.
@@ -85,18 +102,12 @@ type stretch struct {
 	count       int
 }
 
-func (s span) last() time.Time {
-	if len(s.runs) > 0 {
-		return s.runs[len(s.runs)-1]
-	}
-	return s.passed.last
-}
-
-// due splits the due times of (cursor, now]. It walks through those that run, and only counts the others: an outage of
+// due splits the due times after the cursor that start by now. It walks through those that run, and only counts the others: an outage of
 // weeks costs no more than one of minutes.
 func (d rules) due(j *plan.Job, cursor time.Time) span {
-	lateUntil := d.now.Add(-j.CatchUp.Grace - time.Nanosecond)
-	fresh, _ := j.Times.Between(later(cursor, lateUntil), d.now, freshLimit)
+	starts := j.Starts(d.of)
+	lateUntil := starts.Begun(d.now.Add(-j.CatchUp.Grace - time.Nanosecond))
+	fresh, more := j.Times.Between(later(cursor, lateUntil), starts.Begun(d.now), freshLimit)
 	budget := 0
 	switch {
 	case j.CatchUp.Policy == jobs.CatchUpAll:
@@ -106,15 +117,18 @@ func (d rules) due(j *plan.Job, cursor time.Time) span {
 	}
 	var late []time.Time
 	if budget > 0 {
-		late = j.Times.Latest(later(cursor, d.now.Add(-j.CatchUp.Window-time.Nanosecond)), lateUntil, budget)
+		late = j.Times.Latest(later(cursor, d.tooOld(j)), lateUntil, budget)
 	}
-	s := span{runs: append(late, fresh...)}
-	passedUntil := lateUntil
+	s := span{passed: lateUntil, runs: append(late, fresh...), all: !more}
 	if len(late) > 0 {
-		passedUntil = late[0].Add(-time.Nanosecond)
+		s.passed = late[0].Add(-time.Nanosecond)
 	}
-	s.passed = between(j, cursor, passedUntil)
 	return s
+}
+
+// tooOld is the time up to which due times are older than the catch-up window.
+func (d rules) tooOld(j *plan.Job) time.Time {
+	return j.Starts(d.of).Begun(d.now.Add(-j.CatchUp.Window - time.Nanosecond))
 }
 
 // between is the due times of (after, until].
@@ -141,14 +155,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func suspended(j *plan.Job, state ledger.JobState) bool {
-	if state.Suspended != nil {
-		return *state.Suspended
-	}
-	return j.Suspend
+func (d rules) late(j *plan.Job, at time.Time) bool {
+	return j.Starts(d.of).Of(at).Before(d.now.Add(-j.CatchUp.Grace))
 }
-
-func (d rules) late(j *plan.Job, at time.Time) bool { return at.Before(d.now.Add(-j.CatchUp.Grace)) }
 
 func causeOf(late bool) jobs.Cause {
 	if late {
@@ -157,23 +166,14 @@ func causeOf(late bool) jobs.Cause {
 	return jobs.CauseSchedule
 }
 
-// miss is the rows of due times that were decided too late: those beyond the window, and the others.
-func (d rules) miss(j *plan.Job, passed stretch) (rows []ledger.Opening) {
-	if passed.count == 0 {
-		return nil
-	}
-	edge := d.now.Add(-j.CatchUp.Window)
-	before := passed.first.Add(-time.Nanosecond)
-	if old := between(j, before, earlier(edge.Add(-time.Nanosecond), passed.last)); old.count > 0 {
-		rows = append(rows, d.pass(j, old, jobs.Missed, reason.CatchUpWindow,
-			fmt.Sprintf("older than the catch-up window of %v", j.CatchUp.Window)))
-		before = old.last
-	}
-	if rest := between(j, before, passed.last); rest.count > 0 {
+// miss adds the rows of due times that were decided too late, up to and including until: those beyond the window, and the others.
+func (c *coverage) miss(until time.Time) {
+	j := c.job
+	old := c.pass(earlier(c.tooOld(j), until), jobs.Missed, reason.CatchUpWindow, fmt.Sprintf("older than the catch-up window of %v", j.CatchUp.Window))
+	if old {
 		code, why := missedBecause(j)
-		rows = append(rows, d.pass(j, rest, jobs.Missed, code, why))
+		c.pass(until, jobs.Missed, code, why)
 	}
-	return rows
 }
 
 func missedBecause(j *plan.Job) (reason.Code, string) {
@@ -205,6 +205,21 @@ func (d rules) open(j *plan.Job, t jobs.Trigger, n int) ledger.Opening {
 	task := &jobs.Task{
 		ID: id, Pool: j.Pool, Kind: j.Kind, Job: j.Name, ScheduledAt: t.At, Seq: t.Seq,
 		MaxAttempts: j.Retries.Limit + 1, OnLost: j.OnLost, LostLimit: j.LostLimit, RunAt: d.now, Payload: j.Payload, By: t.By,
+		Priority: j.Priority,
 	}
-	return ledger.Opening{Trigger: t, Task: task}
+	o := ledger.Opening{Trigger: t, Task: task}
+	due := t.At
+	switch {
+	case t.Cause == jobs.CauseBackfill: // its due time has passed long ago
+		due = d.now
+	case t.Seq == 0 && j.Times != nil: // of the schedule
+		due = j.Starts(d.of).Of(t.At)
+	}
+	if within := j.Expect.StartWithin; within > 0 {
+		o.StartBy = due.Add(within)
+	}
+	if within := j.Expect.FinishWithin; within > 0 {
+		o.FinishBy = due.Add(within)
+	}
+	return o
 }

@@ -93,7 +93,7 @@ func TestWhenAJobIsLookedAtNext(t *testing.T) {
 
 // freeWorkers is how many workers are free for runs of a job, up to most.
 func freeWorkers(s *replica, job string, most int) int {
-	may, start := s.work.Reserve(slices.Repeat([]string{job}, most))
+	may, start := s.work.Reserve(s.plan, slices.Repeat([]string{job}, most))
 	start(context.Background(), ledger.Decided{})
 	return may.Pools[s.plan.Jobs[job].Pool].Room
 }
@@ -113,6 +113,25 @@ func TestAJobWithoutDueTimesIsForgotten(t *testing.T) {
 		left := s.triggers.upcoming.take(st.began.Add(time.Hour), 10, func(string) bool { return true })
 		if !slices.Equal(left, []string{"b"}) {
 			t.Errorf("looked at again are %v", left)
+		}
+	})
+}
+
+// A job of which nothing has started yet is looked at again when that starts, and not before.
+func TestAJobIsLookedAtWhenItStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := firing(t, "a")
+		j := s.plan.Jobs["a"]
+		j.Jitter = 9 * time.Hour
+		s.triggers.plan.In("prod")
+		st.does = func(d ledger.Decide) (ledger.Decided, error) {
+			return ledger.Decided{Decisions: d.Decide(time.Now(), rowsOf(s, time.Now(), "a"))}, nil
+		}
+		s.triggers.decide(t.Context(), []string{"a"})
+		due := j.Next(time.Now())
+		start := j.Starts("prod").Of(due)
+		if at, ok := s.triggers.upcoming.next(); !ok || !at.Equal(start) || start.Equal(due) {
+			t.Errorf("due at %v, starts at %v, is looked at at %v", due, start, at)
 		}
 	})
 }
@@ -249,7 +268,7 @@ func TestWhatIsLoggedOfDecisions(t *testing.T) {
 			}}}}, nil
 		}
 		missed := "trigger job=b at=" + at.String() + " outcome=missed count=3 reason=it was late"
-		left := "the job differs from another replica's newer configuration, and is left to that replica; restart the replica with the older file job=a"
+		left := "the job differs from another replica's newer configuration, and is left to that replica; give it the newer file job=a"
 		for n, want := range [][]string{{left, missed}, {missed}} {
 			s.triggers.decideFree(t.Context(), []string{"a", "b"}, false)
 			if diff := cmp.Diff(want, slices.Sorted(slices.Values(log.Take()))); diff != "" {

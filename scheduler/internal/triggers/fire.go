@@ -23,10 +23,11 @@ const (
 // fire decides due times until ctx is done: those of any stripe that are overdue with or without its lock. So an owner that
 // has ended, hangs or reaches only one of its services delays a trigger by less than a second.
 //
-//  1. wait for the next due time of the own stripes, or for the next look for overdue jobs
-//  2. while no work may begin, wait again
-//  3. decide what is due in the own stripes
-//  4. each overdueEvery, decide what is overdue in any stripe
+//  1. wait for the next due time of the own stripes, for the time of an order, or for the next look for overdue jobs
+//  2. while no work may begin, or everything is paused, wait again: what is due is held, and decided after that as what is late is
+//  3. decide what is due in the own stripes, and jobs of others of which a run has ended here
+//  4. make the runs of orders whose time has come; while the first time that the poll has seen is not, it does not ask
+//  5. each overdueEvery, decide what is overdue in any stripe; while the first due time that the poll has seen is not, it does not ask
 func (t *Triggers) fire(ctx context.Context) {
 	var looked time.Time
 	for ctx.Err() == nil {
@@ -34,39 +35,54 @@ func (t *Triggers) fire(ctx context.Context) {
 		if at, ok := t.upcoming.next(); ok {
 			wait = min(wait, at.Sub(t.clock.Now()))
 		}
+		wait = min(wait, t.ordersIn())
 		if wait > 0 && !wake.Wait(ctx, wait, t.wakeFire) {
 			return
 		}
-		if !t.work.MayBegin() || t.locks.Blocks() {
+		if !t.work.MayBegin() || t.locks.Blocks() || t.paused() {
 			if !wake.Wait(ctx, overdueEvery, t.wakeFire) {
 				return
 			}
 			continue
 		}
-		if names := t.dueHere(); len(names) > 0 {
+		if names := append(t.dueHere(), t.freed.take()...); len(names) > 0 {
 			t.decide(ctx, names)
 		}
+		t.startOrders(ctx)
 		if time.Since(looked) >= overdueEvery {
 			looked = time.Now()
-			if t.overdue(ctx) {
+			if t.mayBeOverdue() && t.overdue(ctx) {
 				looked = time.Time{}
 			}
 		}
 	}
 }
 
+// paused reports whether everything is paused, as far as this replica knows: the poll for work learns of it.
+func (t *Triggers) paused() bool { return t.store.SeenPause().At(t.clock.Now()).Is() }
+
 // dueHere is what is due of the own stripes. Due times of other stripes are forgotten; such a stripe may become an own
 // one before the stripes are balanced next.
 func (t *Triggers) dueHere() []string {
-	mine := t.Owned()
+	mine, p := t.Owned(), t.plan.Load()
 	return t.upcoming.take(t.clock.Now(), decideBatch, func(job string) bool {
-		stripe := t.plan.Jobs[job].Stripe
-		_, ok := slices.BinarySearch(mine, stripe)
+		j, known := p.Jobs[job]
+		if !known {
+			return false
+		}
+		_, ok := slices.BinarySearch(mine, j.Stripe)
 		if !ok {
-			t.stripes.forget(stripe)
+			t.stripes.forget(j.Stripe)
 		}
 		return ok
 	})
+}
+
+// mayBeOverdue reports whether a due time may be overdue, as far as the last look of the poll says: decisions move the first one, which lies in
+// the future mostly, ahead.
+func (t *Triggers) mayBeOverdue() bool {
+	a, fresh := t.work.Ahead()
+	return !fresh || !a.FirstDue.IsZero() && !a.FirstDue.After(t.clock.Now().Add(-overdueAfter))
 }
 
 // overdue decides what has been due for longer than overdueAfter, in every stripe. The replica that ranks next
@@ -81,8 +97,9 @@ func (t *Triggers) overdue(ctx context.Context) (again bool) {
 		return false
 	}
 	var names []string
+	p := t.plan.Load()
 	for _, u := range rows {
-		if j, known := t.plan.Jobs[u.Job]; known && !t.foreign.has(u.Job) && now.Sub(u.NextAt) >= t.patience(j.Stripe) {
+		if j, known := p.Jobs[u.Job]; known && !t.foreign.has(u.Job) && now.Sub(u.NextAt) >= t.patience(j.Stripe) {
 			names = append(names, u.Job)
 		}
 	}

@@ -78,7 +78,7 @@ func TestEveryForeignJobIsLeftAlone(t *testing.T) {
 	var want []string
 	for _, name := range names {
 		set.Jobs[name] = jobs.Job{Handler: replicatest.Blocked{}}
-		want = append(want, "the job differs from another replica's newer configuration, and is left to that replica; restart the replica with the older file job="+name)
+		want = append(want, "the job differs from another replica's newer configuration, and is left to that replica; give it the newer file job="+name)
 	}
 	s, err := newOn(renewed{&memstore.Store{Database: memstore.New()}}, nil, set, Options{ID: "r"})
 	if err != nil {

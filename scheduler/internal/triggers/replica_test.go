@@ -40,10 +40,11 @@ func newOn(st ledger.Store, lk membership.Locks, set jobs.Set, o Options) (*repl
 		ID: o.ID, Workers: workers, SessionTTL: ttl, MaxClockSkew: 2 * time.Second, Local: lk == nil && st.Local(), Logger: o.Logger,
 	}, membership.Hooks{})
 	r := &replica{plan: p, members: &assumed{Member: m}, locks: m.LockService(lk, false)}
-	r.work = work.New(st, r.members, r.locks, p, work.Options{
+	current := plan.NewCurrent(p)
+	r.work = work.New(st, r.members, r.locks, current, work.Options{
 		ID: o.ID, Workers: workers, SessionTTL: ttl, StopGrace: 10 * time.Second, OutputLimit: 64 << 10, Logger: o.Logger, Observer: unmeasured{},
 	}, work.Hooks{Recorded: func(string, jobs.State) {}, Outdated: func() {}})
-	r.triggers = New(st, r.members, r.locks, p, r.work, o)
+	r.triggers = New(st, r.members, r.locks, current, r.work, o)
 	return r, nil
 }
 
@@ -68,7 +69,7 @@ func (r *replica) storeAnswers() bool {
 
 // RunJob is that of the triggers.
 func (r *replica) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
-	return r.triggers.RunJob(ctx, name, by, force)
+	return r.triggers.RunJob(ctx, name, jobs.NewRun{By: by, Force: force})
 }
 
 // Retry is that of the triggers.

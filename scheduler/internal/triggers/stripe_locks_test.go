@@ -2,6 +2,7 @@ package triggers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -210,6 +211,10 @@ type answering struct {
 
 func (a answering) TryAcquire(context.Context, ...locks.Request) ([]locks.Attempt, error) {
 	return a.attempts, a.err
+}
+
+func (answering) Acquire(context.Context, ...locks.Request) ([]*locks.Lease, error) {
+	return nil, errors.ErrUnsupported
 }
 
 func (answering) Release(context.Context, ...*locks.Lease) error { return nil }

@@ -21,25 +21,28 @@ type taken struct {
 
 // slotTaken says what is in the way of a run of the job.
 func (d rules) slotTaken(j *plan.Job, state ledger.JobState) taken {
-	switch {
-	case j.Concurrency == jobs.Allow:
+	n := slotCount(j)
+	switch open := len(state.Open); {
+	case j.Concurrency == jobs.Allow || open+state.LostSlots(d.now, n) < n:
 		return taken{}
-	case len(state.Open) > 0:
+	case open >= n:
 		first := state.Open[0]
 		why := d.stands(first)
-		if more := len(state.Open) - 1; more > 0 { // from a time when the job allowed it
+		if more := open - 1; more > 0 { // with one slot, from a time when the job had more
 			why += fmt.Sprintf("; %d more of the job are open", more)
 		}
 		return taken{code: reason.SlotTaken, why: why, remedy: "wait for its end, or cancel it first: scheduler tasks cancel " + first.ID}
-	case state.BusyUntil.After(d.now):
+	default:
 		lost := taken{code: reason.LostMayRun, why: mayRun(state), until: state.BusyUntil, force: forceOver(state)}
 		lost.remedy = "try again then; if you know that it has ended"
 		if len(state.Lost) > 1 {
 			lost.remedy = "try again then; see them: scheduler tasks list --job " + j.Name + " --state lost; if you know that all of them have ended"
 		}
+		if open > 0 {
+			lost.why += fmt.Sprintf("; %d more of the job are open", open)
+		}
 		return lost
 	}
-	return taken{}
 }
 
 // refusal is the error of a run that cannot start; command starts it over lost attempts; force is what the caller gave.
@@ -103,13 +106,15 @@ func (d rules) stands(t jobs.Task) string {
 
 // openedFirst says of a due time that an earlier one got the slot in the same decision. Whether that one starts at once is
 // not known yet.
-func openedFirst(o ledger.Opening, now time.Time) taken {
-	return taken{code: reason.SlotTaken, why: runOf(o.Task.ID, o.Task.ScheduledAt) + " was opened first, at " + second(now)}
+func openedFirst(t jobs.Task, now time.Time) taken {
+	return taken{code: reason.SlotTaken, why: runOf(t.ID, t.ScheduledAt) + " was opened first, at " + second(now), remedy: "wait for its end, or cancel it first: scheduler tasks cancel " + t.ID}
 }
 
 func runOf(task string, at time.Time) string {
-	return "the run of " + at.UTC().Format(time.RFC3339Nano) + " (task " + task + ")"
+	return "the run of " + rfc3339(at) + " (task " + task + ")"
 }
+
+func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // second is a time as messages show it.
 func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -3,6 +3,8 @@ package triggers
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -28,13 +30,17 @@ type Triggers struct {
 	log     *slog.Logger
 	clock   *membership.Clock
 	locks   *membership.LockService
-	plan    *plan.Plan
+	plan    *plan.Current
 	metrics Observer
 	work    Work
 
 	stripes  *stripes
 	upcoming *upcoming
 	foreign  foreign
+	freed    freed
+	orders   orders
+
+	replacing atomic.Bool // the rows of jobs may not be those of the plan yet
 
 	storeID       string // the store's Namespace, empty until it is known; of balance alone
 	metOtherStore bool   // it was logged; of balance alone
@@ -54,10 +60,12 @@ type Work interface {
 	MayBegin() bool
 	// Hold keeps a drain from ending until release is called; false once this replica was told to drain.
 	Hold() (release func(), ok bool)
-	// Reserve takes free workers for runs of these jobs. may says which tasks a transaction may make running on them. start is
+	// Reserve takes free workers for runs of these jobs of p. may says which tasks a transaction may make running on them. start is
 	// called with the transaction's result, which is empty after an error: it starts what became running, and frees the
 	// other workers.
-	Reserve(jobs []string) (may ledger.Admission, start func(ctx context.Context, decided ledger.Decided))
+	Reserve(p *plan.Plan, jobs []string) (may ledger.Admission, start func(ctx context.Context, decided ledger.Decided))
+	// Ahead returns what the last look at the store has found; false if there was none for a while.
+	Ahead() (ledger.Ahead, bool)
 	// Wake says that tasks were enqueued in these pools.
 	Wake(pools ...string)
 }
@@ -73,16 +81,16 @@ type member interface {
 }
 
 // New makes the triggers of a replica. No due time is known yet.
-func New(st ledger.Triggers, m member, lk *membership.LockService, p *plan.Plan, w Work, o Options) *Triggers {
+func New(st ledger.Triggers, m member, lk *membership.LockService, p *plan.Current, w Work, o Options) *Triggers {
 	return &Triggers{
 		store: st, replica: o.ID, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Observer, work: w,
 		stripes: &stripes{held: map[int]*locks.Lease{}}, upcoming: newUpcoming(), wakeBalance: wake.Signal(), wakeFire: wake.Signal(),
 	}
 }
 
-// rules decide with the present definitions; newID makes the ids of tasks.
-func (t *Triggers) rules(now time.Time, newID func(job string, n int) string) rules {
-	return rules{plan: t.plan, replica: t.replica, now: now, newID: newID}
+// rules decide with the definitions of p; newID makes the ids of tasks.
+func (t *Triggers) rules(p *plan.Plan, now time.Time, newID func(job string, n int) string) rules {
+	return rules{plan: p, replica: t.replica, of: p.Namespace(), now: now, newID: newID}
 }
 
 // Run decides due times, and balances the stripes, until ctx is done.
@@ -98,18 +106,52 @@ func (t *Triggers) Live(replicas []string) {
 	}
 }
 
-// Recorded notes that an attempt of a job was recorded, and the state of its task then: a due time may wait for the slot.
+// Recorded notes that an attempt of a job was recorded, and the state of its task then: a due time may wait for the slot. Where that is for the owner of another
+// stripe to know, this replica looks in its place, which would look later.
 func (t *Triggers) Recorded(job string, state jobs.State) {
-	if state.Ended() && t.upcoming.free(job, t.clock.Now()) {
+	if !state.Ended() {
+		return
+	}
+	hastened := t.upcoming.free(job, t.clock.Now())
+	hastened = t.orders.end(job) || hastened
+	if j, known := t.plan.Load().Jobs[job]; known && j.Concurrency.Queues() && !t.owns(j.Stripe) && !t.foreign.has(job) {
+		t.freed.add(job)
+		hastened = true
+	}
+	if hastened {
 		t.Wake()
 	}
 }
+
+func (t *Triggers) owns(stripe int) bool {
+	_, is := slices.BinarySearch(t.Owned(), stripe)
+	return is
+}
+
+// Replacing says that the rows of jobs are about to become those of another plan, until it is called with false. What does not fit to
+// its row meanwhile is not decided, and not taken as left to others.
+func (t *Triggers) Replacing(is bool) { t.replacing.Store(is) }
 
 // LeaveJobs leaves these jobs, and no others, to replicas with a newer configuration. It reports whether they changed.
 func (t *Triggers) LeaveJobs(jobs []string) (news bool) { return t.foreign.set(jobs) }
 
 // ForeignJobs is how many jobs are left to others.
 func (t *Triggers) ForeignJobs() int { return t.foreign.count() }
+
+// RefreshJobs reads the due times of these jobs again, as far as they are of the own stripes.
+func (t *Triggers) RefreshJobs(ctx context.Context, names []string) {
+	owned, p := t.Owned(), t.plan.Load()
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		j, known := p.Jobs[name]
+		if known {
+			_, known = slices.BinarySearch(owned, j.Stripe)
+		}
+		return !known
+	})
+	if len(names) > 0 {
+		t.lookAt(ctx, owned, func(ctx context.Context) ([]ledger.Upcoming, error) { return t.store.UpcomingOf(ctx, names) })
+	}
+}
 
 // Refresh reads the due times of the own stripes again.
 func (t *Triggers) Refresh(ctx context.Context) { t.look(ctx, t.Owned()) }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // upcoming is when this replica looks at which job next: a heap by nominal UTC time.
@@ -165,18 +167,24 @@ func (q *dueQueue) Pop() any {
 // look reads the next due times of stripes into the heap. If that fails, they are read when the stripes are
 // balanced next.
 func (t *Triggers) look(ctx context.Context, stripes []int) {
+	t.lookAt(ctx, stripes, func(ctx context.Context) ([]ledger.Upcoming, error) { return t.store.Upcoming(ctx, stripes) })
+}
+
+// lookAt is look with another read, whose rows are of these stripes.
+func (t *Triggers) lookAt(ctx context.Context, stripes []int, read func(context.Context) ([]ledger.Upcoming, error)) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	defer t.Wake() // after the end
 	defer t.upcoming.begin()()
-	rows, err := t.store.Upcoming(ctx, stripes)
+	rows, err := read(ctx)
 	if err != nil {
 		t.stripes.forget(stripes...)
 		t.member.StoreFailed(err)
 		return
 	}
+	p := t.plan.Load()
 	for _, u := range rows {
-		if _, known := t.plan.Jobs[u.Job]; known {
+		if _, known := p.Jobs[u.Job]; known {
 			t.upcoming.learn(u.Job, u.NextAt, u.Waits)
 		}
 	}

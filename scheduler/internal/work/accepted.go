@@ -81,7 +81,7 @@ func (e *Executor) recordedElsewhere(t *jobs.Task, task jobs.State) {
 	e.register.record(t)
 	e.releases.recorded(t)
 	e.register.recorded(t)
-	e.feeders[t.Pool].placeFreed()
+	e.feeder(t.Pool).placeFreed()
 	if task == jobs.StatePending {
 		wake.Send(e.wakePoll)
 	}

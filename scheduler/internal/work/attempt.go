@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -50,6 +51,7 @@ type attempt struct {
 	locks   []heldLock
 	bound   *bound.Bound // what the handler knows of its deadline
 	reports reports      // what the handler has reported
+	live    *live        // what it writes
 
 	// Of logUnresponsive alone:
 	told  time.Time // when it was first found to be told to stop
@@ -154,8 +156,8 @@ func (a *attempt) noteTimeout() {
 }
 
 // result is the result of an attempt whose handler returned err.
-func (a *attempt) result(err error, out []byte) ledger.Result {
-	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out, PauseOn: ledger.PauseOn{Pool: a.task.Pool, PauseOn: a.work.PauseOn}}
+func (a *attempt) result(err error, out []byte, spans clip.Spans) ledger.Result {
+	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out, Spans: spans, PauseOn: ledger.PauseOn{Pool: a.task.Pool, PauseOn: a.work.PauseOn}}
 	if err == nil {
 		r.State = jobs.StateSucceeded
 		return r
@@ -163,6 +165,9 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 	r.Error, r.Code = err.Error(), reason.Error
 	if exit := (*jobs.ExitError)(nil); errors.As(err, &exit) {
 		r.ExitCode, r.Code = &exit.Code, reason.ExitCode
+		if exit.OutOfMemory {
+			r.Code = reason.MemoryLimit
+		}
 	}
 	if errors.Is(err, errPanic) {
 		r.Code = reason.Panic
@@ -186,15 +191,22 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 		r.Verdict, r.State = ledger.Died, jobs.StateLost
 		return r
 	case why == stopCancelled:
-		r.State = jobs.StateCancelled
+		r.State, r.Code = jobs.StateCancelled, ledger.CancelCode(said)
 		return r
 	case jobs.IsCancel(err):
 		r.State, r.Reason, r.Code = jobs.StateCancelled, "cancelled by its handler", reason.CancelledByHandler
 		return r
 	}
 	r.State = jobs.StateFailed
+	if jobs.IsPermanent(err) {
+		return r
+	}
+	if unlisted := a.unlisted(err, r); unlisted != "" {
+		r.Reason, r.Code = unlisted, reason.NotRetried
+		return r
+	}
 	failures := a.task.Attempt - a.task.Lost // this one included
-	if failures > a.work.Retries.Limit || jobs.IsPermanent(err) {
+	if failures > a.work.Retries.Limit {
 		return r
 	}
 	r.Verdict = ledger.Again

@@ -260,7 +260,7 @@ func TestWhatWouldBeToldToStopIsNotStarted(t *testing.T) {
 func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := executing(t, replicatest.Function(func(context.Context, jobs.Task, io.Writer) error { return nil }), nil)
-		f := s.work.feeders["p"]
+		f := s.work.feeder("p")
 		f.took = time.Millisecond // of which workers do many within aheadFor
 		before := f.wanted()
 		if before < 2 {
@@ -270,7 +270,7 @@ func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 		if n := f.wanted(); n != 0 {
 			t.Errorf("%d are wanted", n)
 		}
-		f.push(t.Context(), s.work.member.Session(), ledger.Claimed{Tasks: []ledger.Started{{Task: claimOf("1").task}, {Task: claimOf("2").task}}}, nil)
+		f.push(t.Context(), s.plan, s.work.member.Session(), ledger.Claimed{Tasks: []ledger.Started{{Task: claimOf("1").task}, {Task: claimOf("2").task}}}, nil)
 		got := results(s)
 		for _, id := range []string{"1", "2"} {
 			if r, is := got[id]; !is || r.Verdict != ledger.HandBack {
@@ -397,7 +397,7 @@ func TestWorkIsClaimedAheadWhereAttemptsAreShort(t *testing.T) {
 				s := executing(t, replicatest.Function(func(context.Context, jobs.Task, io.Writer) error { time.Sleep(c.takes); return c.err }), nil)
 				s.work.execute(t.Context(), claimOf("1"))
 				s.work.slots.give("p", 1)
-				if n := s.work.feeders["p"].wanted(); (n > 1) != c.ahead || n < 1 {
+				if n := s.work.feeder("p").wanted(); (n > 1) != c.ahead || n < 1 {
 					t.Errorf("%d are claimed for one worker", n)
 				}
 			})

@@ -81,9 +81,9 @@ func TestDrainDoesNotWaitForRoom(t *testing.T) {
 				if free := s.work.slots.room("p"); free > 0 {
 					t.Errorf("%d workers are free to take more", free)
 				}
-				s.work.feeders["p"].mu.Lock()
+				s.work.feeder("p").mu.Lock()
 				s.work.register.queue(claimed{task: &jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
-				s.work.feeders["p"].mu.Unlock()
+				s.work.feeder("p").mu.Unlock()
 
 				stop(s, cancel)
 				select {
@@ -121,7 +121,7 @@ func TestDrainHandsBackAtOnce(t *testing.T) {
 		for range 4 {
 			<-began
 		}
-		f := s.work.feeders["p"]
+		f := s.work.feeder("p")
 		f.mu.Lock()
 		s.work.register.queue(claimed{task: &jobs.Task{ID: "queued", Pool: "p"}, session: s.work.member.Session().ID, since: time.Now()})
 		f.mu.Unlock()

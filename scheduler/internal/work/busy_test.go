@@ -27,15 +27,15 @@ func (s *turns) Claim(_ context.Context, c ledger.Claim) (ledger.Claimed, error)
 	return ledger.Claimed{}, nil
 }
 
-// Where the store is the lock service, claims take turns. A claim after one that took longer than a replica waits for
-// a lock takes none, unless the pool is limited over all replicas.
+// Where the store is the lock service, claims take turns. A claim after one that took longer than a replica waits at most, while others have their
+// turns, takes none, unless the pool is limited over all replicas.
 func TestClaimsTakeTurnsWhileTurnsAreShort(t *testing.T) {
 	for limit, want := range map[int][]bool{0: {true, true, false, true}, 1: {true, true, true, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			st := &turns{Store: &memstore.Store{Database: memstore.New()}, take: []time.Duration{0, busyLimit, 0, 0}}
+			st := &turns{Store: &memstore.Store{Database: memstore.New()}, take: []time.Duration{turnsLimit - 1, turnsLimit, 0, 0}}
 			s := replicaOn(t, st, replicatest.Blocked{})
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-			f := s.work.feeders["p"]
+			f := s.work.feeder("p")
 			f.governs.Limited = limit > 0
 			for range want {
 				f.claim(t.Context())

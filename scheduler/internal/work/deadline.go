@@ -121,10 +121,10 @@ func (e *Executor) Renewed(ctx context.Context) {
 // extend moves may_run_until ahead for the attempts that have passed a due time of their job while they ran: no other
 // replica starts the task before the next due time.
 func (e *Executor) extend(ctx context.Context) {
-	now, ses := e.clock.Now(), e.member.Session()
+	now, ses, p := e.clock.Now(), e.member.Session(), e.plan.Load()
 	var moves []ledger.Extension
 	for _, a := range e.register.attempts() {
-		j, ok := e.plan.Jobs[a.task.Job]
+		j, ok := p.Jobs[a.task.Job]
 		if !ok || a.session != ses.ID {
 			continue
 		}
@@ -159,7 +159,7 @@ func (e *Executor) expire(ctx context.Context) {
 			halted = nil // it is closed: do not wait for it again
 			e.stopAll(e.killBy())
 		}
-		for _, f := range e.feeders {
+		for _, f := range *e.feeders.all.Load() {
 			f.handBackOverdue(queuedFor)
 		}
 		for _, a := range e.register.attempts() {

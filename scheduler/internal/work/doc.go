@@ -17,7 +17,7 @@
 // (record.go, refusal.go).
 //
 //	Take   poll        which pools have work                        (poll.go)
-//	       feed        each pool: look, lock, claim, start          (feed.go, look.go, try.go)
+//	       feed        each pool: look, lock, claim, start          (feed.go, claim_lock.go, look.go, try.go)
 //	       waits       tasks whose locks others hold                (waits.go, waiter.go, explain.go)
 //	       unrunnable  what no live replica can run, for the log    (unrunnable.go)
 //	Keep   tend        reaps, cancels, hands back lost claims       (reap.go, own.go)

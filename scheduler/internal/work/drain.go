@@ -21,7 +21,7 @@ const drainMargin = 2 * time.Second
 //
 // Halt ends the waits 2 and 3 at once.
 func (e *Executor) Drain() error {
-	for _, f := range e.feeders {
+	for _, f := range *e.feeders.all.Load() {
 		f.handBackQueue()
 	}
 	e.recorder.makeRoom() // nothing more is taken

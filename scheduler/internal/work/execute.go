@@ -1,19 +1,21 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/accepted"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
-	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // start executes c on a slot of its pool that the caller has taken, and then what is queued in the pool, until the queue is
@@ -35,14 +37,14 @@ func (e *Executor) start(ctx context.Context, c claimed) {
 func (e *Executor) work(ctx context.Context, c claimed) {
 	pool := c.task.Pool
 	defer func() {
-		if c, ok := e.feeders[pool].next(); ok {
+		if c, ok := e.feeder(pool).next(); ok {
 			go e.work(ctx, c)
 			return
 		}
 		e.slots.give(pool, 1)
 		e.attempts.end()
 	}()
-	for ok := true; ok; c, ok = e.feeders[pool].next() {
+	for ok := true; ok; c, ok = e.feeder(pool).next() {
 		e.execute(ctx, c)
 	}
 }
@@ -55,12 +57,13 @@ func (e *Executor) handBack(c claimed) {
 // execute is the one path of every attempt: it checks the session, calls the handler with its context and deadline, and
 // records the result.
 func (e *Executor) execute(ctx context.Context, c claimed) {
-	w, ok := e.plan.Execution(*c.task)
+	p := cmp.Or(c.by, e.plan.Load())
+	w, ok := p.Execution(*c.task)
 	ses := e.member.Session()
 	c.task.Replica = e.opt.ID
-	c.task.IdempotencyKey = c.task.IdempotencyKeyIn(e.plan.Set.Name)
+	c.task.IdempotencyKey = c.task.IdempotencyKeyIn(p.Set.Name)
 	c.task.Locks = forHandler(c.locks)
-	a := &attempt{task: c.task, session: c.session, work: w, mayRun: c.until, locks: c.locks, reports: reports{wake: e.wakeProgress}}
+	a := &attempt{task: c.task, session: c.session, work: w, mayRun: c.until, locks: c.locks, reports: reports{wake: e.wakeProgress}, live: newLive(cmp.Or(w.Output.Keep, e.opt.OutputLimit), e.wakeProgress)}
 	t := *c.task // what the handler does to its own does not matter here
 	t.Reporter = &a.reports
 	if !ok || !e.mayStart(a, ses) || !a.locksLast() {
@@ -81,16 +84,19 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	}
 	defer e.stopOnTime(a)()
 	defer e.watchLocks(a)()
-	out := clip.NewOutput(e.opt.OutputLimit)
-	e.metrics.Started(t, e.lag(t))
+	a.live.toFile(&e.files, w.Output, t)
+	e.metrics.Started(t, e.lag(p, t))
 	began := time.Now()
 	err := errGoexit
 	defer func() {
 		end()
-		took, result, value := time.Since(began), a.result(err, out.Bytes()), a.reports.end()
+		e.closeFile(a)
+		text, spans := a.live.Kept()
+		took, result, value := time.Since(began), a.result(err, text, spans), a.reports.end()
+		result.Chunked = a.live.end()
 		if is := a.endedElsewhere(); is != nil {
 			e.shortages.worked(t.Pool)
-			e.feeders[t.Pool].ended(took)
+			e.feeder(t.Pool).ended(took)
 			e.metrics.Ended(t, is.end, took)
 			e.recordedElsewhere(a.task, is.task)
 			return
@@ -101,13 +107,13 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 		result = result.Kept()
 		e.noteShortage(t.Pool, result, err)
 		if result.Verdict != ledger.HandBack {
-			e.feeders[t.Pool].ended(took)
+			e.feeder(t.Pool).ended(took)
 		}
 		e.metrics.Ended(t, result.State, took)
 		e.recorder.add(c.session, a.task, result)
 		e.recorder.waitForRoom()
 	}()
-	err = run(ctx, w.Handler, t, out)
+	err = run(ctx, w.Handler, t, a.live)
 }
 
 // noteShortage notes whether an attempt could be started. If it failed for a shortage, what is queued behind it
@@ -118,7 +124,7 @@ func (e *Executor) noteShortage(pool string, r ledger.Result, err error) {
 		e.shortages.worked(pool)
 	case errors.Is(err, abort.ErrNoRoom):
 		e.shortages.refused(pool, err)
-		e.feeders[pool].handBackQueue()
+		e.feeder(pool).handBackQueue()
 	}
 }
 
@@ -126,7 +132,7 @@ func (e *Executor) noteShortage(pool string, r ledger.Result, err error) {
 var errGoexit = errors.New("the handler ended its goroutine")
 
 // run calls the handler; a panic fails this attempt only, also one of a method of the error that it returns.
-func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *clip.Output) (err error) {
+func run(ctx context.Context, h jobs.Handler, t jobs.Task, out io.Writer) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(out, "panic: %v\n\n%s", p, debug.Stack())
@@ -136,11 +142,13 @@ func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *clip.Output) (er
 	return read(h.Run(ctx, t, out), out)
 }
 
-// lag is how long after it was due an attempt starts now.
-func (e *Executor) lag(t jobs.Task) time.Duration {
+// lag is how long after it was to start, by p, an attempt starts now.
+func (e *Executor) lag(p *plan.Plan, t jobs.Task) time.Duration {
 	due := t.RunAt
-	if j, ok := e.plan.Jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() && t.RunAt.Sub(t.ScheduledAt) <= j.CatchUp.Grace {
-		due = t.ScheduledAt
+	if j, ok := p.Jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() {
+		if start := j.Starts(p.Namespace()).Of(t.ScheduledAt); t.RunAt.Sub(start) <= j.CatchUp.Grace {
+			due = start
+		}
 	}
 	return max(0, e.clock.Now().Sub(due))
 }

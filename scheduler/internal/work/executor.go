@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/outfile"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
@@ -40,21 +41,23 @@ type Executor struct {
 	clock    *membership.Clock
 	locks    *membership.LockService
 	jobLocks JobLocks
-	plan     *plan.Plan
+	plan     *plan.Current
 	metrics  Observer
 
 	slots     *slots
 	shortages shortages
-	feeders   map[string]*feeder
+	feeders   *feeders
 	register  *register
 	recorder  *recorder
 	attempts  inflight
+	files     outfile.Files // of outputs
 	notices   *NoticeSender
 	releases  *releases
 	waits     *waits
 	halt      sync.Once
 	halted    chan struct{} // closed when everything must stop at once
 
+	ahead          atomic.Pointer[aheadAt]
 	metUnknown     atomic.Bool   // a task that this replica has no handler for
 	wakePoll       chan struct{} // look at the pools now
 	wakeProgress   chan struct{} // write the progress of attempts
@@ -63,20 +66,18 @@ type Executor struct {
 }
 
 // New makes the work of a replica. It starts no loop.
-func New(st tasks, m member, lk *membership.LockService, p *plan.Plan, o Options, on Hooks) *Executor {
+func New(st tasks, m member, lk *membership.LockService, p *plan.Current, o Options, on Hooks) *Executor {
 	e := &Executor{
 		store: st, opt: o, on: on, member: m, log: o.Logger, clock: m.Clock(), locks: lk, plan: p, metrics: o.Observer,
-		shortages: shortages{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
+		shortages: shortages{log: o.Logger}, register: newRegister(), halted: make(chan struct{}),
 		wakePoll: wake.Signal(), wakeProgress: wake.Signal(), wakeTend: wake.Signal(), wakeUnrunnable: wake.Signal(),
 	}
-	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
+	e.slots = newSlots(o.Workers, p.Load(), e.wakeFeeder)
 	e.slots.closed = e.shortages.closed
 	e.recorder = newRecorder(e)
 	e.jobLocks, e.releases, e.waits = o.JobLocks, newReleases(o.JobLocks, e.register.running), newWaits(e)
 	e.notices = NewNoticeSender(o.Notices)
-	for name, pool := range p.Pools {
-		e.feeders[name] = newFeeder(e, pool)
-	}
+	e.feeders = newFeeders(e, p.Load())
 	return e
 }
 
@@ -85,6 +86,7 @@ type tasks interface {
 	ledger.Tasks
 	ledger.Waits
 	Written() func() bool
+	SeenPause() ledger.Pause
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 }
 
@@ -93,6 +95,7 @@ type member interface {
 	Clock() *membership.Clock
 	Session() *membership.Session
 	Draining() bool
+	Others() int
 	StoreFailed(err error)
 	WatchEvery() time.Duration
 }
@@ -106,10 +109,7 @@ type Hooks struct {
 
 // Take claims tasks and starts them, until ctx is done. It logs those that no live replica can run.
 func (e *Executor) Take(ctx context.Context) {
-	loops := []func(context.Context){e.poll, e.watchWrites, e.unrunnable, e.waits.run}
-	for _, f := range e.feeders {
-		loops = append(loops, f.run)
-	}
+	loops := []func(context.Context){e.poll, e.watchWrites, e.unrunnable, e.waits.run, e.feed}
 	if e.notices.service != nil {
 		loops = append(loops, e.notices.Run, e.listen)
 	}
@@ -145,10 +145,11 @@ func (e *Executor) GoBy(others []ledger.OtherPool) {
 	for _, row := range others {
 		rows[row.Name] = row
 	}
-	for name, f := range e.feeders {
-		g := f.pool.Governs()
+	for name, f := range *e.feeders.all.Load() {
+		pool := f.defined()
+		g := pool.Governs()
 		if row, differs := rows[name]; differs {
-			g = f.pool.Under(row)
+			g = pool.Under(row)
 		}
 		f.goBy(g)
 	}
@@ -171,7 +172,7 @@ func (e *Executor) Wake(pools ...string) {
 }
 
 func (e *Executor) wakeFeeder(pool string) {
-	if f, ok := e.feeders[pool]; ok {
+	if f := e.present(pool); f != nil {
 		wake.Send(f.wake)
 		e.arrived(pool)
 	}
@@ -187,8 +188,8 @@ func (e *Executor) arrived(pool string) {
 // PlaceFreed says that an attempt of a pool has ended that this replica did not execute: one of a worker, or one of another replica that
 // a server ended by this one. If the pool has limits, as this replica or the caller knows, the place may be for its feeder, or for another process.
 func (e *Executor) PlaceFreed(pool string, limited bool) {
-	f, ours := e.feeders[pool]
-	if !ours {
+	f := e.present(pool)
+	if f == nil {
 		return
 	}
 	if limited = limited || f.governed().Limited; limited {
@@ -200,8 +201,13 @@ func (e *Executor) PlaceFreed(pool string, limited bool) {
 // MayClaim reports whether new work may be taken, for this replica or for others by it.
 func (e *Executor) MayClaim() bool { return e.MayBegin() && !e.locks.Blocks() }
 
-// Governed is the definition of a pool of the plan that holds, as far as this replica has learned.
-func (e *Executor) Governed(pool string) plan.Governing { return e.feeders[pool].governed() }
+// Governed is the definition of a pool of p that holds, as far as this replica has learned; none if p is not the present plan.
+func (e *Executor) Governed(p *plan.Plan, pool string) plan.Governing {
+	if f := e.feeder(pool); f != nil {
+		return f.governedBy(p)
+	}
+	return plan.Governing{}
+}
 
 // LookSoon makes the poll look now: a task may wait for a time that it does not know.
 func (e *Executor) LookSoon() { wake.Send(e.wakePoll) }
@@ -209,9 +215,9 @@ func (e *Executor) LookSoon() { wake.Send(e.wakePoll) }
 // Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler. It does not if a newer
 // configuration governs and has the handler otherwise, as far as this replica has learned, nor while it drains.
 func (e *Executor) Runs(pool, kind string) bool {
-	f, known := e.feeders[pool]
-	if !known || e.member.Draining() {
+	f := e.present(pool)
+	if f == nil || e.member.Draining() {
 		return false
 	}
-	return slices.Contains(f.governed().KindsOf(f.pool), kind)
+	return slices.Contains(f.governed().KindsOf(f.defined()), kind)
 }

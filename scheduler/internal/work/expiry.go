@@ -19,14 +19,19 @@ const (
 // drains.
 //
 //  1. wait expiryEvery, or until the next task expires, and this replica's share of expiryApart
-//  2. end those that have expired, expiryBatch at a time
-//  3. where one of them had a key or waited for locks, wake those that look for the next one
+//  2. wait again while no task expires, or waits for its time
+//  3. end those that have expired, expiryBatch at a time
+//  4. where one of them had a key or waited for locks, wake those that look for the next one
 func (e *Executor) endExpired(ctx context.Context) {
 	apart := fnv.New32a()
 	_, _ = apart.Write([]byte(e.opt.ID))
 	share := time.Duration(apart.Sum32()) % expiryApart
 	wait := expiryEvery
 	for wake.Wait(ctx, wait, nil) {
+		if a, fresh := e.Ahead(); fresh && !a.Waits {
+			wait = expiryEvery
+			continue
+		}
 		next, err := e.expireOnce(ctx)
 		switch now := e.clock.Now(); {
 		case err != nil:

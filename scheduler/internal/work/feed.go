@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -12,15 +11,12 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
-	// busyLimit is how long work waits behind a busy pool lock: its holder may have ended or hang.
-	busyLimit = 250 * time.Millisecond
 	// claimBatch is how many tasks one claim takes at most.
 	claimBatch = 500
 	// aheadFor is how much work to claim beyond the free workers: what they do in this time. With longer attempts, work is
@@ -34,20 +30,24 @@ const (
 //
 //  1. start queued tasks on workers that became free
 //  2. if tasks are wanted and work may begin: find out which tasks to claim (look)
-//  3. try for the pool's lock, for at most busyLimit
+//  3. wait for the pool's claim lock (claimLock)
 //  4. claim, and remember the tasks that this replica cannot run; try the locks of those that have some, and claim them, too
 //  5. queue the tasks in the register and start those that have a worker, then release the lock
 type feeder struct {
 	executor *Executor
-	pool     *plan.Pool
+	name     string // of the pool
 	wake     chan struct{}
-	last     time.Duration // how long the last claim took
+	turn     claimLock
+	last     time.Duration // how long the last claim took, without the wait for its lock
 
 	// Of run alone, in a pool with a rate:
 	opens <-chan time.Time // one more task may start, after a claim of this feeder; nil: it waits for none
 	full  time.Time        // until then it claims nothing
 
 	mu        sync.Mutex
+	plan      *plan.Plan     // the definitions that it goes by
+	pool      *plan.Pool     // of plan, or, once it is removed, as it was
+	removed   bool           // plan does not have the pool
 	governs   plan.Governing // as it was learned last
 	limited   bool           // the last claim said so: an override may have set limits
 	byKey     bool           // the last claim said so: the end of a task may let another one with its key start
@@ -65,8 +65,8 @@ type feeder struct {
 	seen      lookout
 }
 
-func newFeeder(e *Executor, pool *plan.Pool) *feeder {
-	return &feeder{executor: e, pool: pool, wake: make(chan struct{}, 1), governs: pool.Governs()}
+func newFeeder(e *Executor, p *plan.Plan, pool *plan.Pool) *feeder {
+	return &feeder{executor: e, name: pool.Name, plan: p, pool: pool, wake: make(chan struct{}, 1), turn: claimLock{executor: e, pool: pool.Name}, governs: pool.Governs()}
 }
 
 // run claims when it is woken, and when the pool's rate lets it go on, until ctx is done.
@@ -87,7 +87,7 @@ func (f *feeder) run(ctx context.Context) {
 // claim claims one batch and starts it; false when there is nothing to do until the next wake.
 func (f *feeder) claim(ctx context.Context) bool {
 	e := f.executor
-	if e.register.queued(f.pool.Name) > 0 {
+	if e.register.queued(f.name) > 0 {
 		f.startQueued(ctx) // a slot was freed elsewhere
 	}
 	ses := e.member.Session()
@@ -96,39 +96,44 @@ func (f *feeder) claim(ctx context.Context) bool {
 		f.noteArrival(ledger.Claimed{}) // it was woken in vain
 		return false
 	}
-	scope, under, asked, ok := f.look(ctx)
+	scope, p, under, asked, ok := f.look(ctx)
 	if !ok {
 		return false
 	}
 	defer e.register.claim()()
 	began := time.Now()
 	note := func(result string, tasks int) {
-		e.metrics.Claimed(jobs.ClaimTry{Pool: f.pool.Name, LockBackend: e.locks.Name(), Result: result, Tasks: tasks, Took: time.Since(began)})
+		e.metrics.Claimed(jobs.ClaimTry{Pool: f.name, LockBackend: e.locks.Name(), Result: result, Tasks: tasks, Took: time.Since(began)})
 	}
-	unlock, err := f.lock(ctx)
+	unlock, err := f.turn.take(ctx, f.last)
 	if err != nil {
 		note(ledger.ClaimFailed, 0)
 		return false
 	}
-	inTurn := !e.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
+	locked := time.Now()
+	inTurn := !e.locks.Used() && f.last < turnsLimit // as behind a lock, while others have their turns
 	// A drain does not cancel it: the tasks of a claim with no answer would stay running.
 	calling, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimCall)
-	name := f.pool.Name
+	name := f.name
 	claim := func(room int, tried tried) (ledger.Claimed, error) {
 		calling, cancel := context.WithTimeout(calling, tried.call())
 		defer cancel()
-		return e.store.Claim(calling, ledger.Claim{
-			Admission: e.admission(ses, map[string]plan.Governing{name: under}, map[string]int{name: room}, tried),
+		c := ledger.Claim{
+			Admission: e.admission(p, ses, map[string]plan.Governing{name: under}, map[string]int{name: room}, tried),
 			Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: e.clock.Check,
-		})
+		}
+		if len(tried.held)+len(tried.busy) == 0 { // what an earlier call took is not queued yet
+			c.Wanted = f.wanted
+		}
+		return e.store.Claim(calling, c)
 	}
 	got, err := claim(want, tried{})
 	var held map[string][]heldLock
 	if err == nil && len(got.Locked) > 0 && want > len(got.Tasks) {
-		held = f.claimLocked(ctx, &got, want-len(got.Tasks), claim)
+		held = f.claimLocked(ctx, p, &got, want-len(got.Tasks), claim)
 	}
 	cancel()
-	f.last = time.Since(began)
+	f.last = time.Since(locked)
 	note(got.Result(err), len(got.Tasks))
 	f.noteArrival(got)
 	if err != nil {
@@ -147,7 +152,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	f.noteLimits(got)
 	learned := f.skip(asked, got.Foreign)
 	f.backOff(asked, !learned && len(got.Tasks) == 0 && len(got.Foreign) > 0)
-	f.push(ctx, ses, got, held) // before the lock is released: its service may hang
+	f.push(ctx, p, ses, got, held) // before the lock is released: its service may hang
 	unlock()
 	if len(got.Waiting) > 0 {
 		wake.Send(e.waits.wake)
@@ -189,11 +194,11 @@ func limitReached(got ledger.Claimed) bool { return got.Limited && got.Left == 0
 // its last claim, or since another replica may have taken what that left. That one would find the place with its poll. Where workers
 // run tasks of the pool, too, their claims are woken, here and in other processes: what the place is for may be theirs, and then this replica leaves it.
 func (f *feeder) placeFreed() {
-	if !f.wakeFull(false) || len(f.pool.ByWorkers) == 0 {
+	if !f.wakeFull(false) || len(f.defined().ByWorkers) == 0 {
 		return
 	}
-	f.executor.arrived(f.pool.Name)
-	f.executor.notices.Add(f.pool.Name)
+	f.executor.arrived(f.name)
+	f.executor.notices.Add(f.name)
 }
 
 // wakeFull wakes the feeder if the limits, which the caller may know of, may have let no further task start until now.
@@ -210,70 +215,28 @@ func (f *feeder) wakeFull(limited bool) bool {
 // wanted is how many tasks to claim: one for each free worker, and some ahead. It is 0 while the pool's work
 // is left to others: tasks claimed ahead would only wait here.
 func (f *feeder) wanted() int {
-	free := f.executor.slots.room(f.pool.Name)
-	if f.executor.shortages.closed(f.pool.Name) {
+	free := f.executor.slots.room(f.name)
+	if f.executor.shortages.closed(f.name) {
 		return 0
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return max(0, min(free+f.ahead()-f.executor.register.queued(f.pool.Name), claimBatch))
+	return max(0, min(free+f.ahead()-f.executor.register.queued(f.name), claimBatch))
 }
 
-// lock tries for the pool's claim lock. It waits for a busy one at most busyLimit; then the row decides alone. The row
-// decides alone, too, while the lock service is away, unless the replica must wait for it.
-func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
-	e := f.executor
-	nothing := func() {}
-	if e.locks.Replaced() {
-		return nothing, nil
-	}
-	for began, wait := time.Now(), time.Millisecond; ; wait *= 2 {
-		lctx, cancel := context.WithTimeout(ctx, busyLimit)
-		attempts, err := e.locks.Try(lctx, locks.Request{Key: "sys/pool/" + f.pool.Name, Meta: e.opt.ID})
-		slow := lctx.Err() != nil && ctx.Err() == nil
-		cancel()
-		if err == nil && attempts[0].Lease != nil { // also when it came late: nothing else would release it
-			e.locks.Failed(nil)
-			return func() { f.unlock(ctx, attempts[0].Lease) }, nil
-		}
-		if slow && !e.locks.Required {
-			return nothing, nil // balance finds out whether the service is down
-		}
-		if e.locks.Failed(err) {
-			if e.locks.Required || ctx.Err() != nil {
-				return nil, err
-			}
-			return nothing, nil
-		}
-		left := busyLimit - time.Since(began)
-		if left <= 0 {
-			return nothing, nil
-		}
-		if !wake.Wait(ctx, min(wait+rand.N(wait), left), nil) {
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	_ = f.executor.locks.Release(ctx, lease) // a lost lease ends by itself, and correctness does not depend on it
-}
-
-// push queues what was claimed and starts as many tasks of it as there are workers. held are the leases, by task.
-func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.Claimed, held map[string][]heldLock) {
+// push queues what was claimed by p and starts as many tasks of it as there are workers. held are the leases, by task.
+func (f *feeder) push(ctx context.Context, p *plan.Plan, ses *membership.Session, got ledger.Claimed, held map[string][]heldLock) {
 	f.mu.Lock()
 	before := f.more
 	f.more = got.More && len(got.Tasks) > 0 && !limitReached(got)
 	if f.more && !before { // more has come than this replica takes at once
-		f.executor.notices.Add(f.pool.Name)
+		f.executor.notices.Add(f.name)
 	}
 	f.mu.Unlock()
 	all, now := make([]claimed, len(got.Tasks)), time.Now()
 	for i, t := range got.Tasks {
 		f.executor.releases.keep(t.Task, held[t.ID])
-		all[i] = claimed{task: t.Task, session: ses.ID, until: t.Until, since: now, locks: held[t.ID]}
+		all[i] = claimed{task: t.Task, session: ses.ID, until: t.Until, since: now, locks: held[t.ID], by: p}
 	}
 	f.executor.register.queue(all...)
 	f.startQueued(ctx)
@@ -282,14 +245,14 @@ func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.C
 // startQueued starts as many queued tasks as there are workers; for the rest, slots wakes the feeder when one is free. While
 // the pool's work is left to others all of them are handed back: they were claimed while a start found no room.
 func (f *feeder) startQueued(ctx context.Context) {
-	if f.executor.shortages.closed(f.pool.Name) {
+	if f.executor.shortages.closed(f.name) {
 		f.handBackQueue()
 		return
 	}
-	for f.executor.slots.take(f.pool.Name, 1) == 1 {
+	for f.executor.slots.take(f.name, 1) == 1 {
 		c, ok := f.next()
 		if !ok {
-			f.executor.slots.give(f.pool.Name, 1)
+			f.executor.slots.give(f.name, 1)
 			return
 		}
 		f.executor.start(ctx, c)
@@ -313,7 +276,7 @@ func (f *feeder) ahead() int {
 func (f *feeder) crowded() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.executor.register.queued(f.pool.Name) >= f.ahead()+f.pool.Workers
+	return f.executor.register.queued(f.name) >= f.ahead()+f.pool.Workers
 }
 
 // ended adds the duration of an attempt to the average.
@@ -329,7 +292,7 @@ func (f *feeder) ended(took time.Duration) {
 
 // next takes a claimed task from the queue, and wakes the feeder when it runs low.
 func (f *feeder) next() (claimed, bool) {
-	c, of, ok := f.executor.register.next(f.pool.Name)
+	c, of, ok := f.executor.register.next(f.name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.more && of <= f.ahead()/2 {
@@ -343,7 +306,7 @@ func (f *feeder) handBackQueue() { f.handBackOverdue(0) }
 
 // handBackOverdue hands back the tasks that have waited so long for a worker: the workers have become slower.
 func (f *feeder) handBackOverdue(waited time.Duration) {
-	for _, c := range f.executor.register.unqueue(f.pool.Name, waited) {
+	for _, c := range f.executor.register.unqueue(f.name, waited) {
 		f.executor.handBack(c)
 	}
 }
@@ -351,6 +314,10 @@ func (f *feeder) handBackOverdue(waited time.Duration) {
 // goBy has the feeder claim as g says, and forget which jobs could not be run: this replica may govern them again.
 func (f *feeder) goBy(g plan.Governing) {
 	f.mu.Lock()
+	if f.removed {
+		f.mu.Unlock()
+		return
+	}
 	other := f.governs.Hash != g.Hash
 	if !f.governs.Equal(g) || len(f.skipJobs) > 0 { // else the position behind the passed tasks holds
 		f.governs = g
@@ -367,6 +334,23 @@ func (f *feeder) governed() plan.Governing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.known()
+}
+
+// governedBy is governed for who decides by p. It is none if the feeder goes by another plan: nothing is admitted then.
+func (f *feeder) governedBy(p *plan.Plan) plan.Governing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.plan != p {
+		return plan.Governing{}
+	}
+	return f.known()
+}
+
+// defined is the pool as this replica has it, or had it, if it is removed.
+func (f *feeder) defined() *plan.Pool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pool
 }
 
 // known is the definition that the feeder follows, with what claims have said of limits. The caller holds f.mu.

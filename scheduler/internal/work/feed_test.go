@@ -40,7 +40,7 @@ func TestClaimsForNothingEnd(t *testing.T) {
 		st := &strangers{Store: &memstore.Store{Database: memstore.New()}}
 		s := replicaOn(t, st, replicatest.Blocked{})
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-		f := s.work.feeders["p"]
+		f := s.work.feeder("p")
 		for n := range skipMost {
 			f.skipJobs = append(f.skipJobs, fmt.Sprint(n))
 		}
@@ -82,7 +82,7 @@ func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
 		s := replicaOn(t, st, work)
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 		st.take = func() { s.work.slots.take("p", 4) }
-		f := s.work.feeders["p"]
+		f := s.work.feeder("p")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer close(work.End)
@@ -105,8 +105,8 @@ func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
 // when the process gets no processor time meanwhile.
 type tardy struct{ membership.Locks }
 
-func (l tardy) TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
-	got, err := l.Locks.TryAcquire(ctx, requests...)
+func (l tardy) Acquire(ctx context.Context, requests ...locks.Request) ([]*locks.Lease, error) {
+	got, err := l.Locks.Acquire(ctx, requests...)
 	<-ctx.Done()
 	return got, err
 }
@@ -120,7 +120,7 @@ func TestAClaimLockThatCameLateIsGivenBack(t *testing.T) {
 		s := replicaOn(t, &turns{Store: &memstore.Store{Database: memstore.New()}, take: []time.Duration{0}}, replicatest.Blocked{})
 		s.locks.Locks = tardy{mine}
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-		s.work.feeders["p"].claim(t.Context())
+		s.work.feeder("p").claim(t.Context())
 		attempts, err := other.TryAcquire(syskeys.Allow(t.Context()), locks.Request{Key: "sys/pool/p"})
 		if err != nil || attempts[0].Lease == nil {
 			t.Errorf("the claim lock is not free: %v, %+v", err, attempts)
@@ -140,7 +140,7 @@ func (outdating) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
 func TestARefusedClaimAsksWhatGoverns(t *testing.T) {
 	s := replicaOn(t, outdating{&memstore.Store{Database: memstore.New()}}, replicatest.Blocked{})
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
-	f := s.work.feeders["p"]
+	f := s.work.feeder("p")
 	if again := f.claim(t.Context()); again || len(s.wakeGovern) != 1 {
 		t.Errorf("claims again: %v, asks: %d", again, len(s.wakeGovern))
 	}

@@ -27,11 +27,12 @@ import (
 // answers is a store that gives these answers to looks and claims, and notes the calls.
 type answers struct {
 	ledger.Store
-	all   []any // ledger.Claimed, ledger.Seen or an error; then there is nothing
-	asked []string
-	last  ledger.Claim
-	cut   error // the end of its context before the last claim was answered
-	on    func()
+	all    []any // ledger.Claimed, ledger.Seen or an error; then there is nothing
+	asked  []string
+	last   ledger.Claim
+	wanted int   // by that, once it was there
+	cut    error // the end of its context before the last claim was answered
+	on     func()
 }
 
 func (a *answers) next(asked string) (next any) {
@@ -46,7 +47,9 @@ func (a *answers) next(asked string) (next any) {
 }
 
 func (a *answers) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
-	a.last = c
+	if a.last, a.wanted = c, 0; c.Wanted != nil {
+		a.wanted = c.Wanted()
+	}
 	defer func() { a.cut = ctx.Err() }()
 	asked := "claim"
 	if c.Scope.Within != nil {
@@ -86,7 +89,7 @@ func fed(t *testing.T, all ...any) (*feeder, *answers) {
 	s := replicaOn(t, st, replicatest.NewBlocked(100))
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 	s.members.SetLoaded()
-	return s.work.feeders["p"], st
+	return s.work.feeder("p"), st
 }
 
 // took is a claim that got n tasks.
@@ -446,7 +449,7 @@ func TestWhatIsQueued(t *testing.T) {
 			want bool
 		}{{took(1, true), true}, {took(1, false), false}, {took(0, true), false}} {
 			f.executor.slots.take("p", 4)
-			if f.push(t.Context(), &membership.Session{ID: "mine"}, c.got, nil); f.more != c.want {
+			if f.push(t.Context(), nil, &membership.Session{ID: "mine"}, c.got, nil); f.more != c.want {
 				t.Errorf("%+v leaves more behind: %t", c.got, f.more)
 			}
 			for _, got := range f.executor.register.unqueue("p", 0) {
@@ -479,7 +482,7 @@ func TestWhatIsQueued(t *testing.T) {
 // The poll leaves a pool alone for longer with each claim that gets nothing, up to maxBackoff, until one gets something.
 func TestHowLongAPoolIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFeeder(nil, &plan.Pool{})
+		f := newFeeder(nil, nil, &plan.Pool{})
 		for _, want := range []time.Duration{500, 1000, 2000, 4000, 8000, 10000, 10000, 10000, 10000, 10000, 10000, 10000, 10000} {
 			f.backOff(0, true)
 			time.Sleep(want*time.Millisecond - 1)

@@ -37,7 +37,7 @@ func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := s.work.feeders["p"]
+	f := s.work.feeder("p")
 	newer := officePool()
 	newer.Handler, newer.Kinds["fax"] = replicatest.Named("bare 2"), replicatest.Named("fax 2")
 	own, other, retired := f.pool.Governs(), f.pool.Under(rowOf("p", newer)), f.pool.Under(ledger.OtherPool{Name: "p"})
@@ -120,7 +120,7 @@ func TestWhichKindsAFeederAsksFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFeeder(nil, p.Pools["p"])
+	f := newFeeder(nil, p, p.Pools["p"])
 	less := officePool()
 	delete(less.Kinds, "fax")
 	limited := officePool()

@@ -21,7 +21,7 @@ func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Executor{plan: p, clock: membership.NewClock(time.Second)}
+		s := &Executor{clock: membership.NewClock(time.Second)}
 		s.clock.Observe(boottime.Now(), now)
 		for _, c := range []struct {
 			name string
@@ -35,8 +35,31 @@ func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
 			{"by hand, since then", jobs.Task{Job: "j", Attempt: 1, Seq: 1, ScheduledAt: now.Add(-5 * time.Second), RunAt: now.Add(-time.Second)}, time.Second},
 			{"never less than nothing", jobs.Task{Attempt: 1, RunAt: now.Add(time.Hour)}, 0},
 		} {
-			if got := s.lag(c.task).Round(time.Second); got != c.want { // the clock since boot is a real one in bubbles too
+			if got := s.lag(p, c.task).Round(time.Second); got != c.want { // the clock since boot is a real one in bubbles too
 				t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			}
+		}
+	})
+}
+
+// With jitter a run is not late while it waits for its start: its lag is counted from there, and so is the grace.
+func TestLagIsCountedFromTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := plan.New(jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Jitter: 59 * time.Minute, Handler: replicatest.Nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 3 {
+			s := &Executor{clock: membership.NewClock(time.Second)}
+			plan.NewCurrent(p).In(fmt.Sprint("n", n))
+			due := time.Date(2026, 1, 1, 2, 0, 0, 0, time.UTC)
+			start := p.Jobs["j"].Starts(fmt.Sprint("n", n)).Of(due)
+			s.clock.Observe(boottime.Now(), start.Add(time.Minute))
+			for decided, want := range map[time.Duration]time.Duration{10 * time.Second: time.Minute, 10*time.Second + 1: 50 * time.Second} {
+				got := s.lag(p, jobs.Task{Job: "j", Attempt: 1, ScheduledAt: due, RunAt: start.Add(decided)})
+				if got.Round(time.Second) != want {
+					t.Errorf("decided %v after its start: %v, want %v", decided, got, want)
+				}
 			}
 		}
 	})
@@ -73,7 +96,7 @@ func TestLagAtTheEndOfTheGrace(t *testing.T) {
 		at := time.Now()
 		s.members.Clock().Observe(boottime.Now(), at.Add(time.Minute))
 		for decided, want := range map[time.Duration]time.Duration{10 * time.Second: time.Minute, 10*time.Second + 1: 50 * time.Second} {
-			got := s.work.lag(jobs.Task{Job: "j", Attempt: 1, ScheduledAt: at, RunAt: at.Add(decided)})
+			got := s.work.lag(s.plan, jobs.Task{Job: "j", Attempt: 1, ScheduledAt: at, RunAt: at.Add(decided)})
 			if got.Round(time.Second) != want {
 				t.Errorf("decided after %v: %v, want %v", decided, got, want)
 			}

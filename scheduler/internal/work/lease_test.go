@@ -102,7 +102,7 @@ func TestEndedByTheDeadlineOfItsLock(t *testing.T) {
 			a := &attempt{task: &jobs.Task{}, locks: []heldLock{{plan.Lock{Name: "a", Continue: goesOn}, leases[0], time.Second}}}
 			a.work.Retries = jobs.Retries{Limit: 1}
 			a.task.Attempt = 1
-			r := a.result(fmt.Errorf("its deadline passed: %w", abort.ErrLost), nil)
+			r := a.result(fmt.Errorf("its deadline passed: %w", abort.ErrLost), nil, "")
 			if r.Code != want || (want == reason.LockLost) != (r.Verdict == ledger.Again) {
 				t.Errorf("%s, continue %t: %+v, want %s", when, goesOn, r, want)
 			}

@@ -24,7 +24,7 @@ func TestAPlaceThatIsFreed(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFeeder(nil, &plan.Pool{})
+				f := newFeeder(nil, nil, &plan.Pool{})
 				f.noteLimits(c.got)
 				time.Sleep(c.after)
 				f.placeFreed()

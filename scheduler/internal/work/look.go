@@ -70,35 +70,35 @@ func (l *lookout) tell(now time.Time, seen ledger.Seen) {
 	l.nothing = ended && l.again == nil
 }
 
-// look returns which tasks to claim, and the pool's definition for that; false if this replica can run none. asked is for
+// look returns which tasks to claim, and the definitions of the plan and the pool for that; false if this replica can run none. asked is for
 // skip and backOff.
-func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under plan.Governing, asked int, ok bool) {
+func (f *feeder) look(ctx context.Context) (scope ledger.Scope, p *plan.Plan, under plan.Governing, asked int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	scope, asked = f.scope()
-	under = f.known()
+	p, under = f.plan, f.known()
 	if len(scope.SkipJobs) == 0 && scope.Kinds == nil {
-		return scope, under, asked, true
+		return scope, p, under, asked, true
 	}
 	if f.seen.work == nil || time.Since(f.seen.looked) > lookFor {
 		past := f.seen.ask(time.Now())
 		f.mu.Unlock()
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		seen, err := f.executor.store.Look(cctx, f.pool.Name, ledger.Look{Scope: scope, Past: past, Most: lookMost})
+		seen, err := f.executor.store.Look(cctx, f.name, ledger.Look{Scope: scope, Past: past, Most: lookMost})
 		cancel()
 		f.mu.Lock()
 		if asked != f.forgets {
 			wake.Send(f.wake) // the answer is older than forget
-			return scope, under, asked, false
+			return scope, p, under, asked, false
 		}
 		if err != nil {
 			f.executor.member.StoreFailed(err)
-			return scope, under, asked, false
+			return scope, p, under, asked, false
 		}
 		f.seen.tell(time.Now(), seen)
 	}
 	scope.Within = f.seen.work
-	return scope, under, asked, scope.Within != nil
+	return scope, p, under, asked, scope.Within != nil
 }
 
 // lookOn makes the next claim look first: nothing is left to claim where the last look found work.

@@ -94,6 +94,6 @@ func (e *Executor) listen(ctx context.Context) {
 
 // takes reports whether this replica starts another task of the pool at once.
 func (e *Executor) takes(pool string) bool {
-	f, ours := e.feeders[pool]
-	return ours && e.MayBegin() && !e.locks.Blocks() && f.wanted() > 0
+	f := e.present(pool)
+	return f != nil && e.MayBegin() && !e.locks.Blocks() && f.wanted() > 0
 }

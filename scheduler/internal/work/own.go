@@ -15,16 +15,18 @@ import (
 type orphans map[claimKey]time.Time
 
 // ownRows reads which tasks the store says are running here, stops those that are cancelled, and hands back those that
-// the register does not have. Attempts that wait for another process to end them go on when it has.
-func (e *Executor) ownRows(ctx context.Context, unknown orphans) {
+// the register does not have. Attempts that wait for another process to end them go on when it has. It reports whether tasks of expired sessions
+// are to be reaped; where that could not be read, the next call finds out.
+func (e *Executor) ownRows(ctx context.Context, unknown orphans) (reap bool) {
 	ctx, cancel := context.WithTimeout(ctx, rowsCall)
 	defer cancel()
 	ses, asked := e.member.Session(), time.Now()
-	rows, err := e.store.Own(ctx, ses.ID)
+	is, err := e.store.Running(ctx, ses.ID)
 	if err != nil {
 		e.member.StoreFailed(err)
-		return
+		return false
 	}
+	rows := is.Own
 	e.endElsewhere(ses.ID, rows, asked)
 	read := time.Now()
 	orphaned := orphans{}
@@ -51,18 +53,19 @@ func (e *Executor) ownRows(ctx context.Context, unknown orphans) {
 	clear(unknown)
 	maps.Copy(unknown, orphaned)
 	e.finishUnheard(ctx, ses, back)
+	return is.Orphaned
 }
 
 // Leave hands back the tasks that the store says are running here when nothing runs any more: claims whose answer was
 // lost. It returns how many attempts go on although they were told to stop.
 func (e *Executor) Leave(ctx context.Context) (running int) {
 	ses := e.member.Session()
-	rows, err := e.store.Own(ctx, ses.ID)
+	is, err := e.store.Running(ctx, ses.ID)
 	if err != nil {
-		rows = nil // the end of the session, or its expiry, hands them back
+		is.Own = nil // the end of the session, or its expiry, hands them back
 	}
 	var back []ledger.Result
-	for _, row := range rows {
+	for _, row := range is.Own {
 		if state, _ := e.register.find(claimKey{row.TaskID, row.Token}); state == taskUnknown {
 			back = append(back, unheard(row))
 		}

@@ -21,18 +21,18 @@ import (
 type ownRowsOf struct {
 	*memstore.Store
 	rows []ledger.Own
-	err  error    // of Own
+	err  error    // of Running
 	away error    // of Finish
 	back []string // "id/token"
 
 	during func() // while the rows are read
 }
 
-func (l *ownRowsOf) Own(context.Context, string) ([]ledger.Own, error) {
+func (l *ownRowsOf) Running(context.Context, string) (ledger.Running, error) {
 	if l.during != nil {
 		l.during()
 	}
-	return l.rows, l.err
+	return ledger.Running{Own: l.rows}, l.err
 }
 
 func (l *ownRowsOf) Finish(_ context.Context, _ string, results []ledger.Result) ([]ledger.Finished, error) {

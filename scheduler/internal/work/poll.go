@@ -25,7 +25,8 @@ const (
 //  2. while no work may begin, wait again
 //  3. ask the store which pools have tasks that are due, and when the next waiting task is
 //  4. wake the feeders of these pools, unless their claims found nothing to take a short time ago
-//  5. shorten the wait to the moment at which the next waiting task is due
+//  5. keep what the other loops would find, see Ahead
+//  6. shorten the wait to the moment at which the next waiting task is due
 func (e *Executor) poll(ctx context.Context) {
 	watched := e.store.Written() != nil
 	wait := pollBusy
@@ -35,17 +36,19 @@ func (e *Executor) poll(ctx context.Context) {
 			continue
 		}
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		pools, next, err := e.store.Ready(cctx, e.clock.Check)
+		asked := time.Now()
+		is, err := e.store.Ready(cctx, e.clock.Check)
 		cancel()
 		if err != nil {
 			e.member.StoreFailed(err)
 			wait = pollSlow
 			continue
 		}
+		e.ahead.Store(&aheadAt{is.Ahead, asked})
 		wait = min(2*wait, pollSlow)
-		for _, name := range pools {
-			f, ours := e.feeders[name]
-			if !ours {
+		for _, name := range is.Pools {
+			f := e.present(name)
+			if f == nil {
 				e.meetUnknown()
 				continue
 			}
@@ -61,15 +64,15 @@ func (e *Executor) poll(ctx context.Context) {
 		if !watched && e.tasksArrive() {
 			wait = pollFast
 		}
-		if !next.IsZero() {
-			wait = max(pollLeast, min(wait, next.Sub(e.clock.Now())))
+		if !is.Next.IsZero() {
+			wait = max(pollLeast, min(wait, is.Next.Sub(e.clock.Now())))
 		}
 	}
 }
 
 // tasksArrive reports whether tasks arrive in a pool that this replica is to be told of.
 func (e *Executor) tasksArrive() bool {
-	for _, f := range e.feeders {
+	for _, f := range *e.feeders.all.Load() {
 		if f.tasksArrive() {
 			return true
 		}

@@ -31,14 +31,14 @@ type askable struct {
 
 func (p *askable) Written() func() bool { return p.written }
 
-func (p *askable) Ready(context.Context, ledger.Judge) ([]string, time.Time, error) {
+func (p *askable) Ready(context.Context, ledger.Judge) (is ledger.Ready, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, time.Since(p.began)/time.Millisecond)
-	if p.answer == nil {
-		return nil, time.Time{}, nil
+	if p.answer != nil {
+		is.Pools, is.Next, err = p.answer(len(p.asked) - 1)
 	}
-	return p.answer(len(p.asked) - 1)
+	return is, err
 }
 
 // each returns the times from first up to last, so far apart, in milliseconds.
@@ -62,7 +62,7 @@ func arrivedIn(f *feeder) {
 func TestWhenThePollAsks(t *testing.T) {
 	idle := []time.Duration{50, 150, 350, 750, 1250, 1750, 2250}
 	arrivals, busy := slices.Concat(each(15, 50, 2000), []time.Duration{2030, 2090, 2210, 2450}), each(50, 50, 2450)
-	arrived := func(s *replica) { arrivedIn(s.work.feeders["p"]) }
+	arrived := func(s *replica) { arrivedIn(s.work.feeder("p")) }
 	once := func(n int) ([]string, time.Time, error) {
 		if n == 2 {
 			return []string{"p"}, time.Time{}, nil
@@ -85,10 +85,10 @@ func TestWhenThePollAsks(t *testing.T) {
 			arrived(s)
 			s.work.store.(*askable).written = func() bool { return false }
 		}, idle, false},
-		"its feeder takes it without being told": {always("p"), func(s *replica) { s.work.feeders["p"].more = true }, idle, true},
+		"its feeder takes it without being told": {always("p"), func(s *replica) { s.work.feeder("p").more = true }, idle, true},
 		"its feeder takes what arrives without being told": {always("p"), func(s *replica) {
 			arrived(s)
-			s.work.feeders["p"].more = true
+			s.work.feeder("p").more = true
 		}, idle, true},
 		"only other replicas have the pool": {always("q"), nil, idle, false},
 		"one of the pools is known":         {always("q", "p", "r"), nil, busy, true},
@@ -96,7 +96,7 @@ func TestWhenThePollAsks(t *testing.T) {
 			s.work.shortages.pools = map[string]*shortage{"p": {err: replicatest.ErrRefused, until: time.Now().Add(time.Hour)}}
 		}, idle, true},
 		"claims get nothing of it": {always("p"), func(s *replica) {
-			s.work.feeders["p"].fruitless, s.work.feeders["p"].notBefore = 1, time.Now().Add(time.Hour)
+			s.work.feeder("p").fruitless, s.work.feeder("p").notBefore = 1, time.Now().Add(time.Hour)
 		}, idle, false},
 		"there was some, once": {once, nil, []time.Duration{50, 150, 350, 400, 500, 700, 1100, 1600, 2100}, true},
 		"the next task is due between two questions": {func(n int) ([]string, time.Time, error) {
@@ -149,7 +149,7 @@ func TestWhenThePollAsks(t *testing.T) {
 				if diff := cmp.Diff(c.asked, st.asked); diff != "" {
 					t.Errorf("asked after (-want +got):\n%s", diff)
 				}
-				if woken := len(s.work.feeders["p"].wake) > 0; woken != c.woken {
+				if woken := len(s.work.feeder("p").wake) > 0; woken != c.woken {
 					t.Errorf("the pool is claimed from: %t, want %t", woken, c.woken)
 				}
 				if away := !s.storeAnswers(); away != (what == "the store is away") {
@@ -163,7 +163,7 @@ func TestWhenThePollAsks(t *testing.T) {
 // Tasks that are taken after the poll has woken the feeder are an arrival, and those that it was told of are none.
 func TestArrivals(t *testing.T) {
 	s := replicaOn(t, &askable{Picky: replicatest.NewPicky(nil)}, replicatest.Blocked{})
-	f := s.work.feeders["p"]
+	f := s.work.feeder("p")
 	for _, c := range []struct {
 		what    string
 		polled  bool

@@ -75,10 +75,10 @@ func (r *reports) putBack() {
 	r.changed = !r.over
 }
 
-// writeProgress writes what attempts report of their progress, until ctx is done. While nothing changes, nothing is sent.
+// writeProgress writes what attempts report of their progress, and what they write, until ctx is done. While nothing changes, nothing is sent.
 //
-//  1. wait until an attempt reports
-//  2. write what has changed, of all attempts, in one call; what could not be written is left for the next one
+//  1. wait until an attempt reports, or writes
+//  2. write what has changed, of all attempts, in one call for progress and one for outputs (output.go); what could not be written is left for the next one
 //  3. wait progressEvery, and begin again
 func (e *Executor) writeProgress(ctx context.Context) {
 	for {
@@ -88,6 +88,7 @@ func (e *Executor) writeProgress(ctx context.Context) {
 		case <-e.wakeProgress:
 		}
 		e.reportProgress(ctx)
+		e.writeOutput(ctx)
 		if !wake.Wait(ctx, progressEvery, nil) {
 			return
 		}

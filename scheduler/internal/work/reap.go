@@ -17,14 +17,29 @@ const (
 // tend looks after the tasks that run, until ctx is done.
 //
 //  1. wait a second or less, or until woken
-//  2. reap the tasks of expired sessions
-//  3. stop own tasks that are cancelled, and hand back claims whose answer was lost (own.go)
+//  2. unless woken, wait again while nothing runs, in this replica or any other
+//  3. read what runs: stop own tasks that are cancelled, and hand back claims whose answer was lost (own.go)
+//  4. reap the tasks of expired sessions, if some run
 func (e *Executor) tend(ctx context.Context) {
 	orphans := orphans{}
-	for wake.Wait(ctx, e.member.WatchEvery(), e.wakeTend) {
-		e.reap(ctx)
-		e.ownRows(ctx, orphans)
+	for {
+		every, began := e.member.WatchEvery(), time.Now()
+		if !wake.Wait(ctx, every, e.wakeTend) {
+			return
+		}
+		if time.Since(began) >= every && len(orphans) == 0 && e.nothingRuns() {
+			continue
+		}
+		if e.ownRows(ctx, orphans) {
+			e.reap(ctx)
+		}
 	}
+}
+
+// nothingRuns reports whether no task runs, in this replica or in the store.
+func (e *Executor) nothingRuns() bool {
+	a, fresh := e.Ahead()
+	return fresh && !a.Running && e.register.empty()
 }
 
 // reap ends the attempts of expired sessions; a task may become pending again for another attempt.

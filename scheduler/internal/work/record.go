@@ -62,7 +62,9 @@ func newRecorder(e *Executor) *recorder {
 // add adds a result. It never waits: the caller may have other tasks to hand back.
 func (r *recorder) add(session string, t *jobs.Task, result ledger.Result) {
 	r.executor.register.record(t)
-	result.Task, result.KindLimited = t, r.executor.plan.LimitsKind(*t)
+	p := r.executor.plan.Load()
+	result.Task, result.KindLimited, result.SuspendAfter = t, p.LimitsKind(*t), p.SuspendsAfter(*t)
+	result.Tells = p.Tells(*t, jobs.EventSucceeded)
 	r.mu.Lock()
 	r.pending = append(r.pending, outcome{session: session, result: result})
 	r.mu.Unlock()
@@ -138,7 +140,7 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 				r.executor.releases.recorded(batch[i].result.Task) // first: with the last result the replica may end
 				r.executor.register.recorded(batch[i].result.Task)
 				if i == 0 || batch[i].result.Task.Pool != batch[i-1].result.Task.Pool {
-					if f, ours := r.executor.feeders[batch[i].result.Task.Pool]; ours && !slices.Contains(freed, f) {
+					if f := r.executor.present(batch[i].result.Task.Pool); f != nil && !slices.Contains(freed, f) {
 						freed = append(freed, f)
 					}
 				}

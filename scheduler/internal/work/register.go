@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // register holds every task that this replica is concerned with, in one state; the package's drawing shows their order.
@@ -43,6 +44,7 @@ type claimed struct {
 	until   time.Time  // may_run_until; zero: as long as the session is trusted
 	since   time.Time  // when it was claimed, on this machine's clock
 	locks   []heldLock
+	by      *plan.Plan // the definitions that it was claimed by; nil: the present ones
 }
 
 // taskState is the state of a claimed task.
@@ -62,6 +64,13 @@ type taskEntry struct {
 
 func newRegister() *register {
 	return &register{claims: map[int]time.Time{}, tasks: map[claimKey]*taskEntry{}, queues: map[string][]claimed{}}
+}
+
+// empty reports whether no task is this replica's, nor may be claimed now.
+func (r *register) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.tasks) == 0 && len(r.claims) == 0
 }
 
 // claim notes the start of a transaction that may claim tasks. Call ended when its tasks are queued or running.

@@ -54,7 +54,7 @@ func newOn(st ledger.Store, lk membership.Locks, set jobs.Set, o Options) (*repl
 		Changed: func() {},
 	})
 	r.locks = r.members.LockService(lk, false)
-	r.work = New(st, r.members, r.locks, p, o, Hooks{
+	r.work = New(st, r.members, r.locks, plan.NewCurrent(p), o, Hooks{
 		Recorded: func(string, jobs.State) {}, Outdated: func() { wake.Send(r.wakeGovern) },
 	})
 	return r, nil

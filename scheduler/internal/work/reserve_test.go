@@ -31,7 +31,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		s.members.Clock().Observe(boottime.Awake(), time.Now())
 		until := time.Now().Add(2 * time.Hour)
-		_, start := s.work.Reserve([]string{"a", "b", "c", "d"})
+		_, start := s.work.Reserve(s.plan, []string{"a", "b", "c", "d"})
 		if p, q := s.work.slots.room("p"), s.work.slots.room("q"); p != 1 || q != 3 {
 			t.Errorf("while workers are reserved %d are free in p, and %d in q", p, q)
 		}
@@ -47,7 +47,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 		if p, q := s.work.slots.room("p"), s.work.slots.room("q"); p != 3 || q != 4 {
 			t.Errorf("while one attempt runs in p, %d workers are free there, and %d in q", p, q)
 		}
-		if p, q, r := len(s.work.feeders["p"].wake), len(s.work.feeders["q"].wake), len(s.work.feeders["r"].wake); p != 0 || q != 1 || r != 0 {
+		if p, q, r := len(s.work.feeder("p").wake), len(s.work.feeder("q").wake), len(s.work.feeder("r").wake); p != 0 || q != 1 || r != 0 {
 			t.Errorf("told that something waits: p %d, q %d, r %d", p, q, r)
 		}
 		close(h.End)
@@ -74,7 +74,7 @@ func TestWorkersAreTakenForWhatCanRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Now()})
-	may, start := s.work.Reserve([]string{"elsewhere", "large0", "large1", "limited0", "small0", "small1", "small2"})
+	may, start := s.work.Reserve(s.plan, []string{"elsewhere", "large0", "large1", "limited0", "small0", "small1", "small2"})
 	rooms := func() []int {
 		return []int{s.work.slots.room("small"), s.work.slots.room("large"), s.work.slots.room("limited")}
 	}

@@ -87,7 +87,7 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 		if c.why != notStopped {
 			a.reason = "why"
 		}
-		got := a.result(c.err, []byte("out"))
+		got := a.result(c.err, []byte("out"), "")
 		c.want.TaskID, c.want.Token = "1", 7
 		if got.Verdict.Undone() == (string(got.Output) == "out") {
 			t.Errorf("%s: the output is %q", what, got.Output)
@@ -99,7 +99,11 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 			t.Errorf("%s:\n%+v, want\n%+v", what, got, c.want)
 		}
 	}
-	exit := (&attempt{task: &jobs.Task{}}).result(fmt.Errorf("command: %w", &jobs.ExitError{Code: 3}), nil)
+	full := (&attempt{task: &jobs.Task{}}).result(fmt.Errorf("command: %w", &jobs.ExitError{Code: -1, Signal: 9, OutOfMemory: true, Text: "killed at its memory limit of 1 GiB"}), nil, "")
+	if full.Code != reason.MemoryLimit || full.State != jobs.StateFailed || full.ExitCode == nil || *full.ExitCode != -1 {
+		t.Errorf("killed at its memory limit: %+v", full)
+	}
+	exit := (&attempt{task: &jobs.Task{}}).result(fmt.Errorf("command: %w", &jobs.ExitError{Code: 3}), nil, "")
 	if exit.ExitCode == nil || *exit.ExitCode != 3 || exit.Code != reason.ExitCode {
 		t.Errorf("the exit code is %v, and the reason %s", exit.ExitCode, exit.Code)
 	}

@@ -51,7 +51,10 @@ func read(err error, out io.Writer) (safe error) {
 		}
 	}
 	if exit := (*jobs.ExitError)(nil); errors.As(err, &exit) {
-		r.is = append(r.is, &jobs.ExitError{Code: exit.Code})
+		r.is = append(r.is, &jobs.ExitError{Code: exit.Code, Signal: exit.Signal, OutOfMemory: exit.OutOfMemory})
+	}
+	if status := (*jobs.StatusError)(nil); errors.As(err, &status) {
+		r.is = append(r.is, &jobs.StatusError{Status: status.Status, NoAnswer: status.NoAnswer})
 	}
 	if jobs.IsCancel(err) {
 		r.is = append(r.is, jobs.Cancel(nil))

@@ -92,6 +92,7 @@ func TestAnErrorThatWasReadMeansTheSame(t *testing.T) {
 		fmt.Errorf("late: %w", abort.ErrNotStarted),
 		fmt.Errorf("helper: %w", abort.ErrLost),
 		fmt.Errorf("command: %w", &jobs.ExitError{Code: 3, Text: "exit status 3"}),
+		&jobs.ExitError{Code: -1, Signal: 9, OutOfMemory: true, Text: "killed at its memory limit"},
 		fmt.Errorf("send: %w", jobs.Permanent(errors.New("no such address"))),
 		fmt.Errorf("send: %w", jobs.Cancel(nil)),
 		fmt.Errorf("send: %w", jobs.RetryAfter(time.Minute, errors.New("busy"))),
@@ -110,7 +111,7 @@ func TestAnErrorThatWasReadMeansTheSame(t *testing.T) {
 func meaning(err error) string {
 	code := "none"
 	if exit := (*jobs.ExitError)(nil); errors.As(err, &exit) {
-		code = fmt.Sprint(exit.Code)
+		code = fmt.Sprint(exit.Code, exit.OutOfMemory)
 	}
 	delay, delayed := jobs.RetryDelay(err)
 	return fmt.Sprintf("%q, no room %v, not started %v, lost %v, exit code %s, permanent %v, cancelled %v, in %v %v", err,

@@ -22,7 +22,7 @@ func (f *feeder) unskip() {
 // replica that can run none of a hundred thousand jobs does not name them all. It stops claiming, too, when
 // it learns nothing more.
 func TestAClaimLeavesOutSoManyNames(t *testing.T) {
-	f := replicaOn(t, &memstore.Store{Database: memstore.New()}, replicatest.Blocked{}).work.feeders["p"]
+	f := replicaOn(t, &memstore.Store{Database: memstore.New()}, replicatest.Blocked{}).work.feeder("p")
 	learned := true
 	for n := 0; n < 3*skipMost; n += 500 {
 		var foreign []jobs.Task
@@ -42,7 +42,7 @@ func TestAClaimLeavesOutSoManyNames(t *testing.T) {
 
 // An answer to a claim from before the governing definition was read changes nothing after it.
 func TestWhatIsSkippedIsForgottenInOrder(t *testing.T) {
-	feeder := newFeeder(nil, &plan.Pool{})
+	feeder := newFeeder(nil, nil, &plan.Pool{})
 	theirs := []jobs.Task{{Job: "job"}}
 	_, before := feeder.scope()
 	feeder.unskip()

@@ -14,18 +14,33 @@ import (
 type slots struct {
 	mu      sync.Mutex
 	free    int
-	pools   map[string]int // free ones
+	pools   map[string]int // free ones; negative while more are taken than a new plan has
+	sizes   map[string]int // all of them
 	waiting map[string]bool
 	closed  func(pool string) bool // while true, none of the pool is free; nil: never
 	freed   func(pool string)      // called, without the lock, for a pool that got fewer than it asked for
 }
 
 func newSlots(total int, p *plan.Plan, freed func(pool string)) *slots {
-	s := &slots{free: total, pools: map[string]int{}, waiting: map[string]bool{}, freed: freed}
-	for name, pool := range p.Pools {
-		s.pools[name] = pool.Workers
-	}
+	s := &slots{free: total, pools: map[string]int{}, sizes: map[string]int{}, waiting: map[string]bool{}, freed: freed}
+	s.resize(p)
 	return s
+}
+
+// resize gives each pool the workers that it has in p; a pool that p does not have has none.
+func (s *slots) resize(p *plan.Plan) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.sizes {
+		if _, has := p.Pools[name]; !has {
+			s.pools[name] -= s.sizes[name]
+			s.sizes[name] = 0
+		}
+	}
+	for name, pool := range p.Pools {
+		s.pools[name] += pool.Workers - s.sizes[name]
+		s.sizes[name] = pool.Workers
+	}
 }
 
 // take takes up to n slots of pool and returns how many it got.

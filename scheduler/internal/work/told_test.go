@@ -48,7 +48,7 @@ func TestOverdueByWhatItWasTold(t *testing.T) {
 			for _, one := range c.told {
 				a.note(one)
 			}
-			if r := a.result(fmt.Errorf("%w: %w", abort.ErrLost, abort.ErrOverdue), nil); r.Code != c.want {
+			if r := a.result(fmt.Errorf("%w: %w", abort.ErrLost, abort.ErrOverdue), nil, ""); r.Code != c.want {
 				t.Errorf("told of %s: %+v, want %s", name, r, c.want)
 			}
 			if len(a.ends) > len(c.told) || len(a.ends) < 1 {

@@ -49,13 +49,13 @@ func (t tried) call() time.Duration {
 	return claimCall
 }
 
-// locking is Admission.Locks: whether this replica has the locks of a candidate. It is nil if nothing here has locks.
-func (e *Executor) locking(tried tried) func(ledger.Candidate) ledger.Locking {
-	if !e.plan.HasLocks() {
+// locking is Admission.Locks: whether this replica has the locks of a candidate. It is nil if nothing in p has locks.
+func locking(p *plan.Plan, tried tried) func(ledger.Candidate) ledger.Locking {
+	if !p.HasLocks() {
 		return nil
 	}
 	return func(c ledger.Candidate) ledger.Locking {
-		all, wait, err := e.plan.Locks(c.Task)
+		all, wait, err := p.Locks(c.Task)
 		if err != nil {
 			return ledger.Locking{State: ledger.LocksWrong, Reason: err.Error()}
 		}
@@ -79,7 +79,7 @@ type wanted struct {
 	locks []plan.Lock
 }
 
-// try tries the locks of tasks, in their order and without waiting. A task has all of its locks or none. A task is busy without a
+// try tries the locks that tasks have by p, in their order and without waiting. A task has all of its locks or none. A task is busy without a
 // call if one of its keys was busy for a task before it.
 //
 //  1. ask for the keys of tasks that have no key in common, in one call
@@ -87,12 +87,12 @@ type wanted struct {
 //  3. go on with the others
 //
 // When the lock service does not answer, all locks are busy.
-func (e *Executor) try(ctx context.Context, tasks []jobs.Task) tried {
+func (e *Executor) try(ctx context.Context, p *plan.Plan, tasks []jobs.Task) tried {
 	out := tried{held: map[string][]heldLock{}, busy: map[string]string{}}
 	busy := map[string]string{} // keys
 	var rest []wanted
 	for _, t := range tasks {
-		if all, _, err := e.plan.Locks(t); err == nil {
+		if all, _, err := p.Locks(t); err == nil {
 			rest = append(rest, wanted{t, all})
 		}
 	}
@@ -212,10 +212,10 @@ func (e *Executor) giveBack(held map[string][]heldLock, claimed []ledger.Started
 // claimLocked tries the locks of tasks that a claim left, and claims those whose leases it gets; the others wait from then on. It
 // adds the result to got, and returns the leases by task. A claim without an answer has claimed nothing that starts: its leases are
 // given back.
-func (f *feeder) claimLocked(ctx context.Context, got *ledger.Claimed, room int, claim func(int, tried) (ledger.Claimed, error)) map[string][]heldLock {
+func (f *feeder) claimLocked(ctx context.Context, p *plan.Plan, got *ledger.Claimed, room int, claim func(int, tried) (ledger.Claimed, error)) map[string][]heldLock {
 	e := f.executor
 	tctx, cancel := context.WithTimeout(ctx, tryCall)
-	tried := e.try(tctx, got.Locked[:min(room, len(got.Locked))])
+	tried := e.try(tctx, p, got.Locked[:min(room, len(got.Locked))])
 	cancel()
 	if len(tried.held)+len(tried.busy) == 0 {
 		return nil

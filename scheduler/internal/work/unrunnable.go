@@ -63,7 +63,7 @@ func (e *Executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 	what := "tasks cannot run: no live replica has a handler for their kind; start one that has, or cancel them"
 	switch {
 	case slices.Contains(p.ByWorkers, u.Kind):
-		what = "tasks wait for a worker: none that is live takes their kind; start one, or cancel them"
+		what = "tasks wait for a worker over HTTP: none that is live takes their kind; start one, or cancel them"
 	case p.Hash == "":
 		what = "tasks cannot run: no live configuration has their pool; start a replica that has it, or cancel them"
 	case p.Kinds != nil && len(p.Kinds) == 0:
@@ -79,7 +79,7 @@ func (e *Executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 func (e *Executor) forgetUnknown(pools []ledger.PoolStatus) {
 	e.metUnknown.Store(false) // before the pools are asked for all kinds: what is met from then on counts
 	for _, p := range pools {
-		if f, ours := e.feeders[p.Name]; ours && f.askForAll(p.Pending == 0) {
+		if f := e.present(p.Name); f != nil && f.askForAll(p.Pending == 0) {
 			e.metUnknown.Store(true)
 		}
 	}

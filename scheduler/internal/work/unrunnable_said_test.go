@@ -190,11 +190,11 @@ func TestWhatIsForgottenWhenEveryTaskCanRun(t *testing.T) {
 			others := unrunnableIn("p")
 			others.Pending = pending
 			s, st, _ := watchingFrom(t, func(s *replica) {
-				f := s.work.feeders["p"]
+				f := s.work.feeder("p")
 				f.skip(f.forgets, []jobs.Task{{Kind: "of others"}})
 				f.seen.nothing = true
 			}, unrunnableIn("not here"), others)
-			f := s.work.feeders["p"]
+			f := s.work.feeder("p")
 			synctest.Wait()
 			scope, _ := f.scope()
 			if kinds := f.pool.KindNames; (scope.Kinds == nil) != forgets || !forgets && !slices.Equal(scope.Kinds, kinds) || f.seen.nothing == forgets {

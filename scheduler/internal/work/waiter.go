@@ -54,9 +54,10 @@ func (w *waits) start(ctx context.Context, ses *membership.Session, t jobs.Task)
 // await waits for the leases of a task and claims it; false if it did not become running here.
 func (w *waits) await(ctx context.Context, ses *membership.Session, t jobs.Task) bool {
 	e := w.executor
-	all, _, err := e.plan.Locks(t)
+	p := e.plan.Load()
+	all, _, err := p.Locks(t)
 	if err != nil || len(all) == 0 { // the definition is another one by now
-		return w.claim(ctx, ses, t, nil)
+		return w.claim(ctx, p, ses, t, nil)
 	}
 	requests := e.requests(t, all)
 	explaining, stop := context.WithCancel(ctx)
@@ -68,13 +69,13 @@ func (w *waits) await(ctx context.Context, ses *membership.Session, t jobs.Task)
 	if err != nil {
 		return false
 	}
-	return w.claim(ctx, ses, t, e.hold(all, leases))
+	return w.claim(ctx, p, ses, t, e.hold(all, leases))
 }
 
 // claim claims a task whose leases are there, and starts it. Without a free worker the task is queued for the next one,
 // behind what the feeder has claimed ahead. The leases of one that was not claimed are given back.
-func (w *waits) claim(ctx context.Context, ses *membership.Session, t jobs.Task, held []heldLock) bool {
-	e, f := w.executor, w.executor.feeders[t.Pool]
+func (w *waits) claim(ctx context.Context, p *plan.Plan, ses *membership.Session, t jobs.Task, held []heldLock) bool {
+	e, f := w.executor, w.executor.feeder(t.Pool)
 	if ctx.Err() != nil || !e.MayBegin() {
 		e.releases.add(held)
 		return false
@@ -85,7 +86,7 @@ func (w *waits) claim(ctx context.Context, ses *membership.Session, t jobs.Task,
 		return false
 	}
 	defer e.register.claim()()
-	got, err := w.claimNow(ctx, ses, t, held)
+	got, err := w.claimNow(ctx, p, ses, t, held)
 	if err != nil {
 		e.member.StoreFailed(err)
 	}
@@ -95,7 +96,7 @@ func (w *waits) claim(ctx context.Context, ses *membership.Session, t jobs.Task,
 		e.slots.give(t.Pool, worker)
 		return len(got.Failed) > 0
 	}
-	mine := claimed{task: got.Tasks[0].Task, session: ses.ID, until: got.Tasks[0].Until, since: time.Now(), locks: held}
+	mine := claimed{task: got.Tasks[0].Task, session: ses.ID, until: got.Tasks[0].Until, since: time.Now(), locks: held, by: p}
 	e.releases.keep(mine.task, held)
 	if worker == 1 {
 		e.start(ctx, mine)
@@ -107,8 +108,8 @@ func (w *waits) claim(ctx context.Context, ses *membership.Session, t jobs.Task,
 }
 
 // claimNow is the claim of one task that waits.
-func (w *waits) claimNow(ctx context.Context, ses *membership.Session, t jobs.Task, held []heldLock) (ledger.Claimed, error) {
-	e, f := w.executor, w.executor.feeders[t.Pool]
+func (w *waits) claimNow(ctx context.Context, p *plan.Plan, ses *membership.Session, t jobs.Task, held []heldLock) (ledger.Claimed, error) {
+	e, f := w.executor, w.executor.feeder(t.Pool)
 	f.mu.Lock()
 	under, asked := f.known(), f.forgets
 	f.mu.Unlock()
@@ -120,7 +121,7 @@ func (w *waits) claimNow(ctx context.Context, ses *membership.Session, t jobs.Ta
 	defer cancel()
 	began := time.Now()
 	got, err := e.store.Claim(ctx, ledger.Claim{
-		Admission: e.admission(ses, map[string]plan.Governing{t.Pool: under}, map[string]int{t.Pool: 1}, mine),
+		Admission: e.admission(p, ses, map[string]plan.Governing{t.Pool: under}, map[string]int{t.Pool: 1}, mine),
 		Pool:      t.Pool, ID: uuid.NewString(), Waiting: []string{t.ID}, Now: e.clock.Check,
 	})
 	e.metrics.Claimed(jobs.ClaimTry{Pool: t.Pool, LockBackend: e.locks.Name(), Result: got.Result(err), Tasks: len(got.Tasks), Took: time.Since(began)})

@@ -60,12 +60,13 @@ func newWaits(e *Executor) *waits {
 
 func (w *waits) run(ctx context.Context) {
 	e := w.executor
-	if !e.plan.HasLocks() {
-		return
-	}
+	used := false // some definition has had locks
 	for wake.Wait(ctx, pollSlow, w.wake) {
 		w.tidy()
-		may, blocked := e.MayBegin(), e.locks.Blocks()
+		if used = used || e.plan.Load().HasLocks(); !used {
+			continue
+		}
+		may, blocked := e.MayBegin(), e.locks.Blocks() || e.store.SeenPause().At(e.clock.Now()).Is() // keys are left to who can use them
 		if !may || blocked {
 			w.leave(func(string, *waiter) bool { return true })
 		}
@@ -212,7 +213,7 @@ func (w *waits) capacity(pool string) *capacity {
 			fresh++
 		}
 	}
-	return &capacity{e.slots.room(pool) - fresh, e.feeders[pool].pool.Workers - fresh}
+	return &capacity{e.slots.room(pool) - fresh, e.feeder(pool).defined().Workers - fresh}
 }
 
 // take counts one more task, and reports whether it may be queued. late: no replica with a free worker has queued it in time.
@@ -236,11 +237,11 @@ func (w *waits) later(task string) bool {
 func (w *waits) runs(one ledger.Wait) bool {
 	e := w.executor
 	t := one.Task()
-	f, known := e.feeders[t.Pool]
-	if !known || f.governed().Hash == "" || f.skips(t.Job) {
+	f := e.present(t.Pool)
+	if f == nil || f.governed().Hash == "" || f.skips(t.Job) {
 		return false
 	}
-	_, can := e.plan.Execution(t)
+	_, can := e.plan.Load().Execution(t)
 	return can
 }
 

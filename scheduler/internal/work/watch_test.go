@@ -24,6 +24,13 @@ type orphaned struct {
 	reaped  []ledger.Reaped
 	refusal error // of Reap
 	reaps   int
+	none    bool // there are no such tasks
+}
+
+func (c *orphaned) Running(context.Context, string) (ledger.Running, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return ledger.Running{Orphaned: !c.none}, nil
 }
 
 func (c *orphaned) Reap(context.Context, int) ([]ledger.Reaped, error) {
@@ -48,7 +55,7 @@ func (c *orphaned) reapings() int {
 	return c.reaps
 }
 
-// A replica reaps each second, and at once when it is told to.
+// A replica reaps each second, and at once when it is told to, while expired sessions have tasks.
 func TestWhenAReplicaReaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := reaping(t)
@@ -63,6 +70,13 @@ func TestWhenAReplicaReaps(t *testing.T) {
 		synctest.Wait()
 		if n := st.reapings(); n != 4 {
 			t.Errorf("reaped %d times when it was told to", n)
+		}
+		st.mu.Lock()
+		st.none = true
+		st.mu.Unlock()
+		time.Sleep(3 * time.Second)
+		if n := st.reapings(); n != 4 {
+			t.Errorf("reaped %d times where there is nothing to reap", n-4)
 		}
 		stop()
 		<-ended
@@ -93,12 +107,12 @@ func TestWhatIsReaped(t *testing.T) {
 		s.work.metrics, st.refusal = told, c.err
 		st.reaped = []ledger.Reaped{{Task: jobs.Task{ID: "1", Pool: "p", State: jobs.StateLost}}}
 		s.work.reap(t.Context())
-		if n := len(s.work.feeders["p"].wake); n > 0 {
+		if n := len(s.work.feeder("p").wake); n > 0 {
 			t.Errorf("%s: a pool is claimed from for a task that has ended", what)
 		}
 		st.reaped = []ledger.Reaped{{Task: jobs.Task{ID: "2", Pool: "p", State: jobs.StatePending}}}
 		s.work.reap(t.Context())
-		if n := len(s.work.feeders["p"].wake); n == 0 {
+		if n := len(s.work.feeder("p").wake); n == 0 {
 			t.Errorf("%s: what waits for another attempt is left to the poll", what)
 		}
 		if !slices.Equal(told.tasks, []string{"1", "2"}) || !s.storeAnswers() != c.away {

@@ -40,7 +40,7 @@ func TestAWriteWakesThePoll(t *testing.T) {
 		if got := asked(100 * time.Millisecond); len(got) != 1 || got[0] > 20 {
 			t.Errorf("after one write it asked after %v ms, want once, within 20", got)
 		}
-		arrivedIn(s.work.feeders["p"])
+		arrivedIn(s.work.feeder("p"))
 		asked(50 * time.Millisecond)
 		wrote.Store(true)
 		if got := asked(50 * time.Millisecond); len(got) != 1 || got[0] > 4 {

@@ -33,7 +33,7 @@ func (w *Workers) endAccepted(ctx context.Context, a wire.WorkerAttempt, e wire.
 	if a.Pools != nil && !slices.Contains(a.Pools, task.Pool) {
 		return jobs.Task{}, fmt.Errorf("task %.64q: %w", a.Task, jobs.ErrNotFound)
 	}
-	by, known := w.plan.Anywhere(task)
+	by, known := w.plan.Load().Anywhere(task)
 	if !known && (running || !w.on.Governs()) {
 		return jobs.Task{}, fmt.Errorf("the configuration of this replica does not have what runs task %.64s; ask again, or another replica: %w", a.Task, jobs.ErrUnavailable)
 	}
@@ -41,6 +41,6 @@ func (w *Workers) endAccepted(ctx context.Context, a wire.WorkerAttempt, e wire.
 	if known && (!may || !handler.EndsElsewhere()) {
 		return jobs.Task{}, &jobs.FieldError{Path: "session", Problem: "is missing; without one, an attempt of an http handler that answered 202 is ended, and this is none"}
 	}
-	r := w.resultOf(h, e, by.Retries)
+	r := w.resultOf(h, e, by)
 	return w.end(ctx, ledger.Peer{Member: ledger.Member{Replica: h.Replica}, Session: h.Session}, h, r)
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
-// HeartbeatFor renews the worker's session, notes how far its attempt has come if p is not nil, and says how it stands. Errors: *ledger.WorkerError if the session has expired, does
+// HeartbeatFor renews the worker's session, notes what its attempt reports, and says how it stands. Errors: *ledger.WorkerError if the session has expired, does
 // not run the task under the token, or the attempt has timed out: then the worker stops the work. jobs.ErrNotFound: the session is not
 // the caller's. jobs.ErrUnavailable: nothing is known, and the work may go on until the session's ttl has passed since the last
 // call that was answered was sent; where that was the claim, until two thirds of it have passed since its answer.
-func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wire.WorkerProgress) (wire.Heartbeat, error) {
+func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, said wire.WorkerReport) (wire.Heartbeat, error) {
 	if err := w.joined(); err != nil {
 		return wire.Heartbeat{}, err
 	}
@@ -37,8 +37,13 @@ func (w *Workers) HeartbeatFor(ctx context.Context, a wire.WorkerAttempt, p *wir
 	if err != nil {
 		return wire.Heartbeat{}, err
 	}
-	if p != nil {
+	if p := said.Progress; p != nil {
 		if err := w.report(ctx, a, *p); err != nil {
+			return wire.Heartbeat{}, err
+		}
+	}
+	if o := said.Output; o != nil && o.Text != "" {
+		if err := w.write(ctx, a, *o); err != nil {
 			return wire.Heartbeat{}, err
 		}
 	}
@@ -74,14 +79,14 @@ func (w *Workers) EndFor(ctx context.Context, a wire.WorkerAttempt, e wire.Worke
 	if err != nil {
 		return jobs.Task{}, err
 	}
-	return w.end(ctx, ses, h, w.resultOf(h, e, x.Retries))
+	return w.end(ctx, ses, h, w.resultOf(h, e, x))
 }
 
 // execution is how workers execute a task that is known. A replica that does not know the pool, the kind or the job may have an older file: then how the
 // attempt is retried, what pauses the pool, and what waits for its place are for another replica to say, jobs.ErrUnavailable. Under the newest
 // configuration what is not known has been removed, and the defaults hold.
 func (w *Workers) execution(h ledger.Held) (plan.Execution, error) {
-	e, known := w.plan.ByWorker(h.Task)
+	e, known := w.plan.Load().ByWorker(h.Task)
 	if h.Pool == "" || known || w.on.Governs() {
 		return e, nil
 	}
@@ -116,6 +121,26 @@ func (w *Workers) report(ctx context.Context, a wire.WorkerAttempt, p wire.Worke
 	return err
 }
 
+// write writes a part of what an attempt has written, under its token.
+func (w *Workers) write(ctx context.Context, a wire.WorkerAttempt, o wire.WorkerOutput) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var chunks []ledger.Chunk
+	at := o.At
+	for text := []byte(o.Text); len(text) > 0; {
+		part := clip.Bytes(text, ledger.ChunkBytes)
+		chunks = append(chunks, ledger.Chunk{TaskID: a.Task, Token: a.Token, First: at, Data: part})
+		at += int64(len(part))
+		text = text[len(part):]
+	}
+	chunks[len(chunks)-1].Forget = ledger.Forgotten(at)
+	ours, err := w.store.WriteOutput(ctx, a.Session, chunks)
+	if err == nil && !ours[0] {
+		err = stale(a.Task, a.Token)
+	}
+	return err
+}
+
 // holds is the task that the session runs under the token.
 func (w *Workers) holds(ctx context.Context, a wire.WorkerAttempt) (ledger.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
@@ -137,10 +162,11 @@ func stale(task string, token int64) error {
 }
 
 // resultOf is what a worker's end is in the ledger. Its output is kept as that of commands.
-func (w *Workers) resultOf(h ledger.Held, e wire.WorkerEnd, retries jobs.Retries) ledger.Result {
-	out := clip.NewOutput(w.opt.OutputLimit)
+func (w *Workers) resultOf(h ledger.Held, e wire.WorkerEnd, x plan.Execution) ledger.Result {
+	out := clip.NewOutput(cmp.Or(x.Output.Keep, w.opt.OutputLimit))
 	_, _ = out.Write([]byte(e.Output))
-	r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: out.Bytes(), Value: e.Result}
+	r := ledger.Result{TaskID: h.ID, Token: h.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded, Value: e.Result}
+	r.Output, r.Spans = out.Kept()
 	if h.Pool != "" { // it is known
 		r.Task = &h.Task
 	}
@@ -151,7 +177,7 @@ func (w *Workers) resultOf(h ledger.Held, e wire.WorkerEnd, retries jobs.Retries
 		r.Now = w.member.Clock().Now()
 	case wire.WorkerFailed:
 		r.Error, r.Code = e.Error, reason.Error
-		w.fail(h, &r, retries, e.Final, e.In)
+		w.fail(h, &r, x.Retries, e.Final, e.In)
 	}
 	return r
 }
@@ -164,7 +190,7 @@ func (w *Workers) fail(h ledger.Held, r *ledger.Result, retries jobs.Retries, fi
 	case h.Pool == "": // it was recorded, with whatever came of it
 		r.Verdict = ledger.Again
 	case h.Cancel != "":
-		r.State, r.Reason, r.Code = jobs.StateCancelled, h.Cancel, reason.Cancelled
+		r.State, r.Reason, r.Code = jobs.StateCancelled, h.Cancel, ledger.CancelCode(h.Cancel)
 	case !final && failures < h.MaxAttempts:
 		r.Verdict, r.RetryIn, r.Now = ledger.Again, in, w.member.Clock().Now()
 		if in < 0 {
@@ -203,11 +229,13 @@ func (w *Workers) endAll(ctx context.Context, ends []ending) ([]ledger.Finished,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
 	slices.SortFunc(ends, func(a, b ending) int { return strings.Compare(a.held.ID, b.held.ID) })
-	results := make([]ledger.Result, len(ends))
+	results, p := make([]ledger.Result, len(ends)), w.plan.Load()
 	for i, e := range ends {
 		results[i] = e.result
+		results[i].Chunked = e.held.Chunked || e.held.Pool == "" // not known
 		if e.held.Pool != "" {
-			results[i].KindLimited, results[i].PauseOn = w.plan.LimitsKind(e.held.Task), ledger.PauseOn{Pool: e.held.Pool, PauseOn: w.plan.PauseOn(e.held.Pool)}
+			results[i].SuspendAfter, results[i].Tells = p.SuspendsAfter(e.held.Task), p.Tells(e.held.Task, jobs.EventSucceeded)
+			results[i].KindLimited, results[i].PauseOn = p.LimitsKind(e.held.Task), ledger.PauseOn{Pool: e.held.Pool, PauseOn: p.PauseOn(e.held.Pool)}
 		}
 		if e.held.Session != ends[0].held.Session {
 			results[i].Session = e.held.Session
@@ -232,7 +260,7 @@ func (w *Workers) endAll(ctx context.Context, ends []ending) ([]ledger.Finished,
 	}
 	for pool := range freed { // its limits may let another one start
 		w.Arrived(pool)
-		l := w.lines[pool]
+		l := w.known(pool)
 		w.on.Freed(pool, l != nil && l.limited.Load())
 	}
 	return finished, nil

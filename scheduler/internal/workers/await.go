@@ -19,7 +19,7 @@ import (
 //  2. wait for an arrival, for the moment at which the rate lets a task start, or for a third of the session's ttl
 //  3. after that third, also in the queue for the turn, renew the session; begin again
 func (w *Workers) await(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer, beaten time.Time) ([]ledger.Started, time.Time, error) {
-	l, kinds := w.lines[c.Pool], strings.Join(c.Kinds, "\x00")
+	l, kinds := w.lineOf(c.Pool), strings.Join(c.Kinds, "\x00")
 	end := time.Now().Add(c.Wait)
 	asked, must := false, true
 	// rest is how long the claim goes on to wait. Until the store was asked once, ctx alone ends it.

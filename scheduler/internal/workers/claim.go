@@ -122,12 +122,12 @@ func (w *Workers) forget(ctx context.Context, ses ledger.Peer) {
 }
 
 func (w *Workers) item(t jobs.Task, until time.Time) wire.ClaimedTask {
-	return wire.ClaimedTask{Task: t, Deadline: until, IdempotencyKey: t.IdempotencyKeyIn(w.plan.Set.Name)}
+	return wire.ClaimedTask{Task: t, Deadline: until, IdempotencyKey: t.IdempotencyKeyIn(w.plan.Load().Set.Name)}
 }
 
 // check checks the pool and the kinds of a claim, and sorts the kinds.
 func (w *Workers) check(c *wire.WorkerClaim) error {
-	pool, known := w.plan.Pools[c.Pool]
+	pool, known := w.plan.Load().Pools[c.Pool]
 	switch {
 	case !known || c.Pools != nil && !slices.Contains(c.Pools, c.Pool):
 		return fmt.Errorf("pool %.80q: %w", c.Pool, jobs.ErrNotFound)
@@ -246,12 +246,13 @@ func (w *Workers) missed(ctx context.Context, c wire.WorkerClaim, ses ledger.Pee
 func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer) (got ledger.Claimed, decided bool, opens time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
-	governs := w.work.Governed(c.Pool)
+	p := w.plan.Load()
+	governs := w.work.Governed(p, c.Pool)
 	if governs.Hash == "" {
 		return got, false, askAgain, nil
 	}
 	skip := map[string]bool{}
-	for _, name := range w.plan.NotByWorker(c.Pool, c.Kinds) {
+	for _, name := range p.NotByWorker(c.Pool, c.Kinds) {
 		skip[name] = true
 	}
 	began := time.Now()
@@ -261,8 +262,9 @@ func (w *Workers) claim(ctx context.Context, c wire.WorkerClaim, ses ledger.Peer
 				Session: ses.Session, Replica: ses.Replica,
 				Pools: map[string]ledger.Share{c.Pool: {Hash: governs.Hash, Limited: governs.Limited, Room: c.Max}},
 				Admit: func(now time.Time, candidate ledger.Candidate) (time.Time, bool) {
-					return w.plan.AdmitByWorker(governs, c.Kinds, now, candidate)
+					return p.AdmitByWorker(governs, c.Kinds, now, candidate)
 				},
+				Tells: p.TellsStart(),
 			},
 			Pool: c.Pool, ID: uuid.NewString(), Guard: true, Bytes: mostBytes, Now: w.member.Clock().Check,
 			Scope: ledger.Scope{Kinds: c.Kinds, SkipJobs: slices.Sorted(maps.Keys(skip))},

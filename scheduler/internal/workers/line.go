@@ -70,8 +70,27 @@ func (l *line) leave(place chan struct{}) {
 	}
 }
 
+// lineOf is the line of a pool with something for workers.
+func (w *Workers) lineOf(pool string) *line {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lines[pool] == nil {
+		w.lines[pool] = newLine()
+	}
+	return w.lines[pool]
+}
+
+// known is the line of a pool if a worker has claimed tasks of it; else nil.
+func (w *Workers) known(pool string) *line {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lines[pool]
+}
+
 // Drained ends the waits of claims, once the replica is draining.
 func (w *Workers) Drained() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, l := range w.lines {
 		l.arrived()
 	}
@@ -79,7 +98,7 @@ func (w *Workers) Drained() {
 
 // Arrived says that there may be tasks of a pool to claim.
 func (w *Workers) Arrived(pool string) {
-	if l := w.lines[pool]; l != nil {
+	if l := w.known(pool); l != nil {
 		l.arrived()
 	}
 }

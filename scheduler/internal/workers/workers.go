@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -56,10 +57,11 @@ type Workers struct {
 	on     Hooks
 	member member
 	work   Work
-	plan   *plan.Plan
+	plan   *plan.Current
 	log    *slog.Logger
 
-	lines map[string]*line // of claims, by pool with something for workers
+	mu    sync.Mutex
+	lines map[string]*line // of claims, by pool that had some
 }
 
 // store is what Workers need of it.
@@ -70,6 +72,7 @@ type store interface {
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
 	Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error)
+	WriteOutput(ctx context.Context, session string, chunks []ledger.Chunk) ([]bool, error)
 }
 
 // member is what Workers need of the replica's membership; *membership.Member is one.
@@ -86,19 +89,13 @@ type member interface {
 type Work interface {
 	// MayClaim reports whether new work may be taken: the session is trusted, and the lock service does not block.
 	MayClaim() bool
-	// Governed is the definition of a pool that holds, as far as the replica has learned. The pool is in its plan.
-	Governed(pool string) plan.Governing
+	// Governed is the definition of a pool of p that holds, as far as the replica has learned; none if p is not its present plan.
+	Governed(p *plan.Plan, pool string) plan.Governing
 }
 
 // New makes the part of a replica that acts for workers. It starts no loop.
-func New(st store, m member, work Work, p *plan.Plan, o Options, on Hooks) *Workers {
-	w := &Workers{store: st, opt: o, on: on, member: m, work: work, plan: p, log: o.Logger, lines: map[string]*line{}}
-	for name, pool := range p.Pools {
-		if len(pool.ByWorkers) > 0 {
-			w.lines[name] = newLine()
-		}
-	}
-	return w
+func New(st store, m member, work Work, p *plan.Current, o Options, on Hooks) *Workers {
+	return &Workers{store: st, opt: o, on: on, member: m, work: work, plan: p, log: o.Logger, lines: map[string]*line{}}
 }
 
 const (

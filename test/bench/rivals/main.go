@@ -1,7 +1,9 @@
 // Command rivals measures other task queues as package bench measures Lockstep: what, of which queue, where. It prints one line of
 // JSON: {"drain": tasks a second, "processor": seconds of this process for a task} or {"single", "beside", "bulk": tasks a second} or {"pickups", "enqueues": seconds, sorted}.
+// Of schedulers in memory it prints {"late": seconds, sorted, "processor": seconds of this process a second}.
 //
 //	rivals -queue river|river-tuned|asynq -at URL|ADDRESS -what drain|enqueue|pickup -n 50000
+//	rivals -queue robfig|gocron -what spread -n 100000 -for 30s
 package main
 
 import (
@@ -43,10 +45,21 @@ func main() {
 	workers := flag.Int("workers", 64, "of a queue that is not tuned")
 	least := flag.Duration("least", 20*time.Millisecond, "pickup: the shortest pause before a task")
 	most := flag.Duration("most", time.Second, "pickup: the longest pause")
+	lasts := flag.Duration("for", 30*time.Second, "spread: how long")
 	flag.Parse()
 
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	if *what == "spread" {
+		answer, err := spread(ctx, *name, *n, *lasts)
+		if err == nil {
+			err = json.NewEncoder(os.Stdout).Encode(answer)
+		}
+		if err != nil {
+			fail(err)
+		}
+		return
+	}
 	q, err := open(ctx, *name, *at, *workers)
 	if err != nil {
 		fail(err)

@@ -75,6 +75,7 @@ type Arena struct {
 	tmp                   string // of the replicas
 	whenDown              string
 	retention             time.Duration
+	calendars             []history.Calendar
 	ledger                *ledger
 	stores, locks         []*hub
 	processes             *history.Log[history.Process]
@@ -84,8 +85,9 @@ type Arena struct {
 	asked                 sync.Map     // kinds of calls, and whether one has worked
 	struckAtWork          atomic.Bool  // a run of locks exec was, while its command worked
 
-	mu     sync.Mutex
-	faults []error // of the arena itself
+	mu      sync.Mutex
+	faults  []error // of the arena itself
+	version int     // of the configuration
 }
 
 // Account is the account of the replicas at MariaDB: not root, so that read_only and limits of users apply to
@@ -100,7 +102,7 @@ const (
 func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	t.Helper()
 	a := &Arena{
-		Cell: c, Dir: dir, whenDown: cmp.Or(o.WhenDown, "store"), retention: o.Retention,
+		Cell: c, Dir: dir, calendars: calendarsOfRun(time.Now()), whenDown: cmp.Or(o.WhenDown, "store"), retention: o.Retention,
 		effects: filepath.Join(dir, history.EffectsFile), tmp: filepath.Join(dir, "tmp"),
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: 5 * time.Second}}, closing: make(chan struct{}),
 	}
@@ -144,11 +146,13 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	if err := errors.Join(a.openEdges(), a.openWorkers()); err != nil {
 		t.Fatal(err)
 	}
-	text := a.configuration()
+	text := a.configuration(0)
 	for _, r := range a.Replicas {
-		r.Config = filepath.Join(dir, r.ID+".yaml")
-		if err := os.WriteFile(r.Config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+		r.Config, r.first = filepath.Join(dir, r.ID+".yaml"), filepath.Join(dir, r.ID+"-first.yaml")
+		for _, file := range []string{r.Config, r.first} {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)

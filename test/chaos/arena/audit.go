@@ -15,7 +15,7 @@ import (
 // columns are the fields of history.Row, with the column or expression of each table. {r} is the row.
 var columns = map[string][][2]string{
 	"jobs": {
-		{"Job", "{r}.name"}, {"Fence", "{r}.fence"}, {"Cursor", "{r}.cursor_at"},
+		{"Job", "{r}.name"}, {"Fence", "{r}.fence"}, {"Cursor", "{r}.cursor_at"}, {"Schedule", "{r}.schedule"}, {"SkipNext", "{r}.skip_next"},
 	},
 	"pools": {
 		{"Pool", "{r}.name"}, {"Paused", "COALESCE({r}.paused, 0)"}, {"By", "{r}.paused_by"}, {"Window", "{r}.pause_window"},
@@ -28,7 +28,7 @@ var columns = map[string][][2]string{
 		{"Count", "{r}.due_count"},
 		{"Cause", "{r}.cause"},
 		{"Outcome", "{r}.outcome"},
-		{"Reason", "{r}.reason"},
+		{"Reason", "{r}.reason"}, {"Code", "{r}.reason_code"},
 		{"Result", "{r}.result"},
 		{"TaskID", "{r}.task_id"},
 		{"Replica", "{r}.replica"},
@@ -37,10 +37,10 @@ var columns = map[string][][2]string{
 		{"FinishedAt", "{r}.finished_at"},
 	},
 	"tasks": append([][2]string{
-		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' WHEN 3 THEN 'locked' WHEN 4 THEN 'keyed' ELSE 'running' END"}, {"Until", "{r}.may_run_until"},
+		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' WHEN 3 THEN 'locked' WHEN 4 THEN 'keyed' WHEN 5 THEN 'queued' ELSE 'running' END"}, {"Until", "{r}.may_run_until"}, {"Cancel", "{r}.cancel"},
 	}, task...),
 	"done": append([][2]string{
-		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"}, {"RetriedAs", "{r}.retried_as"}, {"Code", "{r}.reason_code"},
+		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"}, {"RetriedAs", "{r}.retried_as"}, {"Code", "{r}.reason_code"}, {"Until", "{r}.may_run_until"},
 	}, task...),
 	"attempts": {
 		{"TaskID", "{r}.task_id"},
@@ -114,7 +114,7 @@ func (d dialect) object(table, r string) string {
 	for _, c := range columns[table] {
 		value := strings.ReplaceAll(c[1], "{r}", r)
 		switch c[0] {
-		case "ID", "Job", "Pool", "Key", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey", "Output", "RetryOf", "By", "Window", "Code":
+		case "ID", "Job", "Pool", "Key", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey", "Output", "RetryOf", "By", "Window", "Code", "Cancel", "Schedule":
 			value = fmt.Sprintf(d.text, value)
 		}
 		args = append(args, "'"+c[0]+"', "+value)

@@ -17,21 +17,24 @@ import (
 )
 
 // Describe is the description of a run.
-func (a *Arena) Describe(ctx context.Context) history.Run {
+func (a *Arena) Describe(ctx context.Context) (history.Run, error) {
+	namespace, err := a.jitterNamespace(ctx)
 	r := history.Run{
+		Namespace: namespace, Calendars: a.calendars,
 		Format: history.Format, Cell: a.Cell.String(), Commit: commit(ctx), Versions: a.versions(ctx), Machine: machine(), Cores: runtime.NumCPU(),
 		SessionTTL: SessionTTL, LockTTL: LockTTL, DrainTimeout: DrainTimeout, WhenDown: a.whenDown,
 	}
 	for _, j := range jobsOfRun() {
 		r.Jobs = append(r.Jobs, j.Job)
 	}
+	r.Jobs = append(r.Jobs, addedToRun().Job)
 	for _, p := range poolsOfRun() {
 		r.Pools = append(r.Pools, p.Pool)
 	}
 	for _, replica := range a.Replicas {
 		r.Replicas = append(r.Replicas, replica.ID)
 	}
-	return r
+	return r, err
 }
 
 // commit names the source; empty outside of a repository.

@@ -81,7 +81,7 @@ func (a *Arena) exec(r *Replica, e *history.Exec, astray bool) error {
 	if e.How != history.ExecEnded {
 		takes = 10 * time.Second
 	}
-	cmd := exec.Command(a.binary, "locks", "exec", "-c", r.Config, e.Key, "--wait", e.Wait.String(), "--",
+	cmd := exec.Command(a.binary, "locks", "exec", "-c", r.first, e.Key, "--wait", e.Wait.String(), "--",
 		a.locked, "-file", a.lockedFile(), "-exec", e.Name, "-takes", takes.String(), fmt.Sprintf("-astray=%t", astray))
 	cmd.Dir = filepath.Dir(r.Config)
 	cmd.Env = append(os.Environ(), "TMPDIR="+a.tmp)

@@ -55,12 +55,12 @@ var gauges = []struct {
 	{"live MB", "go_memstats_next_gc_bytes", 21, false}, // twice what was live at the last collection
 }
 
-// metrics asks r until it answers, for ten seconds: on a busy machine a replica may be slow.
+// metrics asks r until it answers, for twenty seconds: on a busy machine the page of a replica with the race detector may take some.
 func (r *Replica) metrics(ctx context.Context) (page []byte) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
-		status, page := r.look(ctx, "/metrics") // which has a second
+		status, page := r.get(ctx, "/metrics")
 		if status == http.StatusOK {
 			return page
 		}
@@ -171,7 +171,7 @@ func gauge(page []byte, name string) (int, error) {
 			return int(v), err
 		}
 	}
-	return 0, fmt.Errorf("no %s in its metrics", name)
+	return 0, fmt.Errorf("no %s in its metrics, of %d bytes", name, len(page))
 }
 
 // number asks a server that speaks text for a number.

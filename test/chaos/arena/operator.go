@@ -17,7 +17,7 @@ import (
 )
 
 // operator does what operators do by hand: runs jobs, cancels, changes and retries tasks, pauses pools and suspends jobs
-// for a moment, changes limits of pools, and resumes what has been paused since it fails.
+// for a moment, has due times skipped, changes limits of pools, and resumes what has been paused since it fails.
 type operator struct {
 	*Clients
 	rand *rand.Rand
@@ -59,8 +59,11 @@ func (m *operator) next() func(ctx context.Context) {
 		{"pause", 1, func(ctx context.Context) {
 			m.hold(ctx, "pause", "/api/v1/pools/", []string{"narrow", "web", "mixed", poolOfWorkers}[m.rand.IntN(4)])
 		}},
-		{"suspend", 1, func(ctx context.Context) { m.hold(ctx, "suspend", "/api/v1/jobs/", "tick-b") }},
+		{"suspend", 1, func(ctx context.Context) {
+			m.hold(ctx, "suspend", "/api/v1/jobs/", []string{"tick-b", "queue-two", "replace", "open"}[m.rand.IntN(4)])
+		}},
 		{"limit", 1, m.limit},
+		{"skip", 1, m.skip},
 		{"cancel many", 1, func(ctx context.Context) { m.many(ctx, "cancel") }},
 		{"retry many", 1, func(ctx context.Context) { m.many(ctx, "retry") }},
 		{"resume", 1, func(ctx context.Context) { m.resume(ctx, m.rand) }},
@@ -82,7 +85,7 @@ func (m *operator) next() func(ctx context.Context) {
 }
 
 func (m *operator) run(ctx context.Context) {
-	all := []string{"tick-a", "again", "both", "fenced", "flaky"}
+	all := []string{"tick-a", "again", "both", "fenced", "flaky", "queue", "replace-two", "pair"}
 	name := all[m.rand.IntN(len(all))]
 	var answer struct{ Task struct{ ID string } }
 	a := m.caller.ask(ctx, m.any(m.rand), history.Ask{What: "run", Target: name}, "/api/v1/jobs/"+name+"/run", nil, nil, &answer)
@@ -155,6 +158,13 @@ func (m *operator) hold(ctx context.Context, what, path, name string) {
 	if a.Answer != refused {
 		m.held[name] = undo{history.Ask{What: "resume", Target: name}, path + name + "/resume", time.Now().Add(time.Second + rand.N(2*time.Second))}
 	}
+}
+
+// skip has the next due times of a job skipped, or none of them again.
+func (m *operator) skip(ctx context.Context) {
+	names := []string{"tick-a", "both", "queue", "jittered", "closed"}
+	a := history.Ask{What: "skip", Target: names[m.rand.IntN(len(names))], N: m.rand.IntN(4)}
+	m.caller.write(m.caller.ask(ctx, m.any(m.rand), a, "/api/v1/jobs/"+a.Target+"/skip-next", nil, map[string]int{"n": a.N}, nil))
 }
 
 // many cancels or retries some tasks of a pool in one call.

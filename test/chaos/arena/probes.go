@@ -76,6 +76,11 @@ func (r *Replica) probe(ctx context.Context) history.Probe {
 func (r *Replica) look(ctx context.Context, path string) (status int, body []byte) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
+	return r.get(ctx, path)
+}
+
+// get is a GET; status 0: no answer.
+func (r *Replica) get(ctx context.Context, path string) (status int, body []byte) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+path, nil)
 	if err != nil {
 		return 0, nil

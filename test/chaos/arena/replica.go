@@ -30,6 +30,7 @@ type Replica struct {
 	LockEdges  []*proxy.Proxy // one for each server; none where the lock is in the store
 	Clock      *clock.Clock   // nil: the machine's
 
+	first   string // file: the first content of Config, for what must not find an invalid one
 	arena   *Arena
 	address string
 

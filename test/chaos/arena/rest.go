@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
@@ -41,24 +43,31 @@ func (a *Arena) Rest(ctx context.Context) error {
 	}
 }
 
-// suspendJobs suspends every job: due times are skipped from then on.
+// suspendJobs suspends every job, several at once: due times are skipped from then on.
 func (c *Clients) suspendJobs(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(8)
 	for _, j := range jobsOfRun() {
-		for i := 0; ; i++ {
-			r := c.arena.Replicas[i%len(c.arena.Replicas)]
-			line := c.caller.ask(ctx, r, history.Ask{What: "suspend", Target: j.Name}, "/api/v1/jobs/"+j.Name+"/suspend", nil, nil, nil)
-			c.caller.write(line)
-			if line.Answer == ok {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("suspend %s: %s: %w", j.Name, line.Error, ctx.Err())
-			case <-time.After(200 * time.Millisecond):
-			}
+		all.Go(func() error { return c.suspendJob(ctx, j.Name) })
+	}
+	return all.Wait()
+}
+
+// suspendJob asks one replica after the other until one has suspended the job.
+func (c *Clients) suspendJob(ctx context.Context, name string) error {
+	for i := 0; ; i++ {
+		r := c.arena.Replicas[i%len(c.arena.Replicas)]
+		line := c.caller.ask(ctx, r, history.Ask{What: "suspend", Target: name}, "/api/v1/jobs/"+name+"/suspend", nil, nil, nil)
+		c.caller.write(line)
+		if line.Answer == ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("suspend %s: %s: %w", name, line.Error, ctx.Err())
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	return nil
 }
 
 // Settle waits until nothing that replicas use has grown, or ctx ends, and returns the comparison: connections

@@ -29,7 +29,7 @@ func every(period, offset time.Duration) []history.Every {
 	return []history.Every{{Period: period, Offset: offset}}
 }
 
-// jobsOfRun are various small jobs: most start each second, some take longer than their period, some ignore
+// jobsOfRun are various small jobs: most start each second, some take longer than their period, so that runs wait or are replaced, some ignore
 // SIGTERM.
 func jobsOfRun() []job {
 	s := time.Second
@@ -47,18 +47,34 @@ func jobsOfRun() []job {
 		{Job: history.Job{Name: "ignores-term", Due: every(6*s, 3*s), Takes: 3 * s, Timeout: 2 * s}, does: "-takes 3s -ignore-term"},
 		{Job: history.Job{Name: "astray", Due: every(6*s, 0), OnLost: "retry", Takes: 15 * s}, does: "-takes 15s -astray"}, // too long for a drain
 		{Job: history.Job{Name: "locked-a", Due: every(5*s, s), Takes: s, Lock: lockOfRun}, does: "-takes 500ms"},
+		{Job: history.Job{Name: "queue", Due: every(4*s, 0), Concurrency: "queue", QueueLimit: 2, Takes: 5 * s}, does: "-takes 3s -upto 7s"},
+		{Job: history.Job{Name: "queue-two", Due: every(3*s, s), Concurrency: "queue", MaxRunning: 2, QueueLimit: 1, OnLost: "retry", Takes: 6 * s}, does: "-takes 4s -upto 9s"},
+		{Job: history.Job{Name: "replace", Due: every(4*s, 2*s), Concurrency: "replace", Takes: 4 * s}, does: "-takes 2s -upto 7s"},
+		{Job: history.Job{Name: "replace-two", Due: every(3*s, 2*s), Concurrency: "replace", MaxRunning: 2, OnLost: "retry", Takes: 6 * s}, does: "-takes 4s -upto 9s"},
+		{Job: history.Job{Name: "pair", Due: every(2*s, 0), MaxRunning: 2, Takes: 4 * s}, does: "-takes 3s -upto 6s"},
+		{Job: history.Job{Name: "closed", Due: every(3*s, 0), Exclude: []string{oddMinutes}}},
+		{Job: history.Job{Name: "closed-next", Due: every(7*s, 0), Exclude: []string{oddMinutes}, Next: true}},
+		{Job: history.Job{Name: "open", Due: every(4*s, s), Only: []string{evenMinutes}, Jitter: 2 * s, CatchUp: "all"}},
+		{Job: history.Job{Name: "jittered", Due: every(4*s, 0), Jitter: 3 * s, OnLost: "retry", Takes: s}, does: "-takes 500ms"},
+		{Job: history.Job{Name: "spread", Due: every(5*s, 0), Spread: time.Minute, Jitter: s}},
+		{Job: history.Job{Name: editedJob, Due: every(3*s, 0)}},
 		{Job: history.Job{Name: "locked-b", Due: every(7*s, 0), OnLost: "retry", Takes: s, Lock: lockOfRun}, does: "-takes 500ms"},
 	}
 	for i := range all {
-		j := &all[i].Job
-		j.Concurrency = cmp.Or(j.Concurrency, "forbid")
-		j.OnLost = cmp.Or(j.OnLost, "fail")
-		j.Lane = cmp.Or(j.Lane, "exec")
-		j.CatchUp = cmp.Or(j.CatchUp, "latest")
-		j.Timeout = cmp.Or(j.Timeout, time.Minute)
-		j.Grace, j.Window, j.Limit = 3*s, 10*time.Minute, 10
+		all[i].fill()
 	}
 	return all
+}
+
+// fill sets what a job does not say.
+func (o *job) fill() {
+	j := &o.Job
+	j.Concurrency = cmp.Or(j.Concurrency, "forbid")
+	j.OnLost = cmp.Or(j.OnLost, "fail")
+	j.Lane = cmp.Or(j.Lane, "exec")
+	j.CatchUp = cmp.Or(j.CatchUp, "latest")
+	j.Timeout = cmp.Or(j.Timeout, time.Minute)
+	j.Grace, j.Window, j.Limit = 3*time.Second, 10*time.Minute, 10
 }
 
 // poolOfWorkers is the pool whose tasks workers take over HTTP.
@@ -122,8 +138,8 @@ func schedule(e history.Every) string {
 	panic(fmt.Sprintf("no schedule for every %v + %v", e.Period, e.Offset))
 }
 
-// configuration is the file of all replicas.
-func (a *Arena) configuration() string {
+// configuration is the file of all replicas, in a version.
+func (a *Arena) configuration(version int) string {
 	var b strings.Builder
 	store, lock := a.addresses()
 	fmt.Fprintf(&b, `version: 1
@@ -131,8 +147,12 @@ func (a *Arena) configuration() string {
 store: %s
 lock: %s
 defaults: {stop_grace_period: 1s}
-pools:
+calendars:
 `, a.namespace(), SessionTTL, DrainTimeout, MaxClockSkew, store, lock)
+	for _, c := range a.calendars {
+		fmt.Fprintf(&b, "  %s: {weekly: [%s]}\n", c.Name, quoted(hours(c)))
+	}
+	b.WriteString("pools:\n")
 	for _, p := range poolsOfRun() {
 		fmt.Fprintf(&b, "  %s: {workers: %d, on_lost: %s, max_running: %d, timeout: 20s, retries: {limit: %d, backoff: 300ms, max_backoff: 1s}, ",
 			p.Name, p.workers, p.OnLost, p.MaxRunning, p.Retries)
@@ -163,14 +183,14 @@ pools:
 		}
 	}
 	b.WriteString("jobs:\n")
-	for _, j := range jobsOfRun() {
+	for _, j := range jobsAt(version) {
 		var schedules []string
 		for _, due := range j.Due {
 			schedules = append(schedules, fmt.Sprintf("%q", schedule(due)))
 		}
 		fmt.Fprintf(&b, "  %s: {schedules: [%s], concurrency: %s, on_lost: %s, timeout: %v, retries: {limit: %d, backoff: 300ms}, catch_up: {policy: %s, grace: %v, window: %v, limit: %d}, ",
 			j.Name, strings.Join(schedules, ", "), j.Concurrency, j.OnLost, j.Timeout, j.Retries, j.CatchUp, j.Grace, j.Window, j.Limit)
-		b.WriteString(locks(j.Lock))
+		b.WriteString(slots(j.Job) + times(j.Job) + locks(j.Lock))
 		if j.Lane == "http" {
 			fmt.Fprintf(&b, "http: {url: %q}}\n", a.ledger.url+"/fenced?"+j.does)
 		} else {
@@ -181,13 +201,27 @@ pools:
 	return b.String()
 }
 
+// clusterName is the name in configurations that have one.
+const clusterName = "chaos"
+
 // namespace is the line of the configuration that names it. Where locks are not in the store, "locks exec" then asks the lock
 // service alone, and beside a store on SQLite it needs a name.
 func (a *Arena) namespace() string {
 	if len(a.locks) == 0 {
 		return ""
 	}
-	return "name: chaos\n"
+	return "name: " + clusterName + "\n"
+}
+
+// slots are how many runs of a job are at once, and wait.
+func slots(j history.Job) (text string) {
+	if j.MaxRunning > 0 {
+		text = fmt.Sprintf("max_running: %d, ", j.MaxRunning)
+	}
+	if j.QueueLimit > 0 {
+		text += fmt.Sprintf("queue_limit: %d, ", j.QueueLimit)
+	}
+	return text
 }
 
 func locks(key string) string {

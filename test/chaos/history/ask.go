@@ -4,8 +4,9 @@ import "time"
 
 // Ask is a line of asks.jsonl: one call of a client, written at its answer or timeout.
 type Ask struct {
-	What     string  // "enqueue", "run", "cancel", "retry", "pause", "resume", "suspend", "limit", "update", "cancel many", "retry many"
+	What     string  // "enqueue", "run", "cancel", "retry", "pause", "resume", "suspend", "limit", "update", "skip", "cancel many", "retry many"
 	Target   string  // pool, job or task id
+	N        int     `json:",omitempty"` // of a skip: how many due times
 	Key      string  // idempotency key of an enqueue
 	Limits   *Limits `json:",omitempty"` // of a limit: max_running, or rate and burst; zero: those of the file
 	Called   time.Time

@@ -28,6 +28,7 @@ const (
 	LockedFile    = "locked.jsonl"
 	WorkersFile   = "workers.jsonl"
 	SaidFile      = "said.jsonl"
+	EditsFile     = "edits.jsonl"
 	AuditFile     = "audit.jsonl"
 	FinalFile     = "final.json"
 	LeftoversFile = "leftovers.json"
@@ -35,7 +36,7 @@ const (
 )
 
 // logs are those that are written line by line.
-var logs = []string{WindowsFile, ProcessesFile, EffectsFile, AsksFile, ProbesFile, StaleFile, HoldsFile, WaitsFile, ExecsFile, LockedFile, WorkersFile, SaidFile, AuditFile}
+var logs = []string{WindowsFile, ProcessesFile, EffectsFile, AsksFile, ProbesFile, StaleFile, HoldsFile, WaitsFile, ExecsFile, LockedFile, WorkersFile, SaidFile, EditsFile, AuditFile}
 
 // History is a whole run, read back.
 type History struct {
@@ -52,6 +53,7 @@ type History struct {
 	Locked    []Locked
 	Workers   []Worker
 	Said      []Said
+	Edits     []Edit
 	Audit     []Change
 	Final     Final
 	Leftovers []Leftover
@@ -82,6 +84,7 @@ func Read(dir string) (*History, error) {
 		lines(dir, LockedFile, &h.Locked),
 		lines(dir, WorkersFile, &h.Workers),
 		lines(dir, SaidFile, &h.Said),
+		lines(dir, EditsFile, &h.Edits),
 		lines(dir, AuditFile, &h.Audit),
 	)
 	h.Run.Directory = dir

@@ -10,14 +10,14 @@ type Row struct {
 	Kind       string // tasks, done
 	At         int64  // triggers: at; tasks, done: trigger_at
 	Seq        int64  // triggers: seq; tasks, done: trigger_seq
-	Until      int64  // triggers: until_at; tasks: may_run_until
+	Until      int64  // triggers: until_at; tasks, done: may_run_until
 	Count      int64  // triggers: due_count
 	Cause      string
 	Outcome    string
 	Reason     string
 	Result     string
 	TaskID     string // triggers, attempts, outputs, idempotency
-	State      string // tasks: ready | waits | locked | keyed | running; done, attempts: the terminal state
+	State      string // tasks: ready | waits | locked | keyed | queued | running; done, attempts: the terminal state
 	Attempt    int64
 	Token      int64
 	Session    string // tasks, done: session_id
@@ -28,7 +28,8 @@ type Row struct {
 	RetriedAs  string // done: the task that a retry made of it
 	RunAt      int64
 	ExpiresAt  int64  // tasks, done
-	Code       string // done: reason_code
+	Code       string // triggers, done: reason_code
+	Cancel     string // tasks: why the owner was asked to stop it
 	Paused     int64  // pools: 1 if a caller or pause_on has paused it
 	By         string // pools: who has
 	Window     string // pools: pause_window
@@ -36,11 +37,13 @@ type Row struct {
 	DecidedAt  int64
 	StartedAt  int64
 	FinishedAt int64
-	Late       int64 // done: a lost attempt's own result replaced "lost"
-	Fence      int64 // jobs
-	Cursor     int64 // jobs: cursor_at
-	Dead       int64 // sessions
-	Beat       int64 // sessions
+	Late       int64  // done: a lost attempt's own result replaced "lost"
+	Fence      int64  // jobs
+	Cursor     int64  // jobs: cursor_at
+	Schedule   string // jobs: a hash of when it is due; empty: no configuration has it
+	SkipNext   int64  // jobs: skip_next
+	Dead       int64  // sessions
+	Beat       int64  // sessions
 }
 
 // Change is a line of audit.jsonl: what a trigger of the database saw of one statement on one row.

@@ -4,8 +4,9 @@ import "time"
 
 // Format is of the runs that are written now. Windows of format 0 say neither StoreHeld nor Ahead;
 // audits before format 2 have neither outputs nor idempotency keys; nothing ran under "locks exec" before format 3; there were no
-// workers before format 4.
-const Format = 4
+// workers before format 4. Rows of triggers have no Code before format 5, tasks no Cancel, ended ones
+// no Until, and jobs no Schedule.
+const Format = 5
 
 // Run is run.json.
 type Run struct {
@@ -30,6 +31,9 @@ type Run struct {
 	// worst window with what lay before it. 0: none, or not known.
 	Stolen, StolenMost float64
 
+	Namespace string     // of the jitter: the name in the configuration, or the id of the store
+	Calendars []Calendar // that jobs name
+
 	Began     time.Time // the first replica was ready
 	Quiesced  time.Time // faults were healed and clients had stopped
 	Ended     time.Time // the tables were read
@@ -51,8 +55,10 @@ type Minimum struct {
 // Job is a job of the run, with its due times in a form that needs no cron.
 type Job struct {
 	Name        string
-	Due         []Every // due whenever one of them is
-	Concurrency string  // allow | forbid
+	Due         []Every // due whenever one of them is; none: the first configuration does not have it, see Edit
+	Concurrency string  // allow | forbid | queue | replace
+	MaxRunning  int     // its slots, but with allow; 0: 1, as in old runs
+	QueueLimit  int     // of queue: how many runs wait for a slot
 	OnLost      string  // fail | retry
 	Retries     int
 	Lane        string        // where its effects show: "exec" or "http"
@@ -63,7 +69,21 @@ type Job struct {
 	Window      time.Duration // older due times are missed
 	Limit       int           // of catch-up with "all"; 0: what jobs have that name none
 	Lock        string        // that its attempts hold, no two at once; empty: none, as in old runs
+	Spread      time.Duration // moves Due by less than it; whole seconds
+	Jitter      time.Duration // delays each start by less than it
+	Exclude     []string      // calendars in which it does not run
+	Only        []string      // calendars outside of which it does not run
+	Next        bool          // one due time of each closure runs at its end
 }
+
+// Calendar is a part of time with a name.
+type Calendar struct {
+	Name  string
+	Spans []Span // in order, and apart
+}
+
+// Span is a part of time: from a moment on, and before another one.
+type Span struct{ From, Until time.Time }
 
 // Every is due at Offset, Offset + Period, … counted from the Unix epoch.
 type Every struct {

@@ -5,7 +5,7 @@ import "time"
 // Stale is a line of stale.jsonl: a replayed write with the token of an earlier owner.
 type Stale struct {
 	At      time.Time
-	What    string // "finish", "extend", "report", "handback", "beat", "release"
+	What    string // "finish", "extend", "report", "output", "handback", "beat", "release"
 	TaskID  string
 	Token   int64
 	Refused bool // the write was refused

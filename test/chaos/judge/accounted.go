@@ -13,9 +13,10 @@ import (
 const settle = 3 * time.Second
 
 // accounted is I1: each due time of the run is covered by exactly one row of the ledger that a schedule made,
-// and there are no others; an ended row has an outcome and, unless it ran well, a reason; only missed and
+// and there are no others; those that calendars leave out say so, and all others are decided when they start, and not before; an ended row has an outcome and, unless it ran well, a reason; only missed and
 // skipped rows may stand for several due times, and count them; a late due time runs or is missed by the
-// catch-up policy, see caughtUp. Reasons are true, see reasons, and runs by hand were requested, see byHand.
+// catch-up policy, see caughtUp. Edits
+// of a schedule fire nothing of the past, and leave nothing out, see spells. Reasons are true, see reasons, and runs by hand were requested, see byHand.
 // Rows decided before clients stopped have ended.
 //
 // No excuses. Due times are those of the database's clock: where that was stepped, they are expected up to the
@@ -36,6 +37,7 @@ func (t *trial) accounted() {
 		}
 	}
 	t.reasons()
+	t.skips()
 	t.byHand()
 	cursors := map[string]time.Time{}
 	for _, j := range t.h.Final.Jobs {
@@ -43,9 +45,7 @@ func (t *trial) accounted() {
 	}
 	for _, job := range t.run.Jobs {
 		t.caughtUp(job, rows[job.Name])
-		if len(job.Due) > 0 {
-			t.covered(job, rows[job.Name], cursors[job.Name])
-		}
+		t.covered(job, rows[job.Name], cursors[job.Name])
 	}
 }
 
@@ -92,16 +92,52 @@ func (t *trial) outcome(r history.Row) {
 	}
 }
 
-// covered walks through the due times of a job and its rows together.
+// covered walks through the due times of a job and its rows together, spell after spell.
 func (t *trial) covered(job history.Job, rows []history.Row, cursor time.Time) {
 	slices.SortFunc(rows, func(a, b history.Row) int { return cmp.Compare(a.At, b.At) })
-	want := dueNext(job.Due, t.run.Began)
-	if len(rows) > 0 && dbTime(rows[0].At).Before(want) {
-		want = dbTime(rows[0].At) // loaded before the first replica was ready
+	written, spells := t.ledgerRows(), t.spells(job)
+	own := make([][]history.Row, len(spells))
+	for _, r := range rows {
+		row, known := written[keyOf(r)]
+		i := slices.IndexFunc(spells, func(s spell) bool { return !known || s.has(row) })
+		if i < 0 {
+			t.violate(Accounted, subject(r), dbTime(r.DecidedAt), "missed as the schedule was edited, and there was no edit")
+			continue
+		}
+		own[i] = append(own[i], r)
 	}
+	for i, spell := range spells {
+		job.Due = spell.due
+		t.coveredIn(job, spell, own[i], cursor)
+	}
+}
+
+// coveredIn is covered for one spell.
+func (t *trial) coveredIn(job history.Job, spell spell, rows []history.Row, cursor time.Time) {
+	if len(job.Due) == 0 {
+		for _, r := range rows {
+			t.violate(Accounted, subject(r), dbTime(r.DecidedAt), "a row of a job that no configuration has")
+		}
+		return
+	}
+	want := dueNext(job.Due, spell.after)
+	if spell.first {
+		want = dueNext(job.Due, t.run.Began)
+		if len(rows) > 0 && dbTime(rows[0].At).Before(want) {
+			want = dbTime(rows[0].At) // loaded before the first replica was ready
+		}
+	}
+	written := t.ledgerRows()
+	overtaken := false
 	for _, r := range rows {
 		first, last := dbTime(r.At), dbTime(cmp.Or(r.Until, r.At))
 		at, who := dbTime(r.DecidedAt), subject(r)
+		if edited(r) {
+			if overtaken = true; spell.last || last.After(spell.ended) || !first.Equal(want) {
+				t.violate(Accounted, who, at, "missed as the schedule was edited, and it was not the first due time before an edit")
+			}
+			continue
+		}
 		switch {
 		case !isDue(job.Due, first) || !isDue(job.Due, last) || last.Before(first):
 			t.violate(Accounted, who, at, "a row for a time that is not due")
@@ -111,6 +147,12 @@ func (t *trial) covered(job history.Job, rows []history.Row, cursor time.Time) {
 		case first.After(want):
 			t.uncovered(job, want, first.Add(-1))
 		}
+		if why := t.byCalendars(job, r, first, last); why != "" {
+			t.violate(Accounted, who, at, "%s", why)
+		}
+		if start, runs := t.startOf(job, first); runs && at.Before(start) && t.sameClock(written[keyOf(r)].Seq) {
+			t.violate(OnTime, who, at, "decided %v before it starts", ms(start.Sub(at)))
+		}
 		if n := dueCount(job.Due, first, last); int64(n) != max(r.Count, 1) {
 			t.violate(Accounted, who, at, "stands for %d due times and says %d", n, r.Count)
 		}
@@ -119,11 +161,16 @@ func (t *trial) covered(job history.Job, rows []history.Row, cursor time.Time) {
 		}
 	}
 	until := t.ended.Add(-settle - t.run.Slack)
-	if t.steps() || job.CatchUp == "all" && cursor.Before(until) && t.busy(job, until) {
+	switch {
+	case !spell.last && overtaken: // how many more there were the ledger does not say
+		return
+	case !spell.last:
+		until = spell.until
+	case t.steps() || job.CatchUp == "all" && cursor.Before(until) && t.busy(job, until):
 		until = cursor
 	}
-	if !want.After(until) {
-		t.uncovered(job, want, until)
+	if owed := t.owed(job, want, until); !owed.IsZero() {
+		t.uncovered(job, owed, until)
 	}
 }
 

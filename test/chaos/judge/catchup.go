@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -13,9 +14,10 @@ const catchUpLimit = 10
 // caughtUp is the part of I1 that checks late due times against the job's policy. One beyond the window may be
 // missed. "none" catches up nothing; with "latest" each missed one has a later one of the same decision that
 // stands for it, and only the last of a decision may be late itself; with "all" none is missed but those before
-// the latest ones that the limit allows.
+// the latest ones that the limit allows. What calendars leave out, and edits overtake, is not among them, and with jitter a due time is late after its start.
 func (t *trial) caughtUp(job history.Job, rows []history.Row) {
 	stands := map[int64]int64{} // by the time of a decision, the latest due time of it that was not missed
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r history.Row) bool { return r.Code == codeCalendar || r.Code == codeSkip || edited(r) })
 	for _, r := range rows {
 		if r.Outcome != "missed" {
 			stands[r.DecidedAt] = max(stands[r.DecidedAt], r.At)
@@ -24,6 +26,9 @@ func (t *trial) caughtUp(job history.Job, rows []history.Row) {
 	for _, r := range rows {
 		last, decided := dbTime(cmp.Or(r.Until, r.At)), dbTime(r.DecidedAt)
 		late := decided.Sub(last)
+		if start, runs := t.startOf(job, last); runs {
+			late = decided.Sub(start)
+		}
 		missed := r.Outcome == "missed"
 		beyond := job.Window > 0 && late > job.Window
 		switch {

@@ -86,7 +86,8 @@ func (t *trial) taskMove(c history.Change, ended map[string]int, updates map[str
 		}
 	case "running → ready", "running → waits", "ready → waits", "waits → ready", "ready → ready", "waits → waits",
 		"ready → locked", "locked → ready", "locked → locked",
-		"ready → keyed", "keyed → ready", "keyed → keyed":
+		"ready → keyed", "keyed → ready", "keyed → keyed",
+		"queued → ready":
 		if a.Token != b.Token && (b.State == running || !updates[a.ID]) || a.Session != "" {
 			return fmt.Sprintf("%s with token %d after %d, session %q", move, a.Token, b.Token, a.Session)
 		}

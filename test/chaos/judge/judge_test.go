@@ -21,24 +21,6 @@ func TestCleanRunsPass(t *testing.T) {
 	}
 }
 
-// A long run is judged in less time than it takes to read it.
-func TestLongRun(t *testing.T) {
-	h := lasting(1, 10*time.Minute)
-	for len(h.Effects) < 100_000 { // beats, mostly
-		i := firstEffect(h, history.Beat, "slow")
-		h.Effects = append(h.Effects, slices.Repeat(h.Effects[i:i+1], 100_000-len(h.Effects))...)
-	}
-	began := time.Now()
-	r := Judge(h)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("%v", took)
-	}
-	if !r.OK() || r.Triggers < 800 {
-		t.Errorf("%s", r)
-	}
-	t.Logf("%d changes, %d effects in %v", len(h.Audit), len(h.Effects), time.Since(began))
-}
-
 // Two faults at the same time are one line of the report, and excuse what they did together.
 func TestPair(t *testing.T) {
 	h := clean(eventful)

@@ -33,3 +33,29 @@ func TestOutputOfATaskCancelledWhileItWaits(t *testing.T) {
 		})
 	}
 }
+
+// What had arrived of a lost attempt is replaced by its own late output, once; no other output changes.
+func TestOutputOfALostAttempt(t *testing.T) {
+	for _, c := range []struct {
+		name, before, after string
+		wrong               int
+	}{
+		{"what had arrived, by the whole", "token 4\nso far" + arrived, "token 4\nso far, and more", 0},
+		{"what had arrived, by another's", "token 4\nso far" + arrived, "token 5\nanother's", 1},
+		{"what had arrived, again", "token 4\nso far" + arrived, "token 4\nso far" + arrived, 1},
+		{"a whole one", "token 4\nall", "token 4\nall, and more", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before, after := &history.Row{TaskID: "a", Attempt: 1, Output: c.before}, &history.Row{TaskID: "a", Attempt: 1, Output: c.after}
+			h := &history.History{Run: history.Run{Format: 2}, Audit: []history.Change{
+				{Table: "outputs", After: before}, {Table: "done", After: &history.Row{ID: "a", Attempt: 1, Token: 4, State: "lost", StartedAt: 1}},
+				{Table: "outputs", Before: before, After: after},
+			}}
+			judged := trial{h: h, run: h.Run}
+			judged.outputs()
+			if got := judged.report.Violations; len(got) != c.wrong {
+				t.Errorf("%d violations, want %d: %v", len(got), c.wrong, got)
+			}
+		})
+	}
+}

@@ -37,8 +37,8 @@ const (
 // punctual is one row of the ledger on its way.
 type punctual struct {
 	row          history.Row
-	due, decided time.Time     // due: the first of those it stands for
-	started      time.Time     // its first attempt, by its handler; zero: it did not start, or had to wait for room in its pool or for a lock
+	due, decided time.Time     // due: when the first of those starts that it stands for
+	started      time.Time     // its first attempt, by its handler; zero: it did not start, or had to wait for room in its pool, for a slot of its job or for a lock
 	claimant     string        // the replica that started it
 	late         time.Duration // of the start, or the decision
 	waited       bool          // for its slot, by catch-up "all"
@@ -93,8 +93,12 @@ func (t *trial) notEarly() {
 		if e.ScheduledAt.IsZero() || t.steps() && (c == nil || !t.sameClock(c.seq)) {
 			continue
 		}
-		if before := e.ScheduledAt.Sub(e.At); before > early {
-			t.violate(OnTime, e.Job, e.At, "%s started it %v before it was due at %s", e.Replica, ms(before), e.ScheduledAt.UTC().Format("15:04:05.999"))
+		due := e.ScheduledAt
+		if start, runs := t.startOf(t.jobs[e.Job], due); runs && c != nil && c.row.Seq == 0 && c.row.RetryOf == "" {
+			due = start
+		}
+		if before := due.Sub(e.At); before > early {
+			t.violate(OnTime, e.Job, e.At, "%s started it %v before it was due at %s", e.Replica, ms(before), due.UTC().Format("15:04:05.999"))
 		}
 	}
 }
@@ -108,21 +112,34 @@ func (t *trial) punctuals() []punctual {
 			started[e.TaskID] = e
 		}
 	}
+	queuedFirst := map[string]bool{} // tasks that were made when no slot of their job was free
+	for _, c := range t.h.Audit {
+		if c.Table == "tasks" && c.Before == nil && c.After != nil && c.After.State == queued {
+			queuedFirst[c.After.ID] = true
+		}
+	}
 	var all []punctual
 	late := map[string]time.Time{} // when the last of a job's earlier due times was made up for
 	byTime := func(a, b history.Row) int { return cmp.Compare(a.At, b.At) }
 	for _, r := range slices.SortedFunc(slices.Values(t.h.Final.Triggers), byTime) {
 		job, known := t.jobs[r.Job]
-		if r.Seq > 0 || !known || !t.sameClock(written[keyOf(r)].Seq) {
+		if r.Seq > 0 || !known || edited(r) || !t.sameClock(written[keyOf(r)].Seq) {
 			continue
 		}
-		p := punctual{row: r, due: dbTime(r.At), decided: dbTime(r.DecidedAt)}
+		start, runs := t.startOf(job, dbTime(r.At))
+		if !runs {
+			continue
+		}
+		p := punctual{row: r, due: start, decided: dbTime(r.DecidedAt)}
 		if r.Cause == "catch_up" && p.decided.After(late[r.Job]) {
 			late[r.Job] = p.decided
 		}
 		p.waited = job.CatchUp == "all" && !late[r.Job].Before(p.due) // itself, or behind one that did
-		p.late = p.decided.Sub(dbTime(cmp.Or(r.Until, r.At)))
-		if e, ran := started[r.TaskID]; ran && r.TaskID != "" && job.Lock == "" {
+		p.late = p.decided.Sub(p.due)
+		if last, runs := t.startOf(job, dbTime(cmp.Or(r.Until, r.At))); runs {
+			p.late = p.decided.Sub(last)
+		}
+		if e, ran := started[r.TaskID]; ran && r.TaskID != "" && job.Lock == "" && !queuedFirst[r.TaskID] {
 			p.late = e.At.Sub(p.due)
 			if e.Attempt == 1 && unlimited(t.pools[e.Pool]) {
 				p.started, p.claimant = e.At, e.Replica

@@ -15,7 +15,7 @@ import (
 // warden runs again.
 const frozenMargin = 500 * time.Millisecond
 
-// overlaps is I3b: the commands of a job with concurrency forbid never run at the same time, nor do those of
+// overlaps is I3b: no more commands of a job run at the same time than it has slots, one with concurrency forbid, queue and replace where it says nothing else, nor do those of
 // any one task, nor those that hold one lock, also under "locks exec", by their output, from start to last beat.
 //
 // There are two excuses. helper-frozen: if the warden that ends an attempt in time is frozen itself, with the
@@ -51,10 +51,13 @@ func (t *trial) overlaps() {
 		if e.What != history.Start && e.What != history.Beat && e.What != history.End {
 			continue
 		}
-		if e.Job == "" || t.jobs[e.Job].Concurrency != "forbid" {
-			note("task "+e.TaskID, e)
-		} else {
+		j := t.jobs[e.Job]
+		slotted := e.Job != "" && j.Concurrency != "allow"
+		if slotted {
 			note(e.Job, e)
+		}
+		if !slotted || j.MaxRunning > 1 {
+			note("task "+e.TaskID, e)
 		}
 		if key := t.lockOf(e); key != "" {
 			note(locked+key, e)
@@ -71,11 +74,12 @@ func (t *trial) overlaps() {
 		if strings.HasPrefix(who, locked) {
 			t.lockTokens(who, sorted)
 		}
-		for i, l := range sorted[1:] {
-			before := slices.MaxFunc(sorted[:i+1], func(a, b *output) int { return a.last.At.Compare(b.last.At) })
-			if length := before.last.At.Sub(l.first); length > 0 {
-				t.overlap(who, before, l, length)
-			}
+		slots := max(t.jobs[who].MaxRunning, 1)
+		var beside []*output // those before that are still at work
+		for _, l := range sorted {
+			beside = slices.DeleteFunc(beside, func(b *output) bool { return !b.last.At.After(l.first) })
+			t.overlap(who, slots, beside, l)
+			beside = append(beside, l)
 		}
 	}
 }
@@ -100,17 +104,30 @@ func (t *trial) taken(older *output, at time.Time, length time.Duration) bool {
 	return store == lock && t.excused(at, at, "", history.StoreClock) // its clock decides when leases end
 }
 
-func (t *trial) overlap(who string, older, newer *output, length time.Duration) {
+// overlap judges what is still at work when another one begins.
+func (t *trial) overlap(who string, slots int, beside []*output, newer *output) {
+	if len(beside) < slots {
+		return
+	}
+	beside = slices.SortedFunc(slices.Values(beside), func(a, b *output) int { return b.last.At.Compare(a.last.At) })
+	length := func(older *output) time.Duration { return older.last.At.Sub(newer.first) }
+	counts := slices.DeleteFunc(slices.Clone(beside), func(older *output) bool { return t.mayOverlap(who, older, newer, length(older)) })
+	if len(counts) < slots {
+		t.report.Overlaps++
+		t.report.Longest = max(t.report.Longest, length(beside[slots-1]))
+		return
+	}
+	older := counts[slots-1]
+	t.violate(NoOverlap, who, newer.first, "%v was at work for %v after the start of %v", older, ms(length(older)), newer)
+}
+
+// mayOverlap reports whether the older one could not be ended in time.
+func (t *trial) mayOverlap(who string, older, newer *output, length time.Duration) bool {
 	frozen := !older.ofExec() && slices.ContainsFunc(t.h.Windows, func(w history.Window) bool { // "locks exec" has a warden of its own
 		return w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.last.Replica) && w.Began.Before(newer.first) &&
 			!older.last.At.After(w.Healed.Add(frozenMargin+t.run.Slack))
 	})
-	if frozen || t.frozenWorker(older.last, newer.first) || t.abandoned(older.last, newer.first) || strings.HasPrefix(who, locked) && t.taken(older, newer.first, length) {
-		t.report.Overlaps++
-		t.report.Longest = max(t.report.Longest, length)
-		return
-	}
-	t.violate(NoOverlap, who, newer.first, "%v was at work for %v after the start of %v", older, ms(length), newer)
+	return frozen || t.frozenWorker(older.last, newer.first) || t.abandoned(older.last, newer.first) || strings.HasPrefix(who, locked) && t.taken(older, newer.first, length)
 }
 
 // output is what the command of one attempt wrote.

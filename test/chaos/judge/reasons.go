@@ -18,15 +18,16 @@ const (
 
 // reasons is the part of I1 that checks the reasons of the ledger: a due time is skipped for a task of the same
 // job that existed and had not ended, and that ran at the named place and time; for an attempt of the job that
-// was lost before and whose deadline had not passed; while a client had the job suspended; or because a client
-// cancelled its own task. A cancelled run was cancelled by a client, too.
+// was lost before and whose deadline had not passed; while a client had the job suspended; because a client
+// cancelled its own task; as a calendar leaves it out; as the queue was full; or as a newer run of the job took its place, see replaced. A cancelled run was cancelled by a client, or
+// replaced, too.
 func (t *trial) reasons() {
 	if len(t.h.Audit) == 0 {
 		return // reported as vacuous
 	}
 	w := witness{
 		trial: t, began: map[string]time.Time{}, ended: map[string]time.Time{}, at: map[string]int64{}, written: t.ledgerRows(),
-		suspended: t.suspensions(), cancels: map[string][]time.Time{},
+		suspended: t.suspensions(), cancels: map[string][]time.Time{}, born: map[string]int64{},
 	}
 	for _, c := range t.h.Audit {
 		switch {
@@ -34,7 +35,7 @@ func (t *trial) reasons() {
 		case c.Table == "done":
 			w.ended[c.After.ID] = dbTime(c.At)
 		case c.Table == "tasks":
-			w.began[c.After.ID], w.at[c.After.ID] = dbTime(c.At), c.After.At
+			w.began[c.After.ID], w.at[c.After.ID], w.born[c.After.ID] = dbTime(c.At), c.After.At, c.Seq
 		}
 	}
 	for _, a := range t.h.Asks {
@@ -51,6 +52,10 @@ func (t *trial) reasons() {
 		switch {
 		case r.Outcome == "skipped":
 			why = w.skipped(r, job)
+		case r.Outcome == "ran" && r.Result == "cancelled" && r.Code == codeReplace:
+			why = w.replaced(r, job)
+		case r.Outcome == "ran" && r.Result == "cancelled" && r.Code == codeRemoved:
+			why = w.removed(r, job)
 		case r.Outcome == "ran" && r.Result == "cancelled":
 			why = w.cancelled(r)
 		}
@@ -94,20 +99,37 @@ type witness struct {
 	written      map[ledgerKey]history.Change
 	suspended    map[string][]stay
 	cancels      map[string][]time.Time // task → when clients asked for it
+	born         map[string]int64       // tasks → Seq of their first row
 }
 
 // skipped returns what is wrong with the reason of a skipped row.
 func (w witness) skipped(r history.Row, job history.Job) string {
-	said, slot := readHolder(r.Reason)
+	stands := r.Reason
+	if r.Code == codeFull {
+		stands = fullWords.ReplaceAllString(stands, "")
+	}
+	said, slot := readHolder(stands)
 	began, end := w.began[said.task], w.ended[said.task]
 	decided := dbTime(r.DecidedAt)
 	switch {
 	case r.Reason == "cancelled":
 		return w.cancelled(r)
-	case r.Reason == "suspended":
+	case r.Code == codeCalendar:
+		return w.leftOut(r, job)
+	case r.Code == codeRemoved:
+		return w.removed(r, job)
+	case r.Code == codeSkip: // how many, the row of the job says, see skips
+	case r.Reason == "suspended", r.Reason == "suspended while it waited for a slot":
 		return w.asked(r)
 	case job.Concurrency == "allow":
 		return "nothing excludes it"
+	case r.Code == codeReplace:
+		return w.replaced(r, job)
+	case r.Code == codeFull && (job.Concurrency != "queue" || stands == r.Reason):
+		return "it has no queue, or that is not how long it is"
+	case r.Code == codeFull && lostMayRun.MatchString(stands): // how full it is, the slots say
+	case r.Code != codeFull && (job.Concurrency == "queue" || job.Concurrency == "replace"):
+		return "it waits for its slot, or replaces"
 	case lostMayRun.MatchString(r.Reason):
 		if !w.mayStillRun(r) {
 			return "no attempt was lost whose time was not over"
@@ -127,6 +149,9 @@ func (w witness) skipped(r history.Row, job history.Job) string {
 	}
 	return ""
 }
+
+// fullWords is how a reason says that the queue is full; what has the slot comes after it.
+var fullWords = regexp.MustCompile(`^\d+ runs of the job wait for a slot, as many as queue_limit allows; `)
 
 // lostMayRun is how a reason says that lost attempts have the slot.
 var lostMayRun = regexp.MustCompile(`^(a lost attempt|[2-9]\d* lost attempts) may run until `)

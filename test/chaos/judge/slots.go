@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// slots is I3: a job with concurrency forbid has at most one task that has not ended; a pool has at most
+// slots is I3: a job has no more tasks than slots, and what waits for one is served by its policy, see jobSlots; a pool has at most
 // max_running tasks that run, over all replicas, when one starts (clients change it, see limits.go), and starts no more than its rate lets (rates), and of the tasks with one key no more than the limits by key and in its order (keysOfTasks), and none while it is paused (pauses); and a target that compares tokens accepts the writes of
 // owners, and none of earlier ones: see lanes.
 //
-// No excuses. The first two are counted in the order of the audit, in which all ends that a decision could see
+// No excuses. Tasks of a pool are counted in the order of the audit, in which all ends that a decision could see
 // come before it.
 func (t *trial) slots() {
-	open := map[string]map[string]bool{} // job → its tasks
 	held := map[string]map[string]bool{} // pool → running tasks
 	add := func(all map[string]map[string]bool, key, id string) int {
 		if all[key] == nil {
@@ -30,13 +29,9 @@ func (t *trial) slots() {
 			delete(held[c.Before.Pool], c.Before.ID)
 		}
 		if c.After == nil {
-			delete(open[c.Before.Job], c.Before.ID)
 			continue
 		}
 		r := *c.After
-		if c.Before == nil && t.jobs[r.Job].Concurrency == "forbid" && add(open, r.Job, r.ID) > 1 {
-			t.violate(Slots, r.Job, dbTime(c.At), "forbid, and %d tasks at once: %s", len(open[r.Job]), keys(open[r.Job]))
-		}
 		if t.pools[r.Pool].MaxRunning > 0 && starting(c) {
 			limit := t.limitsOf(r.Pool, dbTime(r.StartedAt), dbTime(c.At), t.sameClock(c.Seq)).MaxRunning
 			if add(held, r.Pool, r.ID) > limit {
@@ -44,6 +39,7 @@ func (t *trial) slots() {
 			}
 		}
 	}
+	t.jobSlots()
 	t.rates()
 	t.keysOfTasks()
 	t.kindsOfTasks()
@@ -51,6 +47,6 @@ func (t *trial) slots() {
 	t.lanes()
 }
 
-func keys(set map[string]bool) string {
+func keys[T any](set map[string]T) string {
 	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
 }

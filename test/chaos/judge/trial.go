@@ -19,16 +19,17 @@ type trial struct {
 	report Report
 
 	claims  map[claimKey]*claim
-	ordered []*claim                // by Seq
-	tasks   map[string]string       // task id → job; empty: of a client
-	begun   []history.Effect        // first words of attempts, in order
-	stepped int64                   // Seq from which on database times mean nothing to others
-	ended   time.Time               // until when at least one replica was there to decide
-	beats   map[string][]time.Time  // of each replica
-	lost    []loss                  // see losses
-	limits  map[string][]limited    // of pools, see readLimits
-	execsBy map[string]history.Exec // by name
-	twins   []history.Process       // that were started beside one that lived; h.Processes are the others
+	ordered []*claim                     // by Seq
+	tasks   map[string]string            // task id → job; empty: of a client
+	begun   []history.Effect             // first words of attempts, in order
+	stepped int64                        // Seq from which on database times mean nothing to others
+	ended   time.Time                    // until when at least one replica was there to decide
+	beats   map[string][]time.Time       // of each replica
+	lost    []loss                       // see losses
+	written map[ledgerKey]history.Change // see ledgerRows
+	limits  map[string][]limited         // of pools, see readLimits
+	execsBy map[string]history.Exec      // by name
+	twins   []history.Process            // that were started beside one that lived; h.Processes are the others
 }
 
 type claimKey struct {
@@ -56,8 +57,10 @@ func newTrial(h *history.History) *trial {
 		execsBy: map[string]history.Exec{},
 		stepped: math.MaxInt64,
 	}
-	for _, j := range h.Run.Jobs {
-		t.jobs[j.Name] = j
+	t.run.Jobs = slices.Clone(h.Run.Jobs)
+	for i, j := range t.run.Jobs {
+		j.Due = spread(j)
+		t.run.Jobs[i], t.jobs[j.Name] = j, j
 	}
 	for _, p := range h.Run.Pools {
 		t.pools[p.Name] = p
@@ -247,7 +250,11 @@ func keyOf(r history.Row) ledgerKey { return ledgerKey{r.Job, r.At, r.Seq} }
 
 // ledgerRows are the insertions of the ledger's rows.
 func (t *trial) ledgerRows() map[ledgerKey]history.Change {
+	if t.written != nil {
+		return t.written
+	}
 	all := map[ledgerKey]history.Change{}
+	t.written = all
 	for _, c := range t.h.Audit {
 		if c.Table == "triggers" && c.Before == nil && c.After != nil {
 			all[keyOf(*c.After)] = c

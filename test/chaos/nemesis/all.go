@@ -13,7 +13,7 @@ import (
 
 // All are all nemeses.
 func All() []Nemesis {
-	return slices.Concat(kills(), freezes(), twins(), changes(), famines(), cuts(), losses(), late(), forgets(), quorums(), ensembles(), databases(), workers(), clocks(), disks())
+	return slices.Concat(kills(), freezes(), twins(), changes(), reloads(), famines(), cuts(), losses(), late(), forgets(), quorums(), ensembles(), databases(), workers(), clocks(), disks())
 }
 
 // Fitting are those that fit a cell, without the long ones.

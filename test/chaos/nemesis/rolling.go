@@ -72,7 +72,7 @@ func edit(r *arena.Replica) error {
 	if err != nil {
 		return err
 	}
-	const was, is = "timeout: 1m0s", "timeout: 59s"
+	const was, is = arena.Toggle, arena.Toggled
 	switch {
 	case bytes.Contains(text, []byte(was)):
 		text = bytes.ReplaceAll(text, []byte(was), []byte(is))

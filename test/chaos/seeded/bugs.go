@@ -168,6 +168,27 @@ func All() []Bug {
 			Cell: "mariadb+redis", Nemeses: []string{"worker-frozen"}, Caught: []string{"I5", "I7"},
 			Directly: "-run TestAStaleTokenOfAWorker ./api",
 		},
+		{
+			Name:    "told-to-stop-is-free",
+			Mistake: "With replace the older run is told to stop, and the new one starts: the slot is its own from then on.",
+			Breaks:  "A run that was told to stop takes its time, up to its grace period. Until then two runs of the job have its one slot, and both work.",
+			Cell:    "mariadb+redis", Nemeses: []string{"kill-parent"}, Caught: []string{"I3", "I3b"},
+			Directly: "-run TestSlots ./scheduler/internal/triggers",
+		},
+		{
+			Name:    "number-by-load",
+			Mistake: "Who loads a configuration wants it to hold: each load takes the next number.",
+			Breaks:  "A replica that starts again with last week's file becomes the newest, and the others are rolled back: their schedules are those of last week, and a job that came since is removed.",
+			Cell:    "mariadb+redis", Nemeses: []string{"reload", "reload"}, Caught: []string{"I1"},
+			Directly: "-run TestSQLite ./store",
+		},
+		{
+			Name:    "edit-keeps-cursor",
+			Mistake: "Up to where a job's due times are decided does not change with its schedule.",
+			Breaks:  "What the new schedule has between the last due time of the old one and the edit was never decided, and is late: it fires at once.",
+			Cell:    "mariadb+redis", Nemeses: []string{"reload", "reload"}, Caught: []string{"I1"},
+			Directly: "-run TestSQLite ./store",
+		},
 	}
 }
 

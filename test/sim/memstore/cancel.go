@@ -46,8 +46,17 @@ func (t *tx) cancel(now time.Time, row Task, by string) (end *happening) {
 		}
 		return nil
 	}
-	_, end = t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: why, code: reason.Cancelled, failure: row.Error, exit: row.ExitCode})
+	_, end = t.withdraw(now, row, why, reason.Cancelled)
 	return end
+}
+
+// withdraw ends a pending task before its next attempt. If its last one was lost, that may run until the next one was due.
+func (t *tx) withdraw(now time.Time, row Task, why string, code reason.Code) (jobs.Task, *happening) {
+	m := move{row: row, to: toDone, end: jobs.StateCancelled, reason: why, code: code, failure: row.Error, exit: row.ExitCode}
+	if row.Job != "" && row.State == Waits && row.ReasonCode == reason.ReplicaDied {
+		m.until = row.RunAt
+	}
+	return t.move(now, m)
 }
 
 func (t *tx) notOpen(id string) error {

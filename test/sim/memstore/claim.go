@@ -26,7 +26,10 @@ func (s *Store) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, erro
 
 func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger.Claimed, err error) {
 	err = s.deciding(ctx, "claim", c.Session, c.Now, func(t *tx, now time.Time) error {
-		out = ledger.Claimed{Now: now}
+		if out = (ledger.Claimed{Now: now, Paused: t.paused.Is()}); out.Paused {
+			return nil
+		}
+		c.Admission = c.Grown()
 		pool := t.pools.rows[c.Pool]
 		if pool.Hash == "" || pool.Hash != c.Pools[c.Pool].Hash {
 			return ledger.ErrOutdated
@@ -62,7 +65,7 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 				a.take(c, r, &out)
 			}
 			out.Locked, out.Waiting = nil, nil
-			return nil
+			return t.started(now, c.Admission, out.Tasks)
 		}
 		t.correctKeys(c.Pool)
 		candidates := t.candidates(c, now)
@@ -105,7 +108,7 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		if len(out.Tasks) == 0 && out.Behind > 0 {
 			t.sortKeys(rest[:min(sortLimit, len(rest))], &out)
 		}
-		return nil
+		return t.started(now, c.Admission, out.Tasks)
 	})
 	if err != nil {
 		return ledger.Claimed{}, err

@@ -41,7 +41,13 @@ type decision struct {
 var errDecided = errors.New("decided before")
 
 func (w *decision) write() error {
-	w.out.Now = w.now
+	w.out.Now, w.out.Paused = w.now, w.t.paused
+	if w.out.Paused.Is() {
+		if !w.ByHand {
+			w.Jobs = nil
+		}
+		w.admission.Pools = nil
+	}
 	w.out.Decisions = w.Decide.Decide(w.now, w.states())
 	for i := range w.out.Decisions {
 		dec := &w.out.Decisions[i]
@@ -53,11 +59,26 @@ func (w *decision) write() error {
 	}
 	var missed []happening
 	for _, dec := range w.out.Decisions {
+		ended, err := w.end(dec)
+		if err != nil {
+			return err
+		}
+		missed = append(missed, ended...)
+	}
+	for _, dec := range w.out.Decisions {
 		happened, err := w.open(dec)
 		if err != nil {
 			return err
 		}
 		missed = append(missed, happened...)
+	}
+	if err := w.t.started(w.now, w.Admission, w.out.Started); err != nil {
+		return err
+	}
+	for i := range w.out.Decisions {
+		if err := w.writeOrders(&w.out.Decisions[i]); err != nil {
+			return err
+		}
 	}
 	return w.t.happened(w.now, missed)
 }
@@ -69,7 +90,7 @@ func (w *decision) states() (states []ledger.JobState) {
 			continue
 		}
 		state := ledger.JobState{
-			Name: name, Hash: r.Hash, Cursor: fromMicros(r.Cursor), Fence: r.Fence, Suspended: r.Suspended, BusyUntil: fromMicros(r.BusyUntil),
+			Name: name, Hash: r.Hash, Cursor: fromMicros(r.Cursor), Fence: r.Fence, Suspension: r.Suspension(), SkipNext: r.SkipNext, SkipBy: r.SkipBy, BusyUntil: fromMicros(r.BusyUntil),
 		}
 		if r.BusyUntil > micros(w.now) {
 			state.Lost = w.t.lostOf(name, w.now)
@@ -77,13 +98,29 @@ func (w *decision) states() (states []ledger.JobState) {
 		for _, task := range w.t.tasks.rows {
 			if task.Job == name {
 				t := task.task()
-				state.Open = append(state.Open, jobs.Task{
-					ID: t.ID, ScheduledAt: t.ScheduledAt, State: t.State, Pool: t.Pool, Attempt: t.Attempt, Replica: t.Replica,
-					RunAt: t.RunAt, StartedAt: t.StartedAt,
-				})
+				is := jobs.Task{
+					ID: t.ID, ScheduledAt: t.ScheduledAt, Seq: t.Seq, State: t.State, Pool: t.Pool, Attempt: t.Attempt, Replica: t.Replica,
+					RunAt: t.RunAt, StartedAt: t.StartedAt, CreatedAt: t.CreatedAt, RetryOf: t.RetryOf, ReasonCode: t.ReasonCode,
+				}
+				switch {
+				case task.State == Queued:
+					state.Queued = append(state.Queued, is)
+					continue
+				case task.Cancel != "":
+					state.Stopping = append(state.Stopping, t.ID)
+				}
+				state.Open = append(state.Open, is)
+				if w.t.backfilled(task) {
+					state.Backfilled = append(state.Backfilled, t.ID)
+				}
 			}
 		}
-		slices.SortFunc(state.Open, func(a, b jobs.Task) int { return cmp.Compare(a.ID, b.ID) })
+		byID := func(a, b jobs.Task) int { return cmp.Compare(a.ID, b.ID) }
+		slices.SortFunc(state.Open, byID)
+		slices.SortFunc(state.Queued, byID)
+		slices.Sort(state.Stopping)
+		slices.Sort(state.Backfilled)
+		state.Orders = w.readOrders(name)
 		states = append(states, state)
 	}
 	return states
@@ -92,7 +129,7 @@ func (w *decision) states() (states []ledger.JobState) {
 // lostOf are the tasks of a job whose attempts were lost and may be running, the one that was lost last first.
 func (t *tx) lostOf(job string, now time.Time) (lost []ledger.LostTask) {
 	for _, r := range t.done.rows {
-		if r.Job == job && r.State == string(jobs.StateLost) && r.MayRunUntil > micros(now) {
+		if r.Job == job && (r.State == string(jobs.StateLost) || r.State == string(jobs.StateCancelled)) && r.MayRunUntil > micros(now) {
 			lost = append(lost, ledger.LostTask{
 				ID: r.ID, ScheduledAt: fromMicros(r.TriggerAt), Replica: r.Replica, At: fromMicros(r.FinishedAt), Until: fromMicros(r.MayRunUntil),
 			})
@@ -129,6 +166,25 @@ func (w *decision) number(dec *ledger.Decision) {
 	}
 }
 
+// end ends the pending tasks that a decision ends, and leaves word for the owners of the running ones.
+func (w *decision) end(dec ledger.Decision) (ends []happening, err error) {
+	for _, e := range dec.Ends {
+		row, open := w.t.tasks.rows[e.Task]
+		switch {
+		case !open || row.Job != dec.Job:
+			return nil, fmt.Errorf("a decision about job %q ends task %s, which is none of its", dec.Job, e.Task)
+		case row.State == Running && row.Cancel == "":
+			row.Cancel = e.Reason
+			put(w.t, &w.t.tasks, row)
+		case row.State != Running:
+			if _, end := w.t.withdraw(w.now, row, e.Reason, e.Code); end != nil {
+				ends = append(ends, *end)
+			}
+		}
+	}
+	return ends, nil
+}
+
 // open writes one decision.
 func (w *decision) open(dec ledger.Decision) (missed []happening, err error) {
 	job := w.t.jobs.rows[dec.Job]
@@ -137,8 +193,9 @@ func (w *decision) open(dec ledger.Decision) (missed []happening, err error) {
 	}
 	before := job
 	if !dec.Cursor.IsZero() && micros(dec.Cursor) >= job.Cursor {
-		job.Cursor, job.Next, job.Waiting = micros(dec.Cursor), micros(dec.NextAt), micros(dec.Waiting)
+		job.Cursor, job.Due, job.Next, job.Waiting = micros(dec.Cursor), micros(dec.Due), micros(dec.NextAt), micros(dec.Waiting)
 	}
+	job.SkipNext = max(0, job.SkipNext-dec.Skipped)
 	if dec.Free {
 		job.BusyUntil = 0
 		for _, lost := range w.t.lostOf(dec.Job, w.now) {
@@ -146,6 +203,15 @@ func (w *decision) open(dec ledger.Decision) (missed []happening, err error) {
 			row.MayRunUntil = 0
 			put(w.t, &w.t.done, row)
 		}
+	}
+	for _, id := range dec.Starts {
+		row, waits := w.t.tasks.rows[id]
+		if !waits || row.State != Queued || row.Job != dec.Job {
+			return nil, fmt.Errorf("a slot of job %q for task %s, which waits for none", dec.Job, id)
+		}
+		row.State, row.Reason, row.ReasonCode = Ready, "", ""
+		put(w.t, &w.t.tasks, row)
+		w.out.Opened = append(w.out.Opened, row.task())
 	}
 	for i := range dec.Triggers {
 		o := &dec.Triggers[i]
@@ -192,7 +258,9 @@ func (w *decision) openTask(job *Job, o *ledger.Opening) error {
 	}
 	var started ledger.Started
 	runs := false
-	if row.RunAt > micros(w.now) {
+	if o.Queued {
+		row.State = Queued
+	} else if row.RunAt > micros(w.now) {
 		row.State = Waits
 	} else if w.admission.correct(row.Pool); !w.admission.behind(row) {
 		row, started, runs, _ = w.admission.admit(row, job)
@@ -213,6 +281,7 @@ func (w *decision) openTask(job *Job, o *ledger.Opening) error {
 func (w *decision) openTrigger(o *ledger.Opening) error {
 	g := &o.Trigger
 	g.Replica, g.Count, g.DecidedAt = cmp.Or(g.Replica, w.Replica), max(g.Count, 1), w.now
+	g.Definition, g.Config = ledger.DefinitionID("", w.t.jobs.rows[g.Job].Hash), w.t.sessions.rows[w.Session].Config
 	if o.Task != nil {
 		g.StartedAt = o.Task.StartedAt
 	}
@@ -220,9 +289,15 @@ func (w *decision) openTrigger(o *ledger.Opening) error {
 		Job: g.Job, At: micros(g.At), Seq: g.Seq, Until: micros(g.Until), Count: g.Count, Cause: string(g.Cause), By: g.By,
 		Outcome: string(g.Outcome), Reason: g.Reason, ReasonCode: g.ReasonCode, Result: string(g.Result), TaskID: g.TaskID, Replica: g.Replica,
 		DecidedAt: micros(g.DecidedAt), StartedAt: micros(g.StartedAt), FinishedAt: micros(g.FinishedAt),
+		Definition: g.Definition, Config: g.Config, Overdue: w.Overdue, Order: g.Order,
 	}
 	if !add(w.t, &w.t.triggers, row) {
 		return errDecided
+	}
+	if o.Task != nil {
+		for _, e := range o.Expectations() {
+			put(w.t, &w.t.expected, Expectation{micros(e.By), g.Job, micros(g.At), g.Seq, string(e.What)})
+		}
 	}
 	return nil
 }

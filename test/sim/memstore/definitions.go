@@ -13,25 +13,52 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Load implements ledger.Configurations.
-func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
+// Enter implements ledger.Configurations.
+func (s *Store) Enter(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
 	err = s.tx(ctx, "load", func(t *tx) error {
 		row, found := t.sessions.rows[session]
 		if !found || row.Dead {
 			return ledger.ErrSessionDead
 		}
-		last := t.config
-		t.config++
-		t.changes = append(t.changes, change{undo: func() { t.config = last }})
-		config = t.config
-		row.Config = config
+		is, known := t.configs.rows[d.Content()]
+		if !known || d.Activate && is.Number < t.config {
+			last := t.config
+			t.config++
+			t.changes = append(t.changes, change{undo: func() { t.config = last }})
+			is = configuration{d.Content(), t.config, micros(t.now())}
+			put(t, &t.configs, is)
+			for _, other := range t.sorted() {
+				if known && !other.Dead && other.ConfigHash == is.Hash && other.ID != session {
+					other.Config = is.Number
+					put(t, &t.sessions, other)
+				}
+			}
+		}
+		config = is.Number
+		row.Config, row.ConfigHash, row.ConfigAt = config, is.Hash, micros(d.At)
 		put(t, &t.sessions, row)
 		for _, p := range d.Pools {
 			t.keepKinds(config, p.Name, handled{p.Hash, p.Kinds})
 		}
 		return nil
 	})
-	if err != nil {
+	return config, err
+}
+
+// SetDiffers implements ledger.Configurations.
+func (s *Store) SetDiffers(ctx context.Context, session, what string) error {
+	return s.tx(ctx, "set what differs", func(t *tx) error {
+		if row, found := t.sessions.rows[session]; found && !row.Dead {
+			row.Differs = what
+			put(t, &t.sessions, row)
+		}
+		return nil
+	})
+}
+
+// Load implements ledger.Configurations.
+func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
+	if config, err = s.Enter(ctx, session, d); err != nil {
 		return 0, err
 	}
 	_, err = s.Assert(ctx, session, d)
@@ -45,6 +72,9 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		if !found || own.Dead {
 			return ledger.ErrSessionDead
 		}
+		if d.Number != 0 && own.Config != d.Number {
+			return ledger.ErrRenumbered
+		}
 		got = ledger.Assertion{Governs: true}
 		for _, r := range t.sessions.rows {
 			got.Governs = got.Governs && (r.Dead || r.Config <= own.Config)
@@ -56,13 +86,22 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		for _, j := range d.Jobs {
 			jobDefs[j.Name] = j
 		}
+		rows := t.jobs.rows
+		if got.Followed = d.Followed(t.config); got.Followed { // none but these can have been written
+			rows = map[string]Job{}
+			for _, name := range d.Changed {
+				if row, exists := t.jobs.rows[name]; exists {
+					rows[name] = row
+				}
+			}
+			maps.DeleteFunc(jobDefs, func(name string, _ ledger.JobDef) bool { return !slices.Contains(d.Changed, name) })
+		}
 		pools := stale(t.pools.rows, poolDefs, func(r Pool, p ledger.PoolDef, defined bool) bool {
 			has, _ := t.handled(p.Name, 0)
 			return r.differs(p, defined) || defined && (has.Hash != p.Hash || (has.Kinds == nil) != (p.Kinds == nil) || !maps.Equal(has.Kinds, p.Kinds))
 		})
-		names := stale(t.jobs.rows, jobDefs, Job.differs)
 		if !got.Governs {
-			got.Jobs = names
+			got.Jobs = stale(rows, jobDefs, Job.differs)
 			for _, name := range pools {
 				got.Pools = append(got.Pools, t.other(name))
 			}
@@ -71,6 +110,7 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		for _, name := range pools {
 			t.definePool(own.Config, name, poolDefs)
 		}
+		names := stale(rows, jobDefs, Job.unwritten)
 		if len(names) == 0 {
 			return nil
 		}
@@ -82,9 +122,13 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		}
 		var missed []happening
 		for _, name := range names {
+			t.keepDefinition(own.Config, name, d, jobDefs, micros(now))
 			missed = append(missed, t.defineJob(own.Config, name, jobDefs, micros(now))...)
 		}
-		return t.happened(now, missed)
+		if err := t.happened(now, missed); err != nil {
+			return err
+		}
+		return t.cancelRetired(now, func() bool { return true })
 	})
 	return got, err
 }
@@ -154,33 +198,84 @@ func (r Job) differs(d ledger.JobDef, defined bool) bool {
 	if !defined {
 		return r.Hash != ""
 	}
-	return r.Hash != d.Hash || r.Schedule != d.Schedule || r.Stripe != d.Stripe
+	return r.Hash != d.Hash || r.Schedule != d.Schedule || r.Stripe != d.Stripe || r.SuspendAfter != d.SuspendAfter
+}
+
+func (r Job) unwritten(d ledger.JobDef, defined bool) bool {
+	return r.differs(d, defined) || defined && r.Defined != d.Hash
+}
+
+// keepDefinition ends the definition that governed, and keeps the one that does now.
+func (t *tx) keepDefinition(config int64, name string, all ledger.Definitions, defs map[string]ledger.JobDef, now int64) {
+	d, defined := defs[name]
+	if row := t.jobs.rows[name]; row.Defined != "" && (!defined || row.Defined != d.Hash) {
+		for _, was := range t.history.rows {
+			if was.Job == name && was.UntilAt == 0 {
+				was.UntilAt = now
+				put(t, &t.history, was)
+			}
+		}
+	}
+	if !defined {
+		return
+	}
+	is := Definition{Job: name, Hash: d.Hash, Definition: ledger.DefinitionID("", d.Hash), Config: config, FirstAt: now, Body: []byte("{}")}
+	if was, existed := t.history.rows[definitionKey{name, d.Hash}]; existed {
+		is = was
+	}
+	if all.Shown != nil {
+		is.Body = all.Shown(name)
+	}
+	is.SinceAt, is.UntilAt = now, 0
+	put(t, &t.history, is)
+}
+
+// due is the next undecided due time, and when its trigger starts where that is another one.
+func (r Job) due() (at, start time.Time) {
+	return ledger.Undecided(fromMicros(r.Cursor), fromMicros(r.Due), fromMicros(r.Next), fromMicros(r.Waiting))
+}
+
+// expect writes the first due time after the cursor.
+func (r *Job) expect(d ledger.JobDef) {
+	due, next := d.Coming(fromMicros(r.Cursor))
+	r.Due, r.Next, r.Waiting = micros(due), micros(next), 0
 }
 
 // defineJob returns what was due by the old schedule, and is missed.
 func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef, now int64) (missed []happening) {
 	row, existed := t.jobs.rows[name]
 	d, defined := defs[name]
-	at := micros(ledger.Undecided(fromMicros(row.Next), fromMicros(row.Waiting)))
+	undecided, _ := row.due()
+	at := micros(undecided)
 	if at > 0 && at <= now && (!defined || row.Schedule != d.Schedule) {
 		code, why := reason.ScheduleChanged, ledger.ReasonEdited
 		if !defined {
 			code, why = reason.JobRemoved, ledger.ReasonRemoved
 		}
-		if add(t, &t.triggers, Trigger{Job: name, At: at, Count: 1, Cause: string(jobs.CauseSchedule), Outcome: string(jobs.Missed), Reason: why, ReasonCode: code, DecidedAt: now}) {
+		if add(t, &t.triggers, Trigger{Job: name, At: at, Count: 1, Cause: string(jobs.CauseSchedule), Outcome: string(jobs.Missed), Reason: why, ReasonCode: code, DecidedAt: now, Config: config}) {
 			missed = append(missed, happening{job: name, at: at, count: 1, event: jobs.EventMissed, reason: why, code: code})
 		}
 	}
 	row.Config = config
 	switch {
 	case !defined:
-		row.Hash, row.Schedule, row.Next, row.Waiting = "", "", 0, 0
+		row.Hash, row.Schedule, row.Next, row.Due, row.Waiting, row.Defined = "", "", 0, 0, 0, ""
+		t.endOrders(name, fromMicros(now))
 	case !existed || row.Schedule != d.Schedule:
-		row.Cursor = max(row.Cursor, now)
-		row.Schedule, row.Next, row.Waiting = d.Schedule, micros(d.Next(fromMicros(row.Cursor))), 0
+		row.Cursor, row.Schedule = max(row.Cursor, now), d.Schedule
+		row.expect(d)
+		for _, task := range t.tasks.rows {
+			if task.Job == name && task.State == Queued {
+				due, start := d.Coming(fromMicros(row.Cursor))
+				next, waiting := ledger.QueuedNext(due, start, fromMicros(now))
+				row.Next, row.Due, row.Waiting = micros(next), 0, micros(waiting)
+			}
+		}
+	case row.Waiting == 0 && (row.Due != 0 || d.Due != nil):
+		row.expect(d)
 	}
 	if defined {
-		row.Name, row.Hash, row.Stripe = name, d.Hash, d.Stripe
+		row.Name, row.Hash, row.Stripe, row.Defined, row.SuspendAfter = name, d.Hash, d.Stripe, d.Hash, d.SuspendAfter
 	}
 	put(t, &t.jobs, row)
 	return missed
@@ -189,6 +284,11 @@ func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef,
 // Upcoming implements ledger.Configurations.
 func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error) {
 	return s.upcoming(ctx, "upcoming", func(r Job) bool { return slices.Contains(stripes, r.Stripe) })
+}
+
+// UpcomingOf implements ledger.Triggers.
+func (s *Store) UpcomingOf(ctx context.Context, jobs []string) ([]ledger.Upcoming, error) {
+	return s.upcoming(ctx, "upcoming of jobs", func(r Job) bool { return slices.Contains(jobs, r.Name) })
 }
 
 // Overdue implements ledger.Configurations.
@@ -202,7 +302,7 @@ func (s *Store) upcoming(ctx context.Context, op string, wanted func(Job) bool) 
 	err = s.tx(ctx, op, func(t *tx) error {
 		for _, r := range t.jobs.rows {
 			if r.Next > 0 && wanted(r) {
-				all = append(all, ledger.Upcoming{Job: r.Name, NextAt: fromMicros(r.Next), Waits: r.Waiting > 0})
+				all = append(all, ledger.Upcoming{Job: r.Name, NextAt: fromMicros(r.Next), Waits: r.Waiting != 0})
 			}
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -20,10 +21,14 @@ type happening struct {
 	attempt   int
 	replica   string
 	event     jobs.Event // EventRecovered: a success, of whatever; "": cancelled
+	tells     bool       // a success has an event of its own, too
 	reason    string
 	code      reason.Code
 	failure   string
 }
+
+// Event is a row of events.
+type Event = event
 
 // ending is what the end of a task means; nil: nobody is told of it.
 func ending(r Done) *happening {
@@ -90,20 +95,47 @@ func (t *tx) happened(now time.Time, all []happening) error {
 		put(t, &t.standing, row)
 	}
 	for _, h := range all {
+		if h.good() && h.tells {
+			success := h
+			success.event = jobs.EventSucceeded
+			if err := t.keepEvent(now, success); err != nil {
+				return err
+			}
+		}
 		if !h.bad() && (!h.good() || !recovered[h.subject()]) {
 			continue
 		}
 		if h.good() {
 			delete(recovered, h.subject()) // the first one tells
 		}
-		id, err := t.s.newID()
+		if err := t.keepEvent(now, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// started writes the events of tasks that became running.
+func (t *tx) started(now time.Time, a ledger.Admission, started []ledger.Started) error {
+	for _, e := range a.StartEvents(started) {
+		err := t.keepEvent(now, happening{
+			job: e.Job, pool: e.Pool, at: micros(e.ScheduledAt), seq: e.Seq, count: e.Count, task: e.TaskID, attempt: e.Attempt, replica: e.Replica, event: e.Event,
+		})
 		if err != nil {
 			return err
 		}
-		put(t, &t.events, event{
-			ID: id, Event: string(h.event), Job: h.job, Pool: h.pool, TriggerAt: h.at, TriggerSeq: h.seq, Until: h.until, Count: h.count,
-			TaskID: h.task, Attempt: h.attempt, Replica: h.replica, Reason: h.reason, ReasonCode: h.code, Error: h.failure, HappenedAt: micros(now),
-		})
 	}
+	return nil
+}
+
+func (t *tx) keepEvent(now time.Time, h happening) error {
+	id, err := t.s.newID()
+	if err != nil {
+		return err
+	}
+	put(t, &t.events, event{
+		ID: id, Event: string(h.event), Job: h.job, Pool: h.pool, TriggerAt: h.at, TriggerSeq: h.seq, Until: h.until, Count: h.count,
+		TaskID: h.task, Attempt: h.attempt, Replica: h.replica, Reason: h.reason, ReasonCode: h.code, Error: h.failure, HappenedAt: micros(now),
+	})
 	return nil
 }

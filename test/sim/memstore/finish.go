@@ -44,7 +44,13 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 				out[i].Finish = ledger.Recorded
 				task, end := t.move(now, m)
 				became(&out[i], task)
+				if row, ended := t.done.rows[r.TaskID]; ended && r.SuspendAfter {
+					if err := t.countRun(now, row, m.end); err != nil {
+						return err
+					}
+				}
 				if end != nil {
+					end.tells = r.Tells
 					ends = append(ends, *end)
 				}
 			case mine && row.State != Running && r.Verdict.Undone():
@@ -52,7 +58,13 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 			default:
 				done, ended := before[r.TaskID]
 				if end := t.settle(now, r, done, ended, &out[i]); end != nil {
+					end.tells = r.Tells
 					ends = append(ends, *end)
+					if row := t.done.rows[r.TaskID]; r.SuspendAfter && row.State == string(jobs.StateSucceeded) { // what was lost counted before
+						if err := t.countRun(now, row, jobs.StateSucceeded); err != nil {
+							return err
+						}
+					}
 				}
 			}
 			seen[r.TaskID] = true
@@ -84,17 +96,17 @@ func became(out *ledger.Finished, task jobs.Task) {
 func finishing(row Task, r ledger.Result, now time.Time) move {
 	if r.Verdict == ledger.Died {
 		m := died(row, r.Code, r.Reason)
-		m.failure, m.exit, m.output, m.value = r.Error, r.ExitCode, r.Output, r.Value
+		m.failure, m.exit, m.output, m.spans, m.chunks, m.value = r.Error, r.ExitCode, r.Output, r.Spans, r.Chunked, r.Value
 		return m
 	}
 	m := move{
-		row: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode, output: r.Output,
+		row: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode, output: r.Output, spans: r.Spans, chunks: r.Chunked,
 		value: r.Value, never: r.Verdict.Undone(), due: row.RunAt,
 	}
 	switch {
 	case r.Verdict == ledger.Ended:
 	case row.Cancel != "":
-		m.end, m.reason, m.code = jobs.StateCancelled, row.Cancel, reason.Cancelled
+		m.end, m.reason, m.code = jobs.StateCancelled, row.Cancel, ledger.CancelCode(row.Cancel)
 	case r.Verdict == ledger.Again:
 		m.to, m.due = toWait, micros(r.Due(now))
 	case r.Verdict == ledger.Snoozed:
@@ -163,7 +175,7 @@ func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.Stat
 		put(t, &t.jobs, job)
 	}
 	if len(r.Output) > 0 {
-		add(t, &t.outputs, output{row.ID, row.Attempt, r.Output, micros(now)})
+		put(t, &t.outputs, output{row.ID, row.Attempt, r.Output, micros(now), string(r.Spans)})
 	}
 	if len(r.Value) > 0 {
 		add(t, &t.results, Result{row.ID, r.Value})

@@ -15,8 +15,10 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,6 +67,8 @@ type Store struct {
 	// Repeat reports whether a transaction that is about to commit meets a deadlock: then it is undone and
 	// runs once more.
 	Repeat func(op string) bool
+
+	paused atomic.Pointer[ledger.Pause] // as it was read last
 }
 
 // tx is one transaction; the database is locked.
@@ -72,6 +76,7 @@ type tx struct {
 	*tables
 	s       *Store
 	changes []change
+	paused  ledger.Pause // of everything, in what claims or decides
 }
 
 type change struct {
@@ -112,10 +117,13 @@ func (s *Store) tx(ctx context.Context, op string, fn func(t *tx) error) error {
 // takes it.
 func (s *Store) deciding(ctx context.Context, op, session string, judge func(time.Time) (time.Time, error), fn func(t *tx, now time.Time) error) error {
 	var now time.Time
+	var paused ledger.Pause
 	begin := func(t *tx) (err error) {
 		if row, found := t.sessions.rows[session]; !found || row.Dead {
 			return ledger.ErrSessionDead
 		}
+		paused = t.pausedNow()
+		t.paused = paused
 		now, err = judge(t.now())
 		now = now.UTC().Truncate(time.Microsecond)
 		return err
@@ -132,7 +140,10 @@ func (s *Store) deciding(ctx context.Context, op, session string, judge func(tim
 		return err
 	}
 	s.Stall(op)
-	return s.tx(context.WithoutCancel(ctx), op, func(t *tx) error { return fn(t, now) })
+	return s.tx(context.WithoutCancel(ctx), op, func(t *tx) error {
+		t.paused = paused
+		return fn(t, now)
+	})
 }
 
 func (t *tx) rollback() {
@@ -157,7 +168,7 @@ func (s *Store) newID() (string, error) {
 func (d *Database) Look(f func(Rows)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f(Rows{d.sessions.rows, d.jobs.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.results.rows})
+	f(Rows{d.sessions.rows, d.jobs.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.results.rows, slices.Collect(maps.Values(d.chunks.rows))})
 }
 
 // Rows are what a simulation judges.
@@ -168,4 +179,5 @@ type Rows struct {
 	Tasks    map[string]Task
 	Done     map[string]Done
 	Results  map[string]Result
+	Chunks   []Chunk // of outputs
 }

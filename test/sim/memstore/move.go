@@ -24,6 +24,9 @@ type move struct {
 	due     int64 // when a task that is pending again may run
 	until   int64 // a lost attempt may be running until then
 	output  []byte
+	spans   clip.Spans
+	chunks  bool   // there may be chunks of its output
+	lost    string // what ends what arrived of an attempt that nobody can ask
 	value   []byte // the task's result, if it ends
 }
 
@@ -62,8 +65,9 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 		r.Losses++
 	}
 	r.Reason, r.ReasonCode, r.Error, r.ExitCode = m.reason, m.code, m.failure, m.exit
+	t.endChunks(&m)
 	if len(m.output) > 0 {
-		add(t, &t.outputs, output{r.ID, r.Attempt, m.output, micros(now)})
+		add(t, &t.outputs, output{r.ID, r.Attempt, m.output, micros(now), string(m.spans)})
 	}
 	if m.to == toDone {
 		if len(m.value) > 0 {
@@ -108,7 +112,7 @@ func (t *tx) endTrigger(now time.Time, m move) {
 		g.Outcome, g.Reason = string(jobs.Lost), m.reason
 	case m.end == jobs.StateCancelled && (m.row.Attempt == 0 || m.never && m.row.Attempt == 1):
 		g.Outcome, g.Reason = string(jobs.Skipped), "cancelled"
-		if m.code == reason.LockWait {
+		if m.code == reason.LockWait || m.code == reason.Replaced || m.code == reason.Suspended {
 			g.Reason = m.reason
 		}
 	default:

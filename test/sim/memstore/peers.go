@@ -11,14 +11,8 @@ import (
 // Peers implements ledger.Sessions.
 func (s *Store) Peers(ctx context.Context) (peers []ledger.Peer, err error) {
 	err = s.tx(ctx, "peers", func(t *tx) error {
-		busy := map[string]bool{}
-		for _, r := range t.tasks.rows {
-			if r.State == Running {
-				busy[r.Session] = true
-			}
-		}
 		for _, r := range t.sorted() {
-			if r.Dead && !busy[r.ID] {
+			if r.Dead {
 				continue
 			}
 			p, err := r.peer()
@@ -37,9 +31,9 @@ func (r Session) peer() (ledger.Peer, error) {
 		Member: ledger.Member{
 			Replica: r.Replica, Host: r.Host, PID: r.PID, PIDStart: r.PIDStart, BootID: r.BootID, Version: r.Version, Address: r.Address,
 			Workers: r.Workers, LockService: r.LockService, TTL: time.Duration(r.TTL) * time.Microsecond, Config: r.Config,
-			Pool: r.Pool, Owner: r.Owner,
+			ConfigHash: r.ConfigHash, ConfigAt: fromMicros(r.ConfigAt), Pool: r.Pool, Owner: r.Owner,
 		},
-		Session: r.ID, Beat: r.Beat, Dead: r.Dead, Draining: r.Draining, JoinedAt: fromMicros(r.JoinedAt), SeenAt: fromMicros(r.SeenAt),
+		Session: r.ID, Beat: r.Beat, Dead: r.Dead, Draining: r.Draining, Differs: r.Differs, JoinedAt: fromMicros(r.JoinedAt), SeenAt: fromMicros(r.SeenAt),
 	}
 	if len(r.Kinds) > 0 {
 		if err := json.Unmarshal(r.Kinds, &p.Kinds); err != nil {

@@ -43,6 +43,7 @@ func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, er
 			if m.code == reason.LostLimit && killed >= r.LostLimit {
 				m.code, m.reason = reason.Quarantined, fmt.Sprintf("quarantined: %d replicas died while they had it, the last one %s", killed, r.Replica)
 			}
+			m.chunks, m.lost = true, notArrived
 			switch {
 			case worker:
 			case m.to == toDone:
@@ -51,6 +52,11 @@ func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, er
 				m.to, m.due = toWait, r.MayRunUntil
 			}
 			task, end := t.move(now, m)
+			if row, ended := t.done.rows[r.ID]; ended {
+				if err := t.countRun(now, row, m.end); err != nil {
+					return err
+				}
+			}
 			reaped = append(reaped, ledger.Reaped{Task: task, Replica: r.Replica})
 			if end != nil {
 				ends = append(ends, *end)

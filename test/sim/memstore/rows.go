@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -34,8 +33,18 @@ type Session struct {
 	Pool        string `col:"pool"`
 	Kinds       []byte `col:"kinds"`
 	Owner       string `col:"owner"`
+	ConfigHash  string `col:"config_hash"`
+	ConfigAt    int64  `col:"config_at"`
+	Differs     string `col:"differs"`
 	JoinedAt    int64  `col:"joined_at"`
 	SeenAt      int64  `col:"seen_at"`
+}
+
+// configuration is a row of configurations.
+type configuration struct {
+	Hash   string `col:"hash"`
+	Number int64  `col:"number"`
+	At     int64  `col:"at"`
 }
 
 // Pool is a row of pools.
@@ -72,18 +81,51 @@ type Pool struct {
 
 // Job is a row of jobs.
 type Job struct {
-	Name        string `col:"name"`
-	Stripe      int    `col:"stripe"`
-	Hash        string `col:"hash"`
-	Schedule    string `col:"schedule"`
-	Config      int64  `col:"config"`
-	Cursor      int64  `col:"cursor_at"`
-	Next        int64  `col:"next_at"`
-	Waiting     int64  `col:"waiting_at"`
-	Fence       int64  `col:"fence"`
-	Suspended   *bool  `col:"suspended"`
-	SuspendedBy string `col:"suspended_by"`
-	BusyUntil   int64  `col:"busy_until"`
+	Name          string `col:"name"`
+	Stripe        int    `col:"stripe"`
+	Hash          string `col:"hash"`
+	Schedule      string `col:"schedule"`
+	Config        int64  `col:"config"`
+	Cursor        int64  `col:"cursor_at"`
+	Next          int64  `col:"next_at"`
+	Waiting       int64  `col:"waiting_at"`
+	Due           int64  `col:"due_at"`
+	Fence         int64  `col:"fence"`
+	Suspended     *bool  `col:"suspended"`
+	SuspendedBy   string `col:"suspended_by"`
+	Until         int64  `col:"suspended_until"`
+	SkipNext      int    `col:"skip_next"`
+	SkipBy        string `col:"skip_by"`
+	SuspendAfter  int    `col:"suspend_after"`
+	Failures      int    `col:"failures"`
+	SuspendReason string `col:"suspend_reason"`
+	BusyUntil     int64  `col:"busy_until"`
+	Defined       string `col:"defined"`
+}
+
+// Definition is a row of definitions.
+type Definition struct {
+	Job        string `col:"job"`
+	Hash       string `col:"hash"`
+	Definition string `col:"definition"`
+	Config     int64  `col:"config"`
+	FirstAt    int64  `col:"first_at"`
+	SinceAt    int64  `col:"since_at"`
+	UntilAt    int64  `col:"until_at"`
+	Body       []byte `col:"body"`
+}
+
+type definitionKey struct{ job, hash string }
+
+// Suspension is the override as it was set.
+func (r Job) Suspension() ledger.Suspension {
+	return ledger.Suspension{Suspended: r.Suspended, Until: fromMicros(r.Until)}
+}
+
+// Pause is the row of pause.
+type Pause struct {
+	ID   int    `col:"id"`
+	Said []byte `col:"said"`
 }
 
 // TriggerKey is the primary key of triggers.
@@ -111,6 +153,21 @@ type Trigger struct {
 	DecidedAt  int64       `col:"decided_at"`
 	StartedAt  int64       `col:"started_at"`
 	FinishedAt int64       `col:"finished_at"`
+	Definition string      `col:"definition"`
+	Config     int64       `col:"config"`
+	Overdue    bool        `col:"overdue"`
+	Offset     int64       `col:"clock_offset"`
+	Took       int64       `col:"took"`
+	Order      string      `col:"order_id"`
+}
+
+// Expectation is a row of expectations.
+type Expectation struct {
+	DueBy int64  `col:"due_by"`
+	Job   string `col:"job"`
+	At    int64  `col:"at"`
+	Seq   int    `col:"seq"`
+	What  string `col:"what"`
 }
 
 // States of a row of tasks.
@@ -119,6 +176,7 @@ const (
 	Waits   = 1 // for its run_at
 	Running = 2
 	Locked  = 3 // for its locks
+	Queued  = 5 // for a slot of its job
 )
 
 // LockWait is a row of lock_waits.
@@ -140,124 +198,6 @@ type waitKey struct {
 	rank  int
 	runAt int64
 	task  string
-}
-
-// Task is a row of tasks.
-type Task struct {
-	ID          string      `col:"id"`
-	Pool        string      `col:"pool"`
-	Kind        string      `col:"kind"`
-	TaskKey     string      `col:"task_key"`
-	Job         string      `col:"job"`
-	TriggerAt   int64       `col:"trigger_at"`
-	TriggerSeq  int         `col:"trigger_seq"`
-	State       int         `col:"state"`
-	Rank        int         `col:"rank_order"`
-	RunAt       int64       `col:"run_at"`
-	ExpiresAt   int64       `col:"expires_at"`
-	Attempt     int         `col:"attempt"`
-	Failures    int         `col:"failures"`
-	Losses      int         `col:"losses"`
-	MaxAttempts int         `col:"max_attempts"`
-	OwnAttempts int         `col:"own_attempts"`
-	OwnTimeout  int64       `col:"own_timeout"`
-	OwnBackoff  int64       `col:"own_backoff"`
-	OnLost      string      `col:"on_lost"`
-	LostLimit   int         `col:"lost_limit"`
-	Token       int64       `col:"token"`
-	Session     string      `col:"session_id"`
-	Replica     string      `col:"replica"`
-	ClaimID     string      `col:"claim_id"`
-	MayRunUntil int64       `col:"may_run_until"`
-	Cancel      string      `col:"cancel"`
-	Key         string      `col:"idem_key"`
-	Payload     []byte      `col:"payload"`
-	Tags        []byte      `col:"tags"`
-	RetryOf     string      `col:"retry_of"`
-	Reason      string      `col:"reason"`
-	ReasonCode  reason.Code `col:"reason_code"`
-	Error       string      `col:"error"`
-	ExitCode    *int        `col:"exit_code"`
-	CreatedAt   int64       `col:"created_at"`
-	StartedAt   int64       `col:"started_at"`
-	By          string      `col:"made_by"`
-	Progress    string      `col:"progress"`
-}
-
-// Done is a row of done.
-type Done struct {
-	ID          string      `col:"id"`
-	Pool        string      `col:"pool"`
-	Kind        string      `col:"kind"`
-	TaskKey     string      `col:"task_key"`
-	Job         string      `col:"job"`
-	TriggerAt   int64       `col:"trigger_at"`
-	TriggerSeq  int         `col:"trigger_seq"`
-	State       string      `col:"state"`
-	Rank        int         `col:"rank_order"`
-	RunAt       int64       `col:"run_at"`
-	ExpiresAt   int64       `col:"expires_at"`
-	Attempt     int         `col:"attempt"`
-	Failures    int         `col:"failures"`
-	Losses      int         `col:"losses"`
-	MaxAttempts int         `col:"max_attempts"`
-	OwnAttempts int         `col:"own_attempts"`
-	OwnTimeout  int64       `col:"own_timeout"`
-	OwnBackoff  int64       `col:"own_backoff"`
-	OnLost      string      `col:"on_lost"`
-	LostLimit   int         `col:"lost_limit"`
-	Token       int64       `col:"token"`
-	Session     string      `col:"session_id"`
-	Replica     string      `col:"replica"`
-	Key         string      `col:"idem_key"`
-	Payload     []byte      `col:"payload"`
-	Tags        []byte      `col:"tags"`
-	RetryOf     string      `col:"retry_of"`
-	Reason      string      `col:"reason"`
-	ReasonCode  reason.Code `col:"reason_code"`
-	Error       string      `col:"error"`
-	ExitCode    *int        `col:"exit_code"`
-	CreatedAt   int64       `col:"created_at"`
-	StartedAt   int64       `col:"started_at"`
-	FinishedAt  int64       `col:"finished_at"`
-	MayRunUntil int64       `col:"may_run_until"`
-	Late        bool        `col:"late"`
-	By          string      `col:"made_by"`
-	Fingerprint string      `col:"fingerprint"`
-	RetriedAs   string      `col:"retried_as"`
-}
-
-// attemptKey is the primary key of attempts and outputs.
-type attemptKey struct {
-	TaskID  string
-	Attempt int
-}
-
-type attempt struct {
-	TaskID     string      `col:"task_id"`
-	Attempt    int         `col:"attempt"`
-	State      string      `col:"state"`
-	Reason     string      `col:"reason"`
-	ReasonCode reason.Code `col:"reason_code"`
-	Token      int64       `col:"token"`
-	Replica    string      `col:"replica"`
-	StartedAt  int64       `col:"started_at"`
-	FinishedAt int64       `col:"finished_at"`
-	ExitCode   *int        `col:"exit_code"`
-	Error      string      `col:"error"`
-}
-
-type output struct {
-	TaskID    string `col:"task_id"`
-	Attempt   int    `col:"attempt"`
-	Output    []byte `col:"output"`
-	CreatedAt int64  `col:"created_at"`
-}
-
-// Result is a row of results.
-type Result struct {
-	TaskID string `col:"task_id"`
-	Result []byte `col:"result"`
 }
 
 type poolKey struct{ pool, key string }
@@ -311,46 +251,6 @@ func fromMicros(us int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(us).UTC()
-}
-
-func (r Task) key() TriggerKey { return TriggerKey{r.Job, r.TriggerAt, r.TriggerSeq} }
-
-func (r Task) task() jobs.Task {
-	state := jobs.StatePending
-	if r.State == Running {
-		state = jobs.StateRunning
-	}
-	t := r.done(string(state)).task()
-	t.ProgressDone, t.ProgressText = ledger.ReadProgress(r.Progress)
-	return t
-}
-
-// done is the row as it ends.
-func (r Task) done(state string) Done {
-	return Done{
-		ID: r.ID, Pool: r.Pool, Kind: r.Kind, TaskKey: r.TaskKey, Job: r.Job, TriggerAt: r.TriggerAt, TriggerSeq: r.TriggerSeq, State: state,
-		Rank: r.Rank, RunAt: r.RunAt, ExpiresAt: r.ExpiresAt, Attempt: r.Attempt, Failures: r.Failures, Losses: r.Losses, MaxAttempts: r.MaxAttempts, OwnAttempts: r.OwnAttempts, OwnTimeout: r.OwnTimeout, OwnBackoff: r.OwnBackoff,
-		OnLost: r.OnLost, LostLimit: r.LostLimit, Token: r.Token, Session: r.Session, Replica: r.Replica, Key: r.Key, Payload: r.Payload, Tags: r.Tags,
-		RetryOf: r.RetryOf, Reason: r.Reason, ReasonCode: r.ReasonCode, Error: r.Error, ExitCode: r.ExitCode, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, By: r.By,
-	}
-}
-
-func (r Done) task() jobs.Task {
-	t := jobs.Task{
-		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Key: r.TaskKey, Job: r.Job, ScheduledAt: fromMicros(r.TriggerAt), Seq: r.TriggerSeq,
-		State: jobs.State(r.State), Reason: r.Reason, ReasonCode: r.ReasonCode, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, OwnAttempts: r.OwnAttempts, Timeout: own(r.OwnTimeout), Backoff: own(r.OwnBackoff), Lost: r.Losses, Token: r.Token,
-		Replica: r.Replica, Priority: -r.Rank, RunAt: fromMicros(r.RunAt), ExpiresAt: fromMicros(r.ExpiresAt), CreatedAt: fromMicros(r.CreatedAt),
-		StartedAt: fromMicros(r.StartedAt), FinishedAt: fromMicros(r.FinishedAt), ExitCode: r.ExitCode, Error: r.Error,
-		RetryOf: r.RetryOf, Fingerprint: r.Fingerprint, RetriedAs: r.RetriedAs, OnLost: jobs.OnLost(r.OnLost), LostLimit: r.LostLimit, By: r.By,
-	}
-	if len(r.Payload) > 0 {
-		t.Payload, t.PayloadSize = r.Payload, len(r.Payload)
-	}
-	if len(r.Tags) > 0 {
-		_ = json.Unmarshal(r.Tags, &t.Tags) // as it was encoded here
-	}
-	t.IdempotencyKey = t.IdempotencyKeyIn("")
-	return t
 }
 
 // own is a duration that a task has in place of its pool's.

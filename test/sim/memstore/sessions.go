@@ -39,7 +39,7 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 		put(t, &t.sessions, Session{
 			ID: id, Replica: m.Replica, Live: &one, Config: m.Config, LockService: m.LockService, TTL: m.TTL.Microseconds(),
 			Host: m.Host, BootID: m.BootID, PID: m.PID, PIDStart: m.PIDStart, Version: m.Version, Address: m.Address,
-			Workers: m.Workers, Labels: labels, Pool: m.Pool, Kinds: kinds, Owner: m.Owner, JoinedAt: now, SeenAt: now,
+			Workers: m.Workers, Labels: labels, Pool: m.Pool, Kinds: kinds, Owner: m.Owner, ConfigHash: m.ConfigHash, ConfigAt: micros(m.ConfigAt), JoinedAt: now, SeenAt: now,
 		})
 		return nil
 	})

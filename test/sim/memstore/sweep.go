@@ -32,21 +32,29 @@ func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention,
 			more = more || swept[kind] == limit
 			return true
 		}
-		var ended []happening
-		for _, row := range t.tasks.rows {
-			if row.Job != "" && t.jobs.rows[row.Job].Hash == "" && row.State != Running && room("retired") {
-				_, h := t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, code: reason.JobRemoved, failure: row.Error, exit: row.ExitCode})
-				if h != nil {
-					ended = append(ended, *h)
-				}
-			}
-		}
-		if err := t.happened(now, ended); err != nil {
+		if err := t.cancelRetired(now, func() bool { return room("retired") }); err != nil {
 			return err
 		}
 		for k, g := range t.triggers.rows {
 			if g.Outcome != "" && old(g.At, r.Triggers) && old(g.Until, r.Triggers) && old(g.DecidedAt, r.Triggers) && old(g.FinishedAt, r.Triggers) && room("trigger") {
 				remove(t, &t.triggers, k)
+			}
+		}
+		for id, o := range t.orders.rows {
+			if o.EndedAt > 0 && old(o.EndedAt, r.Triggers) && room("order") {
+				remove(t, &t.orders, id)
+			}
+		}
+		for k, d := range t.history.rows {
+			if d.UntilAt == 0 || !old(d.UntilAt, r.Triggers) {
+				continue
+			}
+			left := false
+			for g := range t.triggers.rows {
+				left = left || g.Job == d.Job && g.At <= d.UntilAt
+			}
+			if !left && room("definition") {
+				remove(t, &t.history, k)
 			}
 		}
 		for id, d := range t.done.rows {
@@ -92,13 +100,47 @@ func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention,
 			for _, row := range t.sessions.rows {
 				kept = kept || row.Config == key.config
 			}
-			if !kept {
+			if !kept && room("kind") {
 				remove(t, &t.kinds, key)
 			}
 		}
+		t.forgetConfigurations(func(c configuration) bool { return old(c.At, r.Triggers) }, func() bool { return room("configuration") })
 		return nil
 	})
 	return more, err
+}
+
+// forgetConfigurations deletes the numbers of configurations that no session has, that were superseded by an old one, and that are not among the newest.
+func (t *tx) forgetConfigurations(old func(configuration) bool, room func() bool) {
+	newest, oldest := int64(0), int64(0) // oldest: the newest one of those that are old
+	for _, c := range t.configs.rows {
+		newest = max(newest, c.Number)
+		if old(c) {
+			oldest = max(oldest, c.Number)
+		}
+	}
+	loaded := map[string]bool{}
+	for _, row := range t.sessions.rows {
+		loaded[row.ConfigHash] = true
+	}
+	for hash, c := range t.configs.rows {
+		if c.Number < oldest && c.Number <= newest-ledger.KeptConfigurations && !loaded[hash] && room() {
+			remove(t, &t.configs, hash)
+		}
+	}
+}
+
+// cancelRetired cancels the pending tasks of jobs that no configuration has any more, while there is room.
+func (t *tx) cancelRetired(now time.Time, room func() bool) error {
+	var ended []happening
+	for _, row := range t.tasks.rows {
+		if row.Job != "" && t.jobs.rows[row.Job].Hash == "" && row.State != Running && room() {
+			if _, h := t.withdraw(now, row, ledger.ReasonRetired, reason.JobRemoved); h != nil {
+				ended = append(ended, *h)
+			}
+		}
+	}
+	return t.happened(now, ended)
 }
 
 // forget deletes an ended task with all that belongs to it.
@@ -115,6 +157,11 @@ func (t *tx) forget(id string) {
 		}
 	}
 	remove(t, &t.results, id)
+	for k := range t.chunks.rows {
+		if k.TaskID == id {
+			remove(t, &t.chunks, k)
+		}
+	}
 	for k, row := range t.keys.rows {
 		if row.TaskID == id {
 			remove(t, &t.keys, k)

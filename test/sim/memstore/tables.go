@@ -7,6 +7,7 @@ import (
 // tables are all rows.
 type tables struct {
 	config   int64 // number of the last configuration
+	configs  table[string, configuration]
 	sessions table[string, Session]
 	pools    table[string, Pool]
 	jobs     table[string, Job]
@@ -16,6 +17,7 @@ type tables struct {
 	attempts table[attemptKey, attempt]
 	outputs  table[attemptKey, output]
 	results  table[string, Result]
+	chunks   table[chunkKey, Chunk]
 	keys     table[poolKey, idempotency]
 	events   table[string, event]
 	standing table[subject, standing]
@@ -24,10 +26,15 @@ type tables struct {
 	taskKeys table[poolKey, TaskKey]
 	keyWaits table[string, KeyWait]
 	unique   table[poolKey, uniqueTask]
+	history  table[definitionKey, Definition]
+	pause    table[int, Pause]
+	expected table[Expectation, Expectation]
+	orders   table[string, Order]
 }
 
 func newTables() tables {
 	return tables{
+		configs:  empty(func(r configuration) string { return r.Hash }),
 		sessions: empty(func(r Session) string { return r.ID }),
 		pools:    empty(func(r Pool) string { return r.Name }),
 		jobs:     empty(func(r Job) string { return r.Name }),
@@ -36,6 +43,7 @@ func newTables() tables {
 		done:     empty(func(r Done) string { return r.ID }),
 		attempts: empty(func(r attempt) attemptKey { return attemptKey{r.TaskID, r.Attempt} }),
 		outputs:  empty(func(r output) attemptKey { return attemptKey{r.TaskID, r.Attempt} }),
+		chunks:   empty(func(r Chunk) chunkKey { return chunkKey{r.TaskID, r.Token, r.First} }),
 		results:  empty(func(r Result) string { return r.TaskID }),
 		keys:     empty(func(r idempotency) poolKey { return poolKey{r.Pool, r.Key} }),
 		events:   empty(func(r event) string { return r.ID }),
@@ -44,6 +52,10 @@ func newTables() tables {
 		taskKeys: empty(func(r TaskKey) poolKey { return poolKey{r.Pool, r.Key} }),
 		keyWaits: empty(func(r KeyWait) string { return r.TaskID }),
 		unique:   empty(func(r uniqueTask) poolKey { return poolKey{r.Pool, r.Values} }),
+		history:  empty(func(r Definition) definitionKey { return definitionKey{r.Job, r.Hash} }),
+		pause:    empty(func(r Pause) int { return r.ID }),
+		expected: empty(func(r Expectation) Expectation { return r }),
+		orders:   empty(func(r Order) string { return r.ID }),
 		waits:    empty(func(r LockWait) waitKey { return waitKey{r.Key, r.Rank, r.RunAt, r.TaskID} }),
 	}
 }
@@ -122,7 +134,8 @@ func (d *tables) byName() map[string]rowset {
 	return map[string]rowset{
 		"sessions": &d.sessions, "pools": &d.pools, "jobs": &d.jobs, "triggers": &d.triggers, "tasks": &d.tasks, "done": &d.done,
 		"attempts": &d.attempts, "outputs": &d.outputs, "idempotency": &d.keys, "events": &d.events, "standings": &d.standing, "kinds": &d.kinds,
-		"lock_waits": &d.waits, "keys": &d.taskKeys, "key_waits": &d.keyWaits, "unique_tasks": &d.unique, "results": &d.results,
+		"lock_waits": &d.waits, "keys": &d.taskKeys, "key_waits": &d.keyWaits, "unique_tasks": &d.unique, "results": &d.results, "chunks": &d.chunks, "definitions": &d.history, "pause": &d.pause, "expectations": &d.expected, "orders": &d.orders,
+		"configurations": &d.configs,
 	}
 }
 

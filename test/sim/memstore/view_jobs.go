@@ -18,13 +18,17 @@ func (s *Store) Jobs(ctx context.Context, names ...string) (all []ledger.JobStat
 			if len(names) > 0 && !slices.Contains(names, r.Name) {
 				continue
 			}
-			all = append(all, ledger.JobStatus{
+			at, start := r.due()
+			is := ledger.JobStatus{
 				Job: wire.Job{
-					Name: r.Name, Suspended: r.Suspended != nil && *r.Suspended, Override: r.Suspended, SuspendedBy: r.SuspendedBy,
-					Retired: r.Hash == "", NextAt: ledger.Undecided(fromMicros(r.Next), fromMicros(r.Waiting)),
+					Name: r.Name, Failures: r.Failures, SkipNext: r.SkipNext, SkipBy: r.SkipBy, Retired: r.Hash == "", NextAt: at, NextStartAt: start,
 				},
 				Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), Fence: r.Fence,
-			})
+			}
+			if s := r.Suspension().At(t.now()); s.Suspended != nil {
+				is.Suspended, is.Override, is.SuspendedBy, is.SuspendedReason, is.SuspendedUntil = *s.Suspended, s.Suspended, r.SuspendedBy, r.SuspendReason, s.Until
+			}
+			all = append(all, is)
 		}
 		return nil
 	})
@@ -34,12 +38,44 @@ func (s *Store) Jobs(ctx context.Context, names ...string) (all []ledger.JobStat
 
 // SuspendJob sets the override of a job's suspend, or clears it with nil; jobs.ErrNotFound.
 func (s *Store) SuspendJob(ctx context.Context, name string, by string, override *bool) error {
-	return s.tx(ctx, "suspend job", func(t *tx) error {
+	set, err := s.SuspendJobs(ctx, []string{name}, by, ledger.Suspension{Suspended: override})
+	if err == nil && len(set) == 0 {
+		err = fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
+	}
+	return err
+}
+
+// SuspendJobs sets the override of jobs, and returns those that a configuration has.
+func (s *Store) SuspendJobs(ctx context.Context, names []string, by string, o ledger.Suspension) (set []string, err error) {
+	err = s.tx(ctx, "suspend jobs", func(t *tx) error {
+		set = nil
+		if !o.Until.IsZero() && !o.Until.After(t.now()) {
+			return &jobs.FieldError{Path: "until", Problem: ledger.UntilPassed}
+		}
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+			row := t.jobs.rows[name]
+			if row.Hash == "" {
+				continue
+			}
+			set = append(set, name)
+			row.Suspended, row.SuspendedBy, row.Until, row.SuspendReason, row.Failures = o.Suspended, byWhom(o.Suspended, by), micros(o.Until), "", 0
+			put(t, &t.jobs, row)
+		}
+		return nil
+	})
+	return set, err
+}
+
+// SkipNext has the next n due times of a job skipped; jobs.ErrNotFound.
+func (s *Store) SkipNext(ctx context.Context, name, by string, n int) error {
+	return s.tx(ctx, "skip due times", func(t *tx) error {
 		row := t.jobs.rows[name]
 		if row.Hash == "" {
 			return fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 		}
-		row.Suspended, row.SuspendedBy = override, byWhom(override, by)
+		if row.SkipNext, row.SkipBy = n, by; n == 0 {
+			row.SkipBy = ""
+		}
 		put(t, &t.jobs, row)
 		return nil
 	})

@@ -27,11 +27,11 @@ func (s *Store) Pools(ctx context.Context) (all []ledger.PoolStatus, err error) 
 				if n[task.State]++; task.State != Running && n[task.State] > ledger.PoolMost {
 					n[task.State], p.Approximate = ledger.PoolMost, true
 				}
-				if at := fromMicros(task.RunAt); (task.State == Ready || task.State == Locked) && (p.OldestPending.IsZero() || at.Before(p.OldestPending)) {
+				if at := fromMicros(task.RunAt); (task.State == Ready || task.State == Locked || task.State == Queued) && (p.OldestPending.IsZero() || at.Before(p.OldestPending)) {
 					p.OldestPending = at
 				}
 			}
-			p.Pending, p.Scheduled, p.Running = n[Ready]+n[Locked], n[Waits], n[Running]
+			p.Pending, p.Scheduled, p.Running = n[Ready]+n[Locked]+n[Queued], n[Waits], n[Running]
 			t.unrunnable(&p)
 			all = append(all, p)
 		}

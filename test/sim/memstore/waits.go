@@ -240,6 +240,7 @@ func (t *tx) forgetWaits(task string) {
 func (t *tx) failLocks(now time.Time, r Task, l ledger.Locking, out *ledger.Claimed) {
 	task, end := t.move(now, move{row: r, to: toDone, end: jobs.StateFailed, reason: l.Reason, code: reason.LockKey, failure: r.Error, exit: r.ExitCode})
 	out.Failed = append(out.Failed, task)
+	_ = t.countRun(now, t.done.rows[r.ID], jobs.StateFailed) // no id of an event is missing in memory
 	if end != nil {
 		_ = t.happened(now, []happening{*end})
 	}

@@ -74,7 +74,7 @@ func (s *Store) held(ctx context.Context, is func(t *tx, r Task) bool) (held []l
 		held = nil
 		for _, r := range t.tasks.rows {
 			if r.State == Running && is(t, r) {
-				held = append(held, ledger.Held{Task: r.task(), Session: r.Session, Until: fromMicros(r.MayRunUntil), Cancel: r.Cancel})
+				held = append(held, ledger.Held{Task: r.task(), Session: r.Session, Until: fromMicros(r.MayRunUntil), Cancel: r.Cancel, Chunked: len(t.chunksOf(r.ID, r.Token)) > 0})
 			}
 		}
 		slices.SortFunc(held, func(a, b ledger.Held) int { return cmp.Compare(a.ID, b.ID) })

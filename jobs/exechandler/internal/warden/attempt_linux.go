@@ -1,6 +1,7 @@
 package warden
 
 import (
+	"os"
 	"syscall"
 	"time"
 
@@ -12,6 +13,7 @@ type Attempt struct {
 	w       *Warden
 	id      uint64
 	marks   [][]byte
+	folder  *os.File // of its control group, nil: none
 	started chan report
 	ended   chan struct{}
 	group   int
@@ -22,7 +24,8 @@ type Attempt struct {
 type End struct {
 	Status syscall.WaitStatus
 	Why    Why
-	Err    error // ErrDied: nothing else is known
+	Errno  syscall.Errno // not 0: it could not be started after all
+	Err    error         // ErrDied: nothing else is known
 }
 
 func (a *Attempt) begun(r report) (*Attempt, error) {

@@ -32,6 +32,8 @@ type charge struct {
 	id     uint64
 	leader int // process and group
 	marks  [][]byte
+	group  group // its control group
+	failed int   // the pipe by which its gate says why it could not be started; -1: none
 	until  []boottime.Stamp
 	grace  time.Duration
 

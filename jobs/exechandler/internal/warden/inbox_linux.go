@@ -86,6 +86,9 @@ func (i *inbox) next() (*incoming, error) {
 	if o.Start.Stderr {
 		n++
 	}
+	if o.Start.Group {
+		n++
+	}
 	files, short, err := i.stream.take(n)
 	return &incoming{o, files, short}, err
 }

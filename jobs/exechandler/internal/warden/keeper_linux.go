@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -29,6 +30,7 @@ type keeper struct {
 	leader map[int]*charge
 	starts []incoming // to be started one by one
 	alone  bool
+	nicer  map[int]*launcher // by niceness
 
 	listed table         // the processes, as listed
 	at     time.Duration // at this time
@@ -38,7 +40,7 @@ type keeper struct {
 func newKeeper(tell func(report), log *slog.Logger, null int) *keeper {
 	return &keeper{
 		self: os.Getpid(), clock: boottime.Clock, tell: tell, log: log, null: null,
-		all: map[uint64]*charge{}, leader: map[int]*charge{},
+		all: map[uint64]*charge{}, leader: map[int]*charge{}, nicer: map[int]*launcher{},
 	}
 }
 
@@ -120,29 +122,19 @@ func (k *keeper) handle(o order, files []int) {
 
 // start starts a command, unless its StartBy has passed.
 func (k *keeper) start(id uint64, command Command, files []int) {
-	c := &charge{id: id, marks: command.Marks, until: command.Until, grace: command.Grace, groups: map[int]bool{}}
-	in := k.null
-	if command.Stdin {
-		in, files = files[0], files[1:]
-	}
-	out, errs := files[0], files[0]
-	if command.Stderr {
-		errs = files[1]
-	}
+	c := &charge{id: id, marks: command.Marks, group: noGroup, failed: -1, until: command.Until, grace: command.Grace, groups: map[int]bool{}}
 	left, bound := c.left(k.clock)
 	if bound && left <= 0 || !command.StartBy.IsZero() && command.StartBy.Until(k.clock) <= 0 {
 		k.tell(report{ID: id, Late: true})
 		return
 	}
-	pid, err := syscall.ForkExec(command.Program, texts(command.Argv), &syscall.ProcAttr{
-		Dir: command.Dir, Env: texts(command.Env), Files: []uintptr{uintptr(in), uintptr(out), uintptr(errs)},
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
-	})
+	pid, err := k.launch(c, command, files)
 	if err != nil {
 		errno, ok := err.(syscall.Errno) //nolint:errorlint // it is what the kernel said
 		if !ok {
 			errno = syscall.EINVAL // a NUL in an argument
 		}
+		c.close()
 		k.tell(report{ID: id, Errno: int(errno)})
 		return
 	}
@@ -219,6 +211,11 @@ func (k *keeper) strays(c *charge, all table) (strays []int) {
 			}
 		}
 	}
+	for _, pid := range c.group.processes() { // whatever they have left
+		if p, ok := readProcess(pid); ok && p.group != c.leader && !slices.Contains(strays, pid) {
+			strays = append(strays, pid)
+		}
+	}
 	return strays
 }
 
@@ -261,8 +258,9 @@ func (k *keeper) killGroup(c *charge, at moment) {
 	}
 	if c.killed != 0 {
 		_ = unix.Kill(-c.leader, unix.SIGKILL)
+		c.group.kill()
 	}
-	c.grouped = !c.ended || !errors.Is(unix.Kill(-c.leader, 0), unix.ESRCH)
+	c.grouped = !c.ended || !errors.Is(unix.Kill(-c.leader, 0), unix.ESRCH) || !c.group.empty()
 }
 
 // gone reports whether nothing is left of a charge that was told to stop, in a listing after since, and kills
@@ -318,7 +316,8 @@ func (k *keeper) end(c *charge) {
 	if !c.ended {
 		c.status = unix.WaitStatus(unix.SIGKILL)
 	}
-	k.tell(report{ID: c.id, Ended: true, Status: uint32(c.status), Why: c.why})
+	k.tell(report{ID: c.id, Ended: true, Status: uint32(c.status), Why: c.why, Errno: c.failure()})
+	c.close()
 }
 
 func closeAll(files []int) {

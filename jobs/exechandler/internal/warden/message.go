@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
@@ -29,6 +30,12 @@ type Command struct {
 	Grace   time.Duration    // between SIGTERM and SIGKILL at the deadline, and when the replica is gone
 	Stdin   bool             // a file to read comes with the order, in front of the one to write
 	Stderr  bool             // a file for standard error comes with the order, behind the one to write
+
+	Nice   int      // added to the niceness of the warden
+	Space  uint64   // bytes of address space that a process may have; 0: as the warden's
+	Group  bool     // the folder of its control group comes with the order, last
+	Enter  bool     // it is entered by a gate, and not at the clone
+	Folder *os.File `json:"-"` // that one
 }
 
 // order is a message of the replica.
@@ -45,7 +52,7 @@ type order struct {
 type report struct {
 	ID     uint64
 	PID    int    `json:",omitempty"` // it was started, and leads the group of this number
-	Errno  int    `json:",omitempty"` // it could not be started
+	Errno  int    `json:",omitempty"` // it could not be started; with Ended: after it had been
 	Late   bool   `json:",omitempty"` // it was not started: too late
 	Ended  bool   `json:",omitempty"` // it has ended, and if it was stopped all that it had started
 	Status uint32 `json:",omitempty"` // of wait(2)

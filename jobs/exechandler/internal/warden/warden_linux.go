@@ -97,6 +97,9 @@ func (w *Warden) Gone() bool {
 	return w.gone
 }
 
+// PID is the number of its process.
+func (w *Warden) PID() int { return w.pid }
+
 // listen reads reports until the warden has ended, and then kills what its commands have left.
 func (w *Warden) listen(cmd *exec.Cmd) {
 	for {
@@ -136,7 +139,7 @@ func (w *Warden) receive(r report) {
 		a.group = r.PID
 		a.started <- r
 	} else {
-		a.end = End{Status: syscall.WaitStatus(r.Status), Why: r.Why}
+		a.end = End{Status: syscall.WaitStatus(r.Status), Why: r.Why, Errno: syscall.Errno(r.Errno)}
 		close(a.ended)
 	}
 	if r.Ended || r.PID == 0 {
@@ -152,7 +155,7 @@ type Moves func() (until []boottime.Stamp, moved <-chan struct{})
 // With moves, not nil, its deadline moves until it has been started. An Errno says why it cannot be started,
 // ErrLate that it is too late, and ErrGone to try it with another warden.
 func (w *Warden) Start(c Command, moves Moves, in, out, errs *os.File) (*Attempt, error) {
-	a := &Attempt{w: w, marks: c.Marks, started: make(chan report, 1), ended: make(chan struct{})}
+	a := &Attempt{w: w, marks: c.Marks, folder: c.Folder, started: make(chan report, 1), ended: make(chan struct{})}
 	w.mu.Lock()
 	if w.gone {
 		w.mu.Unlock()
@@ -172,6 +175,9 @@ func (w *Warden) Start(c Command, moves Moves, in, out, errs *os.File) (*Attempt
 	}
 	if c.Stderr = errs != nil; c.Stderr {
 		files = append(files, errs)
+	}
+	if c.Group = c.Folder != nil; c.Group {
+		files = append(files, c.Folder)
 	}
 	message, err := frame(order{ID: a.id, Start: &c})
 	if err != nil {
@@ -242,6 +248,11 @@ func killLeftovers(left map[uint64]*Attempt) {
 		found := false
 		for _, a := range left {
 			found = a.group > 0 && unix.Kill(-a.group, unix.SIGKILL) == nil || found
+			if a.folder != nil {
+				g := group(a.folder.Fd())
+				g.kill()
+				found = !g.empty() || found
+			}
 		}
 		if len(left) > 0 {
 			for pid := range listProcesses() {

@@ -35,6 +35,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Args[0] == process.Gate {
+		Gate()
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -86,7 +86,7 @@ func stale(h holding, r row) (jobs.State, bool) {
 	return jobs.StateSucceeded, true
 }
 
-// write replays an end, a release, a later deadline and a progress.
+// write replays an end, a release, a later deadline, a progress and a part of an output.
 func (o *staleOwners) write(ctx context.Context, h holding, before row, end jobs.State) error {
 	finish := func(verdict ledger.Verdict, state jobs.State) func() (bool, error) {
 		return func() (bool, error) {
@@ -102,6 +102,10 @@ func (o *staleOwners) write(ctx context.Context, h holding, before row, end jobs
 		ours, err := o.store.Sides().Replica.Report(ctx, h.session, []ledger.Progress{{TaskID: h.task, Token: h.token, Done: 1, Text: "stale owner"}})
 		return err == nil && !ours[0], err
 	}
+	output := func() (bool, error) {
+		ours, err := o.store.Sides().Replica.WriteOutput(ctx, h.session, []ledger.Chunk{{TaskID: h.task, Token: h.token, Data: []byte("stale owner")}})
+		return err == nil && !ours[0], err
+	}
 	for _, replay := range []struct {
 		what string
 		call func() (refused bool, err error)
@@ -110,6 +114,7 @@ func (o *staleOwners) write(ctx context.Context, h holding, before row, end jobs
 		{"handback", finish(ledger.HandBack, jobs.StatePending)},
 		{"extend", extend},
 		{"report", report},
+		{"output", output},
 	} {
 		s := history.Stale{At: time.Now(), What: replay.what, TaskID: h.task, Token: h.token}
 		refused, err := replay.call()

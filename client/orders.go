@@ -1,0 +1,47 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// RunJobAt orders a run of a job at a time to come, by the clock of the database. One that has passed is jobs.ErrInvalid. What is said of RunJobWith's
+// payload holds here, too; Force must be empty.
+func (c *Client) RunJobAt(ctx context.Context, name string, run jobs.NewRun, at time.Time) (wire.Order, error) {
+	return post[wire.Order](ctx, c, struct {
+		Payload any       `json:"payload,omitempty"`
+		Force   string    `json:"force,omitempty"`
+		At      time.Time `json:"at"`
+	}{run.Payload, run.Force, at}, "jobs", name, "run")
+}
+
+// Backfill orders runs of due times of a job that have passed, the oldest first. See Order for how far it has come, and CancelOrder to stop it.
+func (c *Client) Backfill(ctx context.Context, name string, b wire.NewBackfill) (wire.Order, error) {
+	return post[wire.Order](ctx, c, b, "jobs", name, "backfill")
+}
+
+// PreviewBackfill says what Backfill would do.
+func (c *Client) PreviewBackfill(ctx context.Context, name string, b wire.NewBackfill) (wire.BackfillPreview, error) {
+	return post[wire.BackfillPreview](ctx, c, struct {
+		wire.NewBackfill
+		Preview bool `json:"preview"`
+	}{b, true}, "jobs", name, "backfill")
+}
+
+// Orders returns a page of the orders, the latest first.
+func (c *Client) Orders(ctx context.Context, f wire.OrderFilter) (wire.List[wire.Order], error) {
+	return get[wire.List[wire.Order]](ctx, c, pageQuery(f.Page, "job", f.Job, "kind", string(f.Kind), "state", string(f.State)), "orders")
+}
+
+// Order returns one order.
+func (c *Client) Order(ctx context.Context, id string) (wire.Order, error) {
+	return get[wire.Order](ctx, c, nil, "orders", id)
+}
+
+// CancelOrder ends an open order: it makes nothing more, and what it has made goes on. jobs.ErrConflict: it has ended.
+func (c *Client) CancelOrder(ctx context.Context, id string) (wire.Order, error) {
+	return post[wire.Order](ctx, c, nil, "orders", id, "cancel")
+}

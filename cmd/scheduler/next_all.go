@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/foresight"
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// nextAll are the first due times of all jobs of the file that have the labels, in the order in which they start, after from and before until, if that is not zero. The times of
+// the output are in the zone timezone, or each in that of its job.
+func (a *app) nextAll(n int, labels []string, from, until, timezone string) error {
+	wanted, err := parseLabels(labels)
+	if err != nil {
+		return err
+	}
+	shown, err := zone.Load(timezone)
+	if err != nil {
+		return usagef("--timezone: %w", err)
+	}
+	start, end, err := a.bounds(from, until, shown)
+	if err != nil {
+		return err
+	}
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	chosen, err := labelled(c.Set.Jobs, wanted)
+	if err != nil {
+		return err
+	}
+	all := make([]foresight.Coming, 0, len(chosen))
+	compiler := c.Set.Compiler()
+	times := make(map[string]*jobs.Schedule, len(chosen))
+	namespace := namespaceOf(c.Set)
+	for name, job := range chosen {
+		schedule, err := compiler.Compile(name, job)
+		if err != nil {
+			return fmt.Errorf("job %s: %w", name, err)
+		}
+		if first, ok := foresight.After(name, schedule, foresight.StartsOf(job, name, schedule, namespace), start); ok {
+			times[name] = schedule
+			all = append(all, first)
+		}
+	}
+	zoneOf := func(job string) *time.Location {
+		if timezone != "" {
+			return shown
+		}
+		of, _ := zone.Load(chosen[job].Timezone) // which the file's check has found
+		return of
+	}
+	dues, later := []wire.JobDue{}, false
+	for d := range foresight.Merge(all) {
+		if len(dues) == n || !end.IsZero() && !d.Start.Before(end) {
+			break
+		}
+		due := wire.JobDue{Job: d.Job, Due: wire.NewDue(d.At, zoneOf(d.Job)), Suspended: chosen[d.Job].Suspend}
+		due.AddStart(chosen[d.Job], d.Job, times[d.Job], namespace)
+		later = later || !due.StartAt.IsZero() || !due.StartBefore.IsZero()
+		dues = append(dues, due)
+	}
+	if len(dues) == 0 {
+		fmt.Fprintf(a.stderr, "note: %s\n", noneDue(start, end, shown))
+	}
+	return a.print(dues, func(w io.Writer) error {
+		heading := "UTC LOCAL JOB"
+		if later {
+			heading = "UTC LOCAL STARTS JOB"
+		}
+		return table(w, heading, dues, func(d wire.JobDue) []string {
+			name, cells := d.Job, []string{d.At.Format(time.RFC3339), dueText(d.Due, zoneOf(d.Job))}
+			if d.Suspended {
+				name += " (suspended)"
+			}
+			if later {
+				cells = append(cells, startText(d.Due, zoneOf(d.Job)))
+			}
+			return append(cells, name)
+		})
+	})
+}
+
+// noneDue says that there is no due time after start and before end, if that is not zero.
+func noneDue(start, end time.Time, in *time.Location) string {
+	text := "there is no due time after " + start.In(in).Format(time.RFC3339)
+	if !end.IsZero() {
+		text += " and before " + end.In(in).Format(time.RFC3339)
+	}
+	return text
+}
+
+// bounds reads --from, by default now, and --until, by default none.
+func (a *app) bounds(from, until string, in *time.Location) (start, end time.Time, err error) {
+	start = a.now()
+	if from != "" {
+		if start, err = parseTime(from, in); err != nil {
+			return start, end, usagef("--from: %w", err)
+		}
+	}
+	if until != "" {
+		if end, err = parseTime(until, in); err != nil {
+			return start, end, usagef("--until: %w", err)
+		}
+		if !end.After(start) {
+			return start, end, usagef("--until: %s is not after %s", end.In(in).Format(time.RFC3339), start.In(in).Format(time.RFC3339))
+		}
+	}
+	return start, end, nil
+}
+
+// parseLabels reads labels as they are written in flags.
+func parseLabels(flags []string) (map[string]string, error) {
+	labels := map[string]string{}
+	for _, f := range flags {
+		key, value, ok := strings.Cut(f, "=")
+		if !ok || key == "" {
+			return nil, usagef("--label %q: write it as KEY=VALUE", f)
+		}
+		if other, twice := labels[key]; twice && other != value {
+			return nil, usagef("--label: %s cannot be both %q and %q", key, other, value)
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}
+
+var errNoSuchJobs = errors.New("no job has these labels")
+
+// labelled are the jobs that have all of the labels; an error if labels are given that no job has.
+func labelled(all map[string]jobs.Job, labels map[string]string) (map[string]jobs.Job, error) {
+	if len(labels) == 0 {
+		return all, nil
+	}
+	chosen := maps.Clone(all)
+	maps.DeleteFunc(chosen, func(_ string, j jobs.Job) bool {
+		for key, value := range labels {
+			if got, has := j.Labels[key]; !has || got != value {
+				return true
+			}
+		}
+		return false
+	})
+	if len(chosen) == 0 {
+		var words []string
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			words = append(words, key+"="+labels[key])
+		}
+		return nil, usageError{fmt.Errorf("--label %s: %w", strings.Join(words, ","), errNoSuchJobs)}
+	}
+	return chosen, nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/client"
+)
+
+// orderEvery is how often an order that is waited for is asked about.
+const orderEvery = time.Second
+
+func newOrdersCommand(a *app) *cobra.Command {
+	var filter wire.OrderFilter
+	var kind, state string
+	list := newListCommand(a, listing[wire.Order]{
+		short:   "List orders, the latest first",
+		more:    ": runs at a time to come, and backfills.",
+		heading: "ORDER JOB KIND STATE BY WHAT",
+		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[wire.Order], error) {
+			filter.Page, filter.Kind, filter.State = p, wire.OrderKind(kind), wire.OrderState(state)
+			return c.Orders(ctx, filter)
+		},
+		row: func(o wire.Order) []string {
+			return []string{o.ID, o.Job, string(o.Kind), string(o.State), o.By, whatOf(o)}
+		},
+		latest: true,
+	})
+	list.Example = "  scheduler orders list --job nightly-report --state open"
+	list.Flags().StringVar(&filter.Job, "job", "", "only of this `JOB`")
+	list.Flags().StringVar(&kind, "kind", "", "only this `KIND`: run or backfill")
+	list.Flags().StringVar(&state, "state", "", "only this `STATE`: open, done, skipped or cancelled")
+	cancel := newOneCommand(a, "cancel ORDER", "Cancel an order that is open", (*client.Client).CancelOrder, a.showOrder)
+	cancel.Long = "Cancel an order that is open: a run is not made, and a backfill makes no further ones. Runs that were made go on;\n" +
+		"'scheduler tasks cancel' ends them."
+	return group("orders", "Show and cancel what was ordered: runs at a time to come, and backfills", list, newOneCommand(a, "get ORDER", "Show one order", (*client.Client).Order, a.showOrder), cancel)
+}
+
+// whatOf is what was ordered, and what has become of it, in a few words.
+func whatOf(o wire.Order) string {
+	switch b := o.Backfill; {
+	case b != nil:
+		return fmt.Sprintf("%s to %s: %d of %d left, %d running, %d succeeded, %d failed%s", utc(b.From), utc(b.To), b.Left, b.DueTimes, b.Running, b.Succeeded, b.Failed, after(", ", o.Reason))
+	case o.TaskID != "":
+		return "at " + utc(o.At) + ": task " + o.TaskID
+	}
+	return "at " + utc(o.At) + after(": ", o.Reason)
+}
+
+// after is a text behind what separates it; "" without one.
+func after(separator, text string) string {
+	if text == "" {
+		return ""
+	}
+	return separator + text
+}
+
+func (a *app) showOrder(w io.Writer, o wire.Order) error {
+	state := string(o.State) + after(": ", o.Reason)
+	ordered := a.when(o.CreatedAt)
+	if o.By != "" {
+		ordered += ", by " + o.By
+	}
+	all := []field{
+		{"order", o.ID}, {"job", o.Job}, {"kind", string(o.Kind)}, {"state", state}, {"ordered", ordered}, {"ended", a.when(o.EndedAt)},
+		{"at", a.when(o.At)}, {"payload", string(o.Payload)}, {"task", o.TaskID},
+	}
+	if b := o.Backfill; b != nil {
+		rate := ""
+		if b.Rate.Count > 0 {
+			rate = b.Rate.String()
+		}
+		all = append(all,
+			field{"due times", fmt.Sprintf("%d from %s to %s", b.DueTimes, utc(b.From), utc(b.To))}, field{"at once", number(b.MaxRunning)}, field{"rate", rate},
+			field{"made", number(b.Made)}, field{"running", number(b.Running)}, field{"succeeded", number(b.Succeeded)}, field{"failed", number(b.Failed)}, field{"cancelled", number(b.Cancelled)},
+			field{"had run", number(b.Ran)}, field{"left", number(b.Left)}, field{"reached", a.when(b.Reached)},
+		)
+	}
+	return fields(w, all...)
+}
+
+// followOrder waits for the run of an order, and follows it.
+//
+//  1. while the order is open, wait orderEvery and ask about it again
+//  2. follow the run that was made; none: the error says what became of the order
+func (a *app) followOrder(ctx context.Context, c *client.Client, o wire.Order) error {
+	for o.State == wire.OrderOpen {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(orderEvery):
+		}
+		next, err := c.Order(ctx, o.ID)
+		if err != nil {
+			return err
+		}
+		o = next
+	}
+	if o.TaskID == "" {
+		return fmt.Errorf("the run was not made: the order is %s%s", o.State, after(": ", o.Reason))
+	}
+	return a.followRun(ctx, c, o.TaskID)
+}
+
+func newJobsBackfillCommand(a *app) *cobra.Command {
+	var b wire.NewBackfill
+	var from, to, rate string
+	var yes, preview bool
+	cmd := &cobra.Command{
+		Use:   "backfill JOB",
+		Short: "Run the past due times of a job that have not run",
+		Long: "Run the due times of a job from --from on and before --to that have not run, as its schedule has them by now, the oldest first. Each run has its due\n" +
+			"time as the scheduled time. Without --yes that is a preview, and changes nothing.\n\n" +
+			"The runs take slots of the job as others do, and come after its due times. 'scheduler orders get' shows how far it has come, and\n" +
+			"'scheduler orders cancel' stops it.",
+		Example: "  scheduler jobs backfill nightly-report --from 2026-11-01 --to 2026-12-01\n" +
+			"  scheduler jobs backfill hourly-import --from 7d --max-running 3 --rate 10/m --yes",
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) (err error) {
+			if from == "" {
+				return usagef("--from is missing: the first time to look for due times, or a duration ago, such as 7d")
+			}
+			if b.From, err = a.moment(from, -1); err != nil {
+				return usagef("--from: %w", err)
+			}
+			if b.To, err = a.moment(to, -1); err != nil {
+				return usagef("--to: %w", err)
+			}
+			if rate != "" {
+				if err := b.Rate.UnmarshalText([]byte(rate)); err != nil {
+					return usagef("--rate: %w", err)
+				}
+			}
+			if !yes || preview {
+				would, err := c.PreviewBackfill(ctx, args[0], b)
+				if err != nil {
+					return err
+				}
+				return a.print(would, func(w io.Writer) error { return showPreview(w, would) })
+			}
+			order, err := c.Backfill(ctx, args[0], b)
+			if err != nil {
+				return err
+			}
+			return a.print(order, textLine(order.ID))
+		}),
+	}
+	cmd.Flags().StringVar(&from, "from", "", "due times from `TIME` on, or a duration ago, such as 7d")
+	cmd.Flags().StringVar(&to, "to", "", "due times before `TIME`, or a duration ago; default now")
+	cmd.Flags().IntVar(&b.MaxRunning, "max-running", 1, "at most `N` of these runs at once, on all replicas")
+	cmd.Flags().StringVar(&rate, "rate", "", "make runs no faster than `RATE`, such as 10/m")
+	cmd.Flags().BoolVar(&b.Again, "again", false, "also the due times that have run")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without, it is a preview")
+	cmd.Flags().BoolVar(&preview, "preview", false, "a preview, also with --yes")
+	return cmd
+}
+
+func showPreview(w io.Writer, p wire.BackfillPreview) error {
+	runs, has := p.DueTimes, "are left out"
+	if p.Again {
+		has = "are run again"
+	} else {
+		runs -= p.Ran
+	}
+	fmt.Fprintf(w, "%s would be made, %d at once; add --yes to do it\n", count(runs, "run"), p.MaxRunning)
+	return fields(w,
+		field{"due times", number(p.DueTimes)},
+		field{"first", p.First.Format(time.RFC3339)},
+		field{"last", p.Last.Format(time.RFC3339)},
+		field{"have run", fmt.Sprintf("%d, which %s", p.Ran, has)},
+	)
+}

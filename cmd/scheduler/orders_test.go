@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/test/await"
+)
+
+// TestOrderCommands: a run is ordered for a time, waited for, shown by why and cancelled; a backfill is previewed, made, and found done.
+func TestOrderCommands(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t)
+	order := func(id string) wire.Order {
+		t.Helper()
+		return decodeJSON[wire.Order](t, r.fine(t, "orders", "get", id, "-o", "json"))
+	}
+	id := strings.TrimSpace(r.fine(t, "jobs", "run", "hello", "--at", "2h"))
+	if o := order(id); o.State != wire.OrderOpen || o.Job != "hello" || o.Kind != wire.OrderRun || time.Until(o.At) < time.Hour {
+		t.Errorf("%+v", o)
+	}
+	if got := r.fine(t, "orders", "list", "--job", "hello", "--state", "open"); !strings.Contains(got, id) {
+		t.Error(got)
+	}
+	if got := r.fine(t, "orders", "cancel", id); !strings.Contains(got, "cancelled by api:127.0.0.1") || order(id).ReasonCode != reason.Cancelled {
+		t.Error(got)
+	}
+	if got := r.fine(t, "jobs", "run", "hello", "--at", "1s", "--wait"); !strings.Contains(got, "hello") {
+		t.Error(got)
+	}
+	done := decodeJSON[[]wire.Order](t, r.fine(t, "orders", "list", "--state", "done", "-o", "json"))
+	if len(done) != 1 || done[0].TaskID == "" {
+		t.Fatalf("done are %+v", done)
+	}
+	if got := r.fine(t, "why", "hello", done[0].At.Format(time.RFC3339Nano)); !strings.Contains(got, "ordered") || !strings.Contains(got, "(order "+done[0].ID+"): it succeeded as task "+done[0].TaskID) {
+		t.Error(got)
+	}
+
+	from := time.Now().AddDate(-1, -1, 0).UTC().Format(time.RFC3339) // hello is due once a year
+	got := r.fine(t, "jobs", "backfill", "hello", "--from", from)
+	if !strings.Contains(got, "add --yes to do it") || len(decodeJSON[[]wire.Order](t, r.fine(t, "orders", "list", "--kind", "backfill", "-o", "json"))) != 0 {
+		t.Error(got)
+	}
+	would := decodeJSON[wire.BackfillPreview](t, r.fine(t, "jobs", "backfill", "hello", "--from", from, "--yes", "--preview", "-o", "json"))
+	if would.DueTimes == 0 {
+		t.Fatalf("it would do %+v", would)
+	}
+	id = strings.TrimSpace(r.fine(t, "jobs", "backfill", "hello", "--from", would.Last.Add(-time.Second).Format(time.RFC3339), "--to", would.Last.Add(time.Second).Format(time.RFC3339), "--yes"))
+	await.Until(t, "the backfill is done", func() bool { return order(id).State == wire.OrderDone })
+	if b := order(id).Backfill; b.Made != 1 || b.Succeeded != 1 || b.Left != 0 {
+		t.Errorf("%+v", b)
+	}
+	if got := r.fine(t, "why", "hello", would.Last.Format(time.RFC3339)); !strings.Contains(got, "made by a backfill") {
+		t.Error(got)
+	}
+}

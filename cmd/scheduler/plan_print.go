@@ -1,0 +1,177 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/foresight"
+)
+
+// plan is the output of plan.
+type plan struct {
+	File    string      `json:"file"`
+	NewFile string      `json:"new_file"`
+	From    time.Time   `json:"from"` // due times after it, up to and including To, are compared
+	To      time.Time   `json:"to"`
+	Jobs    planNames   `json:"jobs"`
+	Pools   planNames   `json:"pools"`
+	Due     []dueChange `json:"due"`
+	Restart []string    `json:"restart"` // keys that differ, and that a replica reads at its start
+}
+
+type planNames struct {
+	Added   []string     `json:"added"`
+	Removed []string     `json:"removed"`
+	Changed []definition `json:"changed"`
+}
+
+type definition struct {
+	Name   string        `json:"name"`
+	Fields []fieldChange `json:"fields"`
+}
+
+type fieldChange struct {
+	Field  string `json:"field"`
+	Old    string `json:"old,omitempty"`
+	New    string `json:"new,omitempty"`
+	Hidden bool   `json:"hidden,omitempty"` // what differs is not shown
+}
+
+type dueChange struct {
+	Job     string       `json:"job"`
+	New     int          `json:"new,omitempty"`
+	Gone    int          `json:"gone,omitempty"`
+	Moved   int          `json:"moved,omitempty"`
+	AtLeast bool         `json:"at_least,omitempty"` // there may be more
+	Times   []timeChange `json:"times"`              // the first ones
+}
+
+type timeChange struct {
+	Old time.Time `json:"old,omitzero"` // absent: it is new
+	New time.Time `json:"new,omitzero"` // absent: it is gone
+}
+
+func (p *plan) fill(c foresight.Changes) {
+	p.Jobs, p.Pools, p.Due = planNamesOf(c.Jobs), planNamesOf(c.Pools), []dueChange{}
+	for _, d := range c.Due {
+		one := dueChange{Job: d.Job, New: d.New, Gone: d.Gone, Moved: d.Moved, AtLeast: d.Inexact}
+		for _, t := range d.Times {
+			one.Times = append(one.Times, timeChange(t))
+		}
+		p.Due = append(p.Due, one)
+	}
+}
+
+func planNamesOf(n foresight.Names) planNames {
+	all := planNames{append([]string{}, n.Added...), append([]string{}, n.Removed...), []definition{}}
+	for _, c := range n.Changed {
+		d := definition{Name: c.Name}
+		for _, f := range c.Fields {
+			d.Fields = append(d.Fields, fieldChange(f))
+		}
+		all.Changed = append(all.Changed, d)
+	}
+	return all
+}
+
+func (p plan) write(w io.Writer) error {
+	if !p.Jobs.any() && !p.Pools.any() {
+		fmt.Fprintf(w, "%s changes no job and no pool of %s.\n", cellText(p.NewFile), cellText(p.File))
+	} else {
+		fmt.Fprintf(w, "%s changes %s: %s; %s.\n", cellText(p.NewFile), cellText(p.File), p.Jobs.counted("job"), p.Pools.counted("pool"))
+		if err := p.definitions(w); err != nil {
+			return err
+		}
+	}
+	if len(p.Due) > 0 {
+		fmt.Fprintf(w, "\nDue times until %s UTC\n", utc(p.To))
+		err := table(w, "JOB NEW GONE MOVED FIRST", p.Due, func(d dueChange) []string {
+			least := ""
+			if d.AtLeast {
+				least = "≥ "
+			}
+			n := func(n int) string {
+				if n == 0 {
+					return ""
+				}
+				return least + fmt.Sprint(n)
+			}
+			return []string{d.Job, n(d.New), n(d.Gone), n(d.Moved), firstTimes(d)}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(p.Restart) > 0 {
+		fmt.Fprintf(w, "\nNeeds a restart: %s\n", strings.Join(p.Restart, ", "))
+	}
+	return nil
+}
+
+// definitions has a line for each job and pool, + added, - removed, ~ changed, and below it one for each key.
+func (p plan) definitions(w io.Writer) error {
+	type line struct{ field, value string }
+	var lines []line
+	for _, kind := range []struct {
+		noun string
+		of   planNames
+	}{{"job", p.Jobs}, {"pool", p.Pools}} {
+		for _, name := range kind.of.Added {
+			lines = append(lines, line{"+ " + kind.noun + " " + name, "added"})
+		}
+		for _, name := range kind.of.Removed {
+			lines = append(lines, line{"- " + kind.noun + " " + name, "removed"})
+		}
+		for _, d := range kind.of.Changed {
+			lines = append(lines, line{"~ " + kind.noun + " " + d.Name, "changed"})
+			for _, f := range d.Fields {
+				lines = append(lines, line{"    " + f.Field, fieldText(f)})
+			}
+		}
+	}
+	fmt.Fprintln(w)
+	return table(w, "DEFINITION CHANGE", lines, func(l line) []string { return []string{l.field, l.value} })
+}
+
+// fieldText is what becomes of a key.
+func fieldText(f fieldChange) string {
+	switch was, is := cmp.Or(f.Old, "(not set)"), cmp.Or(f.New, "(not set)"); {
+	case !f.Hidden:
+		return was + " → " + is
+	case f.Old == "" && f.New == "":
+		return "changes; its value is not shown"
+	case f.Old == f.New:
+		return f.Old + ": changes in what is not shown"
+	default:
+		return was + " → " + is + ", and what is not shown"
+	}
+}
+
+// firstTimes are the first due times that change.
+func firstTimes(d dueChange) string {
+	clock := func(t time.Time) string { return t.UTC().Format("01-02 15:04:05") }
+	var words []string
+	for _, t := range d.Times[:min(planListed, len(d.Times))] {
+		switch {
+		case t.Old.IsZero():
+			words = append(words, "+ "+clock(t.New))
+		case t.New.IsZero():
+			words = append(words, "- "+clock(t.Old))
+		default:
+			words = append(words, clock(t.Old)+" → "+clock(t.New))
+		}
+	}
+	if d.New+d.Gone+d.Moved > len(words) {
+		words = append(words, "…")
+	}
+	return strings.Join(words, ", ")
+}
+
+func (n planNames) any() bool { return len(n.Added)+len(n.Removed)+len(n.Changed) > 0 }
+
+func (n planNames) counted(noun string) string {
+	return fmt.Sprintf("%s added, %d removed, %d changed", count(len(n.Added), noun), len(n.Removed), len(n.Changed))
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
+)
+
+func newWhyCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "why JOB [TIME]",
+		Short: "Say why a due time of a job ran or did not run, or what may stop it",
+		Long: "Say why the due time of a job at TIME ran or did not run: what became of it, who decided it when, and what held it up. Of one that is to come, by\n" +
+			"default the next: when it is, and what may stop it. TIME is as in 2026-03-29T02:30:00Z, without an offset UTC, or a duration ago, such as 2h: then\n" +
+			"it is the last due time before that. The codes are for programs, and do not change; the sentences may.",
+		Example: "  scheduler why nightly-backup\n" +
+			"  scheduler why nightly-backup 2026-03-29T02:30:00Z\n" +
+			"  scheduler why nightly-backup 8h",
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			y, err := wire.WhyJob{}, error(nil)
+			switch {
+			case len(args) == 1:
+				y, err = c.WhyJob(ctx, args[0], time.Time{})
+			default:
+				y, err = a.whyAt(ctx, c, args[0], args[1])
+			}
+			if err != nil {
+				return err
+			}
+			return a.print(y, func(w io.Writer) error { return a.showWhyJob(w, y) })
+		}),
+	}
+}
+
+// whyAt asks about a time, or about the last due time before so long ago.
+func (a *app) whyAt(ctx context.Context, c *client.Client, job, text string) (wire.WhyJob, error) {
+	if d, err := duration.Parse(text); err == nil {
+		y, err := c.WhyJob(ctx, job, a.now().Add(-d).UTC())
+		if err == nil && y.Trigger == nil && !y.Before.IsZero() {
+			return c.WhyJob(ctx, job, y.Before)
+		}
+		return y, err
+	}
+	at, err := parseTime(text, time.UTC)
+	if err != nil {
+		return wire.WhyJob{}, usagef("TIME: %w, or as a duration ago, such as 2h", err)
+	}
+	return c.WhyJob(ctx, job, at)
+}
+
+func (a *app) showWhyJob(w io.Writer, y wire.WhyJob) error {
+	fmt.Fprintln(w, y.Summary+".")
+	fmt.Fprintln(w)
+	due := a.when(y.At)
+	if due != "" && y.Local != "" {
+		due += ", " + y.Local
+	}
+	decided, task := "", ""
+	if t := y.Trigger; t != nil {
+		decided = t.DecidedAt.UTC().Format("2006-01-02 15:04:05.000") + " UTC, " + t.Late + " after it was due"
+		if t.Replica != "" {
+			decided = "by " + t.Replica + " at " + decided
+		}
+		if t.Config != 0 {
+			decided += fmt.Sprintf(", with configuration %d", t.Config)
+		}
+		if task = t.TaskID; task != "" {
+			task += fmt.Sprintf(", attempts: %d; see 'scheduler tasks why %s'", t.Attempts, t.TaskID)
+		}
+	}
+	definition := ""
+	if d := y.Definition; d != nil {
+		definition = fmt.Sprintf("%s, of configuration %d, since %s UTC", d.Hash, d.Config, utc(d.Since))
+	}
+	err := fields(w,
+		field{"due at", due},
+		field{"decided", decided},
+		field{"task", task},
+		field{"definition", definition},
+		field{"before it", a.when(y.Before)},
+		field{"after it", a.when(y.After)},
+	)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return table(w, "CODE WHY", y.Causes, func(c wire.Cause) []string { return []string{string(c.Code), c.Message} })
+}

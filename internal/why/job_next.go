@@ -1,0 +1,317 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/syskeys"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+)
+
+// undecided are the causes of a due time without a row.
+func (x *ofJob) undecided(w *wire.WhyJob) []wire.Cause {
+	if c, is := x.none(w); is {
+		return []wire.Cause{c}
+	}
+	all := x.stops()
+	last := wire.Cause{Code: reason.Due, Until: x.About, Message: "is due in " + x.About.Sub(x.At).Round(time.Second).String() + ", at " + clock(x.About)}
+	if passed := x.At.Sub(x.About); passed > 0 {
+		last.Message = "was due " + passed.Round(time.Second).String() + " ago, at " + clock(x.About)
+	}
+	if local := x.About.In(x.here.Zone); local.Format(time.DateTime) != x.About.UTC().Format(time.DateTime) {
+		last.Message += ", " + local.Format("2006-01-02 15:04:05 MST") + " in its zone"
+	}
+	if fires := x.fires(); fires.After(x.About) {
+		last.Until = fires
+		last.Message += "; a calendar leaves out that time, and it runs for the others at " + clock(fires)
+	}
+	if starts := x.starts(); starts.After(x.fires()) {
+		last.Until = starts
+		last.Message += "; with its jitter it starts at " + clock(starts)
+	}
+	if !x.starts().After(x.At) {
+		last = wire.Cause{Code: reason.Undecided, Since: x.About, Message: fmt.Sprintf("was due %s ago, and no replica has decided it yet", x.At.Sub(x.About).Round(time.Millisecond))}
+		if len(all) == 0 {
+			last.Message += "; any live replica does that within a second"
+		}
+		return append([]wire.Cause{last}, all...)
+	}
+	if len(all) == 0 {
+		last.Message += "; nothing is known that would stop it"
+	}
+	return append(all, last)
+}
+
+// none: there is no such due time, or nothing is known of it.
+func (x *ofJob) none(w *wire.WhyJob) (c wire.Cause, is bool) {
+	x.beside(w)
+	passed := !x.About.IsZero() && !x.About.After(x.At)
+	then := x.here.Then
+	if then == nil {
+		then = x.here.Schedule
+	}
+	fits := then == nil || x.About.IsZero() || then.Next(x.About.Add(-time.Nanosecond)).Equal(x.About)
+	undecided := passed && x.About.After(x.Job.Cursor) && !x.Job.NextAt.IsZero() && !x.Job.NextAt.After(x.About)
+	switch {
+	case passed && !undecided && !x.Known.IsZero() && x.About.Before(x.Known) && (x.First.IsZero() || x.About.Before(x.First)):
+		return wire.Cause{Code: reason.BeforeJob, Since: x.Known, Message: "is before " + clock(x.Known) + ", from when on the job is known"}, true
+	case passed && !undecided && x.About.Before(x.First):
+		return wire.Cause{Code: reason.BeforeLedger, Since: x.First, Message: "is before the oldest row that the ledger has of the job, " + clock(x.First) + "; older ones were deleted, as store.retention.triggers says, or the job was new"}, true
+	case x.Job.Retired && !passed:
+		return wire.Cause{Code: reason.JobRemoved, Message: "will not run: no live configuration has the job"}, true
+	case !fits && len(x.ByHand) > 0:
+		return x.byHand(), true
+	case !fits && x.leftOut() != "":
+		return wire.Cause{Code: reason.Calendar, Message: "is left out by calendar " + x.leftOut() + x.nearest(w)}, true
+	case !fits:
+		return wire.Cause{Code: reason.NotADueTime, Message: "is no due time of the job" + x.nearest(w)}, true
+	case x.here.Known && x.here.Schedule == nil && !passed:
+		return wire.Cause{Code: reason.OnDemand, Message: "has no schedule: it runs on demand"}, true
+	case x.About.IsZero():
+		return wire.Cause{Code: reason.NoFurther, Message: "has no further due time" + x.nearest(w)}, true
+	case passed && !undecided:
+		return wire.Cause{Code: reason.NoRow, Message: "has no row in the ledger: the job had another schedule then, or no live configuration had it" + x.nearest(w)}, true
+	}
+	return c, false
+}
+
+// byHand: no schedule asked for what ran then.
+func (x *ofJob) byHand() wire.Cause {
+	r := x.ByHand[0]
+	c := wire.Cause{Code: reason.ByHand, By: r.By, Since: r.DecidedAt, Count: len(x.ByHand), Message: "is no due time of the job: a run by hand was asked for then" + after(", by ", r.By)}
+	switch {
+	case r.TaskID != "":
+		c.Message += "; it is task " + r.TaskID
+		c.Tasks = []wire.WhyTask{{ID: r.TaskID, State: r.Result, Replica: r.Replica, StartedAt: r.StartedAt}}
+	case r.Outcome == jobs.Skipped:
+		c.Message += after(", and skipped: ", r.Reason)
+	}
+	if r.Result != "" {
+		c.Message += ", which " + endedIn(r.Result) + " at " + clock(r.FinishedAt) + after(": ", r.Reason)
+	}
+	return c
+}
+
+// leftOut is the calendar that leaves out the due time, by what the replica that answers has; "": none does.
+func (x *ofJob) leftOut() string {
+	if x.here.Schedule == nil || x.here.Then != nil {
+		return ""
+	}
+	all, _ := x.here.Schedule.LeftOut(x.About.Add(-time.Nanosecond), x.About, 1)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0].Calendar
+}
+
+// beside finds the due times next to the one asked about: by the schedule of then, and by the ledger.
+func (x *ofJob) beside(w *wire.WhyJob) {
+	s := x.here.Then
+	if s == nil {
+		s = x.here.Schedule
+	}
+	about := x.About
+	if about.IsZero() {
+		about = x.At
+	}
+	if s != nil {
+		if before := s.Latest(time.Time{}, about.Add(-time.Nanosecond), 1); len(before) > 0 {
+			w.Before = before[0]
+		}
+		w.After = s.Next(about)
+	}
+	if b := x.JobFacts.Before; b != nil {
+		if at := cmp.Or(b.Until, b.At); at.After(w.Before) {
+			w.Before = at
+		}
+	}
+	if a := x.JobFacts.After; a != nil && (w.After.IsZero() || a.At.Before(w.After)) {
+		w.After = a.At
+	}
+}
+
+func (x *ofJob) nearest(w *wire.WhyJob) string {
+	var said []string
+	if !w.Before.IsZero() {
+		said = append(said, clock(w.Before)+" before it")
+	}
+	if !w.After.IsZero() {
+		said = append(said, clock(w.After)+" after it")
+	}
+	switch len(said) {
+	case 0:
+		return ""
+	case 1:
+		return "; the nearest is " + said[0]
+	}
+	return "; the nearest are " + strings.Join(said, " and ")
+}
+
+// summary is the first cause with its subject.
+func (x *ofJob) summary(causes []wire.Cause) string {
+	first := causes[0]
+	switch first.Code {
+	case reason.OnDemand, reason.NoFurther:
+		return x.Job.Name + " " + first.Message
+	case reason.Calendar, reason.NotADueTime, reason.ByHand, reason.BeforeJob, reason.BeforeLedger:
+		return clock(x.About) + " " + first.Message
+	case reason.JobRemoved:
+		return x.Job.Name + " " + first.Message
+	case reason.Due:
+		return x.Job.Name + " " + first.Message
+	case reason.Undecided, reason.NoRow:
+		return x.subject() + " " + first.Message
+	}
+	return x.subject() + " may not run: " + first.Message
+}
+
+// stops are what may stop a due time, as it is now.
+func (x *ofJob) stops() (all []wire.Cause) {
+	p := pending{Facts: x.Next, here: x.here.Here}
+	looks := []func() (wire.Cause, bool){x.isSuspended, x.isSkipped, x.isPaused, x.otherConfig}
+	if x.Next.Task.Pool != "" {
+		looks = append(looks, p.noPool, p.noReplica, p.noWorker)
+	}
+	looks = append(looks, x.slotTaken, x.lostMayRun, x.locksHeld)
+	if x.Next.Task.Pool != "" {
+		looks = append(looks, p.paused, p.orderChanged, p.lockService, p.maxRunning, p.rate, p.workersBusy)
+	}
+	for _, look := range looks {
+		if c, is := look(); is {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (x *ofJob) isSuspended() (c wire.Cause, is bool) {
+	switch o := x.Job.Override; {
+	case o != nil && *o && !x.Job.SuspendedUntil.IsZero() && !x.About.Before(x.Job.SuspendedUntil):
+		return c, false // it has ended by then
+	case o != nil && *o:
+		c, _ = x.suspendedBy(x.Suspension)
+		c.Code, c.Override, c.By = reason.Suspended, true, cmp.Or(x.Job.SuspendedBy, c.By)
+		c.Message = "the job is suspended" + after(" by ", c.By)
+		if !c.Since.IsZero() {
+			c.Message += " since " + clock(c.Since)
+		}
+	case o == nil && x.here.InFile:
+		c = wire.Cause{Code: reason.Suspended, Message: "the job is suspended in its definition"}
+	default:
+		return c, false
+	}
+	if c.Until = x.Job.SuspendedUntil; c.Until.IsZero() {
+		c.Message += "; until it is resumed its due times are skipped"
+	} else {
+		c.Message += "; its due times before " + clock(c.Until) + " are skipped"
+	}
+	return c, true
+}
+
+// isPaused: what is due meanwhile is held.
+func (x *ofJob) isPaused() (c wire.Cause, is bool) {
+	p := pending{Facts: x.Next, here: x.here.Here}
+	if c, is = p.allPaused(); !is || !c.Until.IsZero() && !x.starts().Before(c.Until) { // it has ended by then
+		return wire.Cause{}, false
+	}
+	c.Message = x.Next.Pausing.String() + "; its due times until then are held, and catch_up decides about them"
+	if c.Until.IsZero() {
+		c.Message = x.Next.Pausing.String() + "; until it is resumed its due times are held, and catch_up decides about them then"
+	}
+	return c, true
+}
+
+// isSkipped: which due times these are depends on what is decided until then.
+func (x *ofJob) isSkipped() (c wire.Cause, is bool) {
+	if x.Job.SkipNext == 0 {
+		return c, false
+	}
+	c = wire.Cause{Code: reason.SkipNext, By: x.Job.SkipBy, Count: x.Job.SkipNext, Message: "its next due time that is not decided yet is skipped"}
+	if c.Count > 1 {
+		c.Message = fmt.Sprintf("its next %d due times that are not decided yet are skipped", c.Count)
+	}
+	c.Message += after(" by ", c.By)
+	return c, true
+}
+
+func (x *ofJob) otherConfig() (c wire.Cause, is bool) {
+	if !x.here.Differs {
+		return c, false
+	}
+	return wire.Cause{Code: reason.OtherConfig, Replica: x.here.Replica, Message: fmt.Sprintf("configuration %d has the job otherwise than %s, which answers, and leaves it to the replicas that agree", x.Job.Config, x.here.Replica)}, true
+}
+
+// slotTaken: what a due time does when it comes depends on the policy of the job.
+func (x *ofJob) slotTaken() (c wire.Cause, is bool) {
+	slots := max(x.here.Slots, 1)
+	if len(x.Open) == 0 || x.OpenN.N < slots || x.here.Policy == jobs.Allow {
+		return c, false
+	}
+	first := x.Open[0]
+	c = wire.Cause{Code: reason.SlotTaken, Count: x.OpenN.N, More: x.OpenN.More, Replica: first.Replica, Since: first.StartedAt}
+	for i := range x.Open {
+		c.Tasks = append(c.Tasks, whyTasks(&x.Open[i])...)
+	}
+	c.Message = "task " + first.ID + " has the job's slot: it is " + string(first.State)
+	if slots > 1 {
+		c.Max = slots
+		c.Message = fmt.Sprintf("all %d slots of the job are taken; the first task is %s, which is %s", slots, first.ID, first.State)
+	}
+	if first.State == jobs.StateRunning {
+		c.Message += " on " + first.Replica + " since " + clock(first.StartedAt)
+	} else {
+		c.Message += after(": ", first.Reason)
+	}
+	if n := x.OpenN.N - slots; n > 0 {
+		c.Message += fmt.Sprintf("; %d more are open", n)
+	}
+	if becomes := map[jobs.Concurrency]string{jobs.Forbid: "is skipped", jobs.Queue: "waits, or is skipped where queue_limit runs wait", jobs.Replace: "cancels the oldest run"}[x.here.Policy]; becomes != "" && x.About.After(x.At) {
+		c.Message += "; if no slot is free then, the due time " + becomes
+	}
+	return c, true
+}
+
+func (x *ofJob) lostMayRun() (c wire.Cause, is bool) {
+	if !x.BusyUntil.After(x.At) || !x.BusyUntil.After(x.About) || x.here.Policy == jobs.Allow {
+		return c, false
+	}
+	c = wire.Cause{Code: reason.LostMayRun, Until: x.BusyUntil, Message: "a lost attempt of the job may run until " + clock(x.BusyUntil)}
+	for _, l := range x.Lost {
+		c.Tasks = append(c.Tasks, wire.WhyTask{ID: l.ID, State: jobs.StateLost, Replica: l.Replica})
+	}
+	if len(x.Lost) > 0 {
+		c.Message += ": task " + x.Lost[0].ID + ", which was lost with " + x.Lost[0].Replica + " at " + clock(x.Lost[0].At)
+	}
+	return c, true
+}
+
+// locksHeld are the locks of the job that somebody holds now.
+func (x *ofJob) locksHeld() (c wire.Cause, is bool) {
+	if x.here.LockError != "" && len(x.here.Locks) > 0 {
+		return wire.Cause{Code: reason.LockServiceDown, Message: "the job needs locks, and the lock service does not answer " + x.here.Replica + ": " + x.here.LockError}, true
+	}
+	c.Code = reason.WaitsForLock
+	var said []string
+	for _, key := range x.here.Locks {
+		holders := x.here.Holders[key]
+		if len(holders) == 0 {
+			continue
+		}
+		name := strings.TrimPrefix(key, syskeys.User)
+		c.Locks = append(c.Locks, wire.WhyLock{Key: name, Holders: holders})
+		text := name + ", held " + mode(holders[0]) + " by " + holder(holders[0])
+		if !holders[0].Since.IsZero() {
+			text += " since " + clock(holders[0].Since)
+		}
+		said = append(said, text)
+	}
+	if len(said) == 0 {
+		return c, false
+	}
+	c.Message = "it needs lock " + strings.Join(said, ", and lock ") + "; while that goes on, its task waits"
+	return c, true
+}

@@ -1,0 +1,199 @@
+package jobs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/plainjson"
+)
+
+// MaxParams is how large Job.Params may be, in bytes of JSON.
+const MaxParams = 64 << 10
+
+// Params is the JSON Schema of a job's runs by hand, compiled. A nil one takes any payload.
+type Params struct{ schema *jsonschema.Schema }
+
+// CompileParams compiles the job's Params; nil if it has none. They are a JSON Schema of draft 2020-12, unless $schema names an
+// earlier one, in one document: a $ref leads to a part of it. format is checked. The error is of [*FieldError]s, whose
+// paths begin with params and go on to the part that is wrong.
+func (j Job) CompileParams() (*Params, error) {
+	var p problems
+	compiled := p.params("params", j.Params)
+	return compiled, p.err()
+}
+
+// params checks a JSON Schema, and returns it compiled; nil if there is none, or it is wrong.
+func (p *problems) params(path string, v any) *Params {
+	if v == nil {
+		return nil
+	}
+	text, err := plainjson.Marshal(v)
+	switch {
+	case err != nil:
+		p.add(path, "cannot be written as JSON: %v", err)
+		return nil
+	case len(text) > MaxParams:
+		p.add(path, "%d bytes, at most %d are allowed; describe less of the payload", len(text), MaxParams)
+		return nil
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		p.add(path, "not valid JSON: %v", err)
+		return nil
+	}
+	if _, is := doc.(map[string]any); !is {
+		p.add(path, "must be a JSON Schema, as in {type: object, required: [to]}")
+		return nil
+	}
+	if at, wrong := unfitNumber(doc, nil); wrong != "" {
+		p.add(path+keyPath(at), "%s", wrong)
+		return nil
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	c.UseLoader(alone{})
+	const url = "urn:lockstep:params"
+	schema, err := (*jsonschema.Schema)(nil), c.AddResource(url, doc)
+	if err == nil {
+		schema, err = c.Compile(url)
+	}
+	if err == nil {
+		return &Params{schema}
+	}
+	invalid, is := errors.AsType[*jsonschema.SchemaValidationError](err)
+	if !is {
+		p.add(path, "not a JSON Schema: %s", clip.Text(strings.ReplaceAll(err.Error(), url, ""), 300))
+		return nil
+	}
+	wrong, _ := errors.AsType[*jsonschema.ValidationError](invalid.Err)
+	if wrong == nil {
+		p.add(path, "not a JSON Schema: %s", clip.Text(invalid.Err.Error(), 300))
+		return nil
+	}
+	for _, one := range leaves(wrong) {
+		p.add(path+keyPath(one.InstanceLocation), "not a JSON Schema: %s", said(one))
+	}
+	return nil
+}
+
+// alone refuses every other document that a schema refers to.
+type alone struct{}
+
+func (alone) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a $ref or $schema leads to %.80q, and no other document is read; put it into $defs", url)
+}
+
+// Check reports what is wrong with the payload of a run by hand: nil, or joined [*FieldError]s. Their paths are payload, and
+// behind it the JSON pointer of the field, as in "payload/to/0".
+func (p *Params) Check(payload json.RawMessage) error {
+	if p == nil {
+		return nil
+	}
+	if len(payload) == 0 {
+		payload = json.RawMessage("null")
+	}
+	var wrong problems
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
+	if err != nil {
+		wrong.add("payload", "not valid JSON")
+		return wrong.err()
+	}
+	if at, why := unfitNumber(value, nil); why != "" {
+		wrong.add("payload"+pointer(at), "%s", why)
+		return wrong.err()
+	}
+	err = p.schema.Validate(value)
+	if err == nil {
+		return nil
+	}
+	whole, is := errors.AsType[*jsonschema.ValidationError](err)
+	if !is {
+		wrong.add("payload", "cannot be checked by the job's params: %s", clip.Text(err.Error(), 300))
+		return wrong.err()
+	}
+	for _, one := range leaves(whole) {
+		wrong.add("payload"+pointer(one.InstanceLocation), "%s, by the job's params", said(one))
+	}
+	return wrong.err()
+}
+
+// mostWrong bounds what is said about one document.
+const mostWrong = 20
+
+// leaves are the innermost parts of an error.
+func leaves(e *jsonschema.ValidationError) (all []*jsonschema.ValidationError) {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	for _, cause := range e.Causes {
+		if all = append(all, leaves(cause)...); len(all) >= mostWrong {
+			return all[:mostWrong]
+		}
+	}
+	return all
+}
+
+var english = message.NewPrinter(language.English)
+
+func said(e *jsonschema.ValidationError) string {
+	return clip.Text(e.ErrorKind.LocalizedString(english), 300)
+}
+
+// pointer is a JSON pointer.
+func pointer(at []string) string {
+	var b strings.Builder
+	for _, part := range at {
+		b.WriteByte('/')
+		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(part))
+	}
+	return clip.Text(b.String(), 200)
+}
+
+// keyPath is a path as other fields of a definition have it.
+func keyPath(at []string) string {
+	var b strings.Builder
+	for _, part := range at {
+		if _, err := strconv.Atoi(part); err == nil {
+			b.WriteString("[" + part + "]")
+		} else {
+			b.WriteString("." + part)
+		}
+	}
+	return b.String()
+}
+
+// unfitNumber finds a number that no comparison can be made with at a bearable cost: the exponents of JSON have no bound.
+func unfitNumber(v any, at []string) (where []string, why string) {
+	switch v := v.(type) {
+	case json.Number:
+		_, exponent, has := strings.Cut(strings.ToLower(v.String()), "e")
+		n, err := strconv.Atoi(exponent)
+		if has && (err != nil || n < -limits.Exponent || n > limits.Exponent) {
+			return at, fmt.Sprintf("%.40s is out of range for a number; its exponent may be −%d…%d", v, limits.Exponent, limits.Exponent)
+		}
+	case []any:
+		for i, item := range v {
+			if where, why = unfitNumber(item, append(at[:len(at):len(at)], strconv.Itoa(i))); why != "" {
+				return where, why
+			}
+		}
+	case map[string]any:
+		for key, item := range v {
+			if where, why = unfitNumber(item, append(at[:len(at):len(at)], key)); why != "" {
+				return where, why
+			}
+		}
+	}
+	return nil, ""
+}

@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// Configurations that change while replicas run, and that come back.
+const (
+	replaces = "replace" // a replica loads version N while it runs
+	reverts  = "revert"  // drained, and started with the older configuration
+)
+
+// drawReplaces adds changes of configurations to runs with two of them.
+func (p *plan) drawReplaces(d draw) {
+	if p.Edited == nil || !d.chance(0.7) {
+		return
+	}
+	at := func() time.Duration { return d.between(time.Second, p.Length).Truncate(time.Millisecond) }
+	for range 1 + d.IntN(4) {
+		p.Steps = append(p.Steps, step{At: at(), Kind: replaces, Replica: d.IntN(p.Replicas), N: d.IntN(2)})
+	}
+	if d.chance(0.5) {
+		p.Steps = append(p.Steps, step{At: at(), Kind: reverts, Replica: d.IntN(p.Replicas), For: d.between(0, 2*time.Second)})
+	}
+}
+
+// replaceOn has a replica take a version while it runs. What it answers is not judged: the store may be away.
+func (w *world) replaceOn(s step, n *node, r *replica) {
+	n.mu.Lock()
+	n.version = s.N // its file, also for its next start
+	n.mu.Unlock()
+	if r == nil {
+		return
+	}
+	w.weather.note(s.Kind)
+	w.mu.Lock()
+	r.replaced = true
+	w.mu.Unlock()
+	w.steps.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_, _ = r.s.Replace(ctx, w.plan.configuration(s.N, &handler{w, r}), scheduler.ReplaceOptions{})
+	})
+}
+
+// judgeNumber: a content has one number, which it got when it was loaded first: no one here makes an older one the newest. With w.mu held.
+func (w *world) judgeNumber(r memstore.Session) {
+	if r.ConfigHash == "" || r.Config == 0 {
+		return
+	}
+	if first, known := w.numbers[r.ConfigHash]; known && first != r.Config {
+		w.violate(r.Replica, "%s has configuration %.12s under number %d, which it had got as %d", r.Replica, r.ConfigHash, r.Config, first)
+	} else if !known {
+		w.numbers[r.ConfigHash] = r.Config
+	}
+	if r.Dead {
+		delete(w.loaded, r.ID)
+	} else {
+		w.loaded[r.ID] = r.Config
+	}
+}
+
+// judgeGoverns: the definitions of a configuration are not written while a live replica has a newer one: a replica that restarts with
+// an older file changes nothing. With w.mu held.
+func (w *world) judgeGoverns(before, r memstore.Job) {
+	if r.Hash == before.Hash && r.Schedule == before.Schedule {
+		return
+	}
+	for session, number := range w.loaded {
+		if number > r.Config {
+			w.violate(r.Name, "job %s is as configuration %d has it, while session %s has %d", r.Name, r.Config, tail(session), number)
+		}
+	}
+}
