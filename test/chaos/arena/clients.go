@@ -111,11 +111,16 @@ func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 func newBatch(client, n int, r *rand.Rand) batch {
 	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow", "rated", "rated", "rated", "keyed", "keyed", "ordered", "ordered", "kinds", "kinds", "mixed", "mixed", "unique", "unique", "hands", "hands", "hands", "fragile", "fragile"}
 	p := batch{pool: pools[r.IntN(len(pools))]}
+	// A worker can be struck while it runs something, and only then: there is nearly always a task that takes seconds.
+	long := client == 0 && n%4 == 0
+	if long {
+		p.pool = poolOfWorkers
+	}
 	if p.pool == "command" && r.IntN(4) == 0 {
 		p.pool = "turn" // few: one runs at a time
 	}
 	size := 1
-	if r.IntN(4) == 0 {
+	if r.IntN(4) == 0 && !long {
 		size = 2 + r.IntN(7)
 	}
 	if p.pool == "command" || p.pool == "narrow" || p.pool == "turn" {
@@ -143,7 +148,7 @@ func newBatch(client, n int, r *rand.Rand) batch {
 		if r.IntN(10) == 0 {
 			t.Payload.Fails = 1 + r.IntN(5) // some never succeed
 		}
-		if r.IntN(12) == 0 { // long enough to be cancelled, or to lose its replica
+		if long || r.IntN(12) == 0 { // long enough to be cancelled, or to lose its replica
 			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(2000))*time.Millisecond).String()
 		}
 		if p.pool == "command" && r.IntN(3) == 0 { // long enough to outlive its replica's session
@@ -156,6 +161,7 @@ func newBatch(client, n int, r *rand.Rand) batch {
 		}
 		expires := p.pool == "narrow" || p.pool == "rated" || p.pool == "mixed" || p.pool == poolThatFails || p.pool == poolOfWorkers
 		switch n := r.IntN(15); {
+		case long:
 		case n == 0:
 			t.RunAt = time.Now().Add(time.Duration(r.IntN(5000)) * time.Millisecond).UTC().Format(time.RFC3339Nano)
 		case n < 5 && expires: // soon, where tasks have to wait; a call that arrives after it is refused
