@@ -45,7 +45,7 @@ func assembleSQLite(ctx context.Context, file sqlitefile.Database, o Options) (*
 	if err := s.autocommit(ctx, "check settings", sqliteServer{}.check); err != nil {
 		return nil, err
 	}
-	if err := file.Hold(ctx); err != nil {
+	if err := s.do("open", func() error { return file.Hold(ctx) }); err != nil {
 		return nil, err
 	}
 	if p := file.Pools(); p.Log != "" {

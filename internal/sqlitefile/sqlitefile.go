@@ -17,7 +17,7 @@ import (
 type Database interface {
 	Pools() Pools
 	// Hold keeps the file and its log open until Close: SQLite removes a log when the last connection of all
-	// processes closes.
+	// processes closes. It fails with jobs.ErrUnavailable if the file cannot be read now, or not before ctx is over.
 	Hold(ctx context.Context) error
 	// Holds returns an error, jobs.ErrUnavailable, if the path names another file now.
 	Holds() error

@@ -15,6 +15,8 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 type opener struct{}
@@ -50,6 +52,9 @@ func (d *database) Hold(ctx context.Context) error {
 		return nil
 	}
 	held, err := holdOpen(ctx, d.keeper)
+	if db := (&sqlkit.DB{Dialect: sqlkit.SQLite{}}); db.Fault(ctx, err) != sqlkit.FaultNone { // not in time, for example
+		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
+	}
 	if err != nil {
 		return err
 	}
