@@ -64,8 +64,14 @@ func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name strin
 		return err
 	}
 	if len(history) > 0 && history[0].Until.IsZero() && row.Hash != "" {
-		d, own := history[0], known.Hash(name)
-		views[0].Definition = &wire.JobDefinition{Hash: d.Hash, Config: d.Config, Since: d.Since, Differs: own != "" && own != row.Hash}
+		d := history[0]
+		views[0].Definition = &wire.JobDefinition{Hash: d.Hash, Config: d.Config, Since: d.Since}
+		if own := known.Hash(name); own != "" && own != row.Hash {
+			views[0].Definition.Differs = true
+			if views[0].Definition.Own, err = s.store.DefinitionID(ctx, own); err != nil {
+				return err
+			}
+		}
 	}
 	pause, err := s.store.Paused(ctx)
 	if err != nil {

@@ -480,7 +480,7 @@ func TestJobShowsItsDefinition(t *testing.T) {
 		return decode[wire.Job](t, ask(t, b.api(Options{}), "GET", "/api/v1/jobs/backup", "").Body.String())
 	}
 	j := get()
-	want := wire.JobDefinition{Hash: "3f9a", Config: 7, Since: since, Differs: true}
+	want := wire.JobDefinition{Hash: "3f9a", Config: 7, Since: since, Differs: true, Own: "id of " + b.set.Jobs["backup"].WithDefaults().Hash()}
 	if j.Definition == nil || *j.Definition != want {
 		t.Errorf("definition %+v, want %+v", j.Definition, want)
 	}

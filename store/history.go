@@ -99,6 +99,11 @@ func (s views) History(ctx context.Context, job string, p wire.Page) (rows []wir
 		})
 }
 
+// DefinitionID is what the history names a definition by whose hash this is. It implements ledger.API.
+func (s views) DefinitionID(ctx context.Context, hash string) (string, error) {
+	return get(ctx, s.view, "name of a definition", func(t *tx) (string, error) { return t.definitionID(hash) })
+}
+
 // historyPage: index definitions_since, in its order.
 func (t *tx) historyPage(job string, p wire.Page, n int) ([]wire.Definition, error) {
 	after, err := readCursor(p.Cursor, "history", 2)

@@ -1,7 +1,7 @@
 // The page of one job.
 
 import { get, who } from "./ask.js";
-import { $, el, facts, headline, labels, link, looks, plural } from "./elements.js";
+import { $, el, facts, headline, labels, looks, plural, soft } from "./elements.js";
 import { findings } from "./findings.js";
 import { refresh } from "./refresh.js";
 import { banner } from "./stream.js";
@@ -13,16 +13,32 @@ import { dueOf, outcome, wordOf } from "./trigger.js";
 // calendarsOf says which calendars a job goes by: "not in holidays; only in office".
 const calendarsOf = (c) => [c?.exclude ? "not in " + c.exclude.join(", ") : "", c?.only ? "only in " + c.only.join(" and ") : "", c?.otherwise === "next" ? "else when that ends" : ""].filter(Boolean).join("; ");
 
+// flat is the settings of a definition by their paths, as JSON.
+function flat(settings, path = "", to = {}) {
+  for (const [k, v] of Object.entries(settings)) {
+    if (v?.constructor === Object && path + k !== "payload") flat(v, path + k + ".", to);
+    else to[path + k] = JSON.stringify(v);
+  }
+  return to;
+}
+
+// changes is what a definition has otherwise than the one before it.
+function changes(d, before, more) {
+  if (!before) return more ? "" : "the first one";
+  const a = flat(before.definition), b = flat(d.definition);
+  return Object.keys({ ...a, ...b }).sort().filter((k) => a[k] !== b[k]).map((k) => `${k}: ${a[k] ?? "none"} → ${b[k] ?? "none"}`).join(";\n") || "only what is not shown";
+}
+
 export function jobPage() {
   const name = decodeURIComponent(location.pathname.split("/").pop());
   $("name").textContent = name;
   document.title = name + " · Lockstep";
-  let seen = "", pages = 1, want = location.hash.slice(1);
+  let seen = "", file = "", pages = 1, want = location.hash.slice(1);
   const path = "jobs/" + encodeURIComponent(name);
 
-  const show = (job, due, triggers, more) => {
+  const show = (job, due, triggers, more, had) => {
     $("lists").hidden = false;
-    const last = job.last;
+    const last = job.last, now = job.definition;
     if (job.retired) headline("grey", "– Retired: no live configuration has it");
     else if (job.suspended) headline("amber", "Suspended" + (job.suspended_until ? " until " + clock(new Date(job.suspended_until)) : "") + (job.suspended_by ? " by " + job.suspended_by + (job.suspended_reason ? ": " + job.suspended_reason : "") : job.suspended_override === undefined ? " in its definition" : ""));
     else if (job.paused) headline("amber", "Held: everything is paused" + (job.paused.by ? " by " + job.paused.by : "") + (job.paused.reason ? ": " + job.paused.reason : ""));
@@ -47,7 +63,7 @@ export function jobPage() {
     $("facts").querySelector("dl")?.remove();
     $("facts").append(facts([
       ["Schedule", (job.schedules ?? []).join("\n") || (job.retired ? "" : "none: on demand")], ["Time zone", job.timezone], ["Starts at", job.starts_at], ["Ends at", job.ends_at], ["Spread", job.spread], ["Jitter", job.jitter], ["Calendars", calendarsOf(job.calendars)], ["Does", job.handler], ["Pool", (job.pool ?? "") + (job.kind ? ", kind " + job.kind : "")],
-      ["Timeout", job.timeout], ["Concurrency", [job.concurrency, job.max_running ? `${job.max_running} at once` : "", job.queue_limit ? `up to ${job.queue_limit} wait` : ""].filter(Boolean).join(", ")], ["When its replica is lost", job.on_lost], ["Suspend after", job.suspend_after ? `${job.suspend_after} runs that fail in a row; ${job.failures ?? 0} so far` : ""], ["Output", [job.output?.keep ? `keeps ${job.output.keep} bytes` : "", job.output?.file].filter(Boolean).join("\n")], ["Expected", [job.expect?.start_within ? "starts within " + job.expect.start_within : "", job.expect?.finish_within ? "ends within " + job.expect.finish_within : ""].filter(Boolean).join(", ")], ["Definition", job.definition ? `${job.definition.hash}, configuration ${job.definition.config}${job.definition.differs ? "; this replica has another one" : ""}` : ""], ["Priority", job.priority ? String(job.priority) : ""], ["Runs on", [labels(job.runs_on), job.unrunnable].filter(Boolean).join("\n")], ["Labels", labels(job.labels)],
+      ["Timeout", job.timeout], ["Concurrency", [job.concurrency, job.max_running ? `${job.max_running} at once` : "", job.queue_limit ? `up to ${job.queue_limit} wait` : ""].filter(Boolean).join(", ")], ["When its replica is lost", job.on_lost], ["Suspend after", job.suspend_after ? `${job.suspend_after} runs that fail in a row; ${job.failures ?? 0} so far` : ""], ["Output", [job.output?.keep ? `keeps ${job.output.keep} bytes` : "", job.output?.file].filter(Boolean).join("\n")], ["Expected", [job.expect?.start_within ? "starts within " + job.expect.start_within : "", job.expect?.finish_within ? "ends within " + job.expect.finish_within : ""].filter(Boolean).join(", ")], ["Definition", now ? [el("code", {}, now.hash), `, configuration ${now.config}, since `, when(now.since), now.differs ? "; this replica has another one, as it is shown here" : "", now.own ? [": ", el("code", {}, now.own)] : ""] : ""], ["Configuration file", file], ["Priority", job.priority ? String(job.priority) : ""], ["Runs on", [labels(job.runs_on), job.unrunnable].filter(Boolean).join("\n")], ["Labels", labels(job.labels)],
     ]));
     table("due", due, (d) => d.at, (d) => {
       const at = d.runs_at ?? d.at; // later than it is due: when its calendars let it run
@@ -55,15 +71,23 @@ export function jobPage() {
         ...(d.start_at ? [["Starts", el("time", { datetime: d.start_at, "data-way": "clock", title: d.start_at }, clock(new Date(d.start_at)))]] : [])];
     },
       job.retired ? "Retired." : job.suspended ? "Suspended." : "No further due time.");
+    table("history", had.items.map((d, i, all) => ({ ...d, own: d.hash === now?.own, changed: changes(d, all[i + 1], had.next) })), (d) => d.hash, (d) => [
+      ["Definition", [el("code", {}, d.hash), d.own ? soft(" this replica has it") : ""], "head"],
+      ["Configuration", String(d.config), "n"],
+      ["Since", when(d.since)],
+      ["Until", d.until ? when(d.until) : soft("it governs")],
+      ["Changed", d.changed, "why lines"],
+    ], "None is stored.");
     if (want) {
       const button = [...document.querySelectorAll("button[data-task]")].find((b) => b.dataset.task === want);
       if (button) { want = ""; if (!opened.has(button.dataset.task)) button.click(); button.scrollIntoView({ block: "center" }); }
     }
   };
 
+  const maybe = (of) => get(path + of).catch((e) => { if (e.status === 404) return { items: [] }; throw e; }); // retired, or the replica is older
   const data = refresh(async () => {
     try {
-      const [job, due] = await Promise.all([get(path), get(path + "/next?n=8").catch((e) => { if (e.status === 404) return { items: [] }; throw e; })]);
+      const [job, due, had] = await Promise.all([get(path), maybe("/next?n=8"), maybe("/history?limit=10")]);
       const triggers = [];
       let next = "";
       for (let i = 0; i < pages && (i === 0 || next); i++) {
@@ -71,7 +95,7 @@ export function jobPage() {
         triggers.push(...list.items);
         next = list.next;
       }
-      show(job, job.suspended ? [] : due.items, triggers, next);
+      show(job, job.suspended ? [] : due.items, triggers, next, had);
     } catch (e) {
       if (e.status !== 404) throw e;
       headline("wait", e.message);
@@ -83,7 +107,8 @@ export function jobPage() {
     who(o.replica);
     findings(o); // for its banners
     banner();
-    const mine = JSON.stringify([o.recent, o.running, o.trouble, o.broken].map((list) => (list ?? []).filter((x) => x.job === name)));
+    file = o.conditions.find((c) => c.name === "configuration file")?.detail ?? "";
+    const mine = file + JSON.stringify([o.replicas?.map((r) => r.config)].concat([o.recent, o.running, o.trouble, o.broken].map((list) => (list ?? []).filter((x) => x.job === name))));
     if (mine !== seen) data.changed();
     seen = mine;
   };

@@ -135,6 +135,7 @@ type JobDefinition struct {
 	Config  int64     `json:"config"`            // number of the configuration that brought it first
 	Since   time.Time `json:"since"`             // when it began to govern last
 	Differs bool      `json:"differs,omitempty"` // the replica that answers has the job otherwise, and what it says of the job is its own
+	Own     string    `json:"own,omitempty"`     // then: what the history names that by, if it is there
 }
 
 // JobCalendars are the calendars of a job, by name.

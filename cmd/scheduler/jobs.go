@@ -222,7 +222,7 @@ func definitionText(d *wire.JobDefinition) string {
 	}
 	text := fmt.Sprintf("%s, of configuration %d, governs since %s UTC", d.Hash, d.Config, utc(d.Since))
 	if d.Differs {
-		text += "; the replica that answers has another one, which is shown here"
+		text += "; the replica that answers has another one, which is shown here" + after(": ", d.Own)
 	}
 	return text
 }

@@ -32,6 +32,8 @@ type API interface {
 	JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error)
 	// History returns the definitions that a job has had, the one first that began to govern last.
 	History(ctx context.Context, job string, p wire.Page) (rows []wire.Definition, next string, err error)
+	// DefinitionID is what the history names a definition by whose hash this is, whether or not it has governed.
+	DefinitionID(ctx context.Context, hash string) (string, error)
 	// JobStandings returns how the live jobs stand, sorted by name.
 	JobStandings(ctx context.Context) ([]JobStanding, error)
 	// NextDue returns the next due times, one of each job, the first n of them in the order of time. What is past is overdue.

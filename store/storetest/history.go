@@ -191,6 +191,12 @@ func historyListed(t *testing.T, b *Bench) {
 		}
 		seen[d.Hash] = true
 	}
+	if id, err := api.DefinitionID(s.ctx(), "h5"); err != nil || id != all[0].Hash {
+		t.Errorf("h5 is named %q, %v, in the history %q", id, err, all[0].Hash)
+	}
+	if id, err := api.DefinitionID(s.ctx(), "never loaded"); err != nil || len(id) != 16 || seen[id] {
+		t.Errorf("another one is named %q, %v", id, err)
+	}
 	if len(all) != 7 || !all[0].Until.IsZero() || string(all[0].Definition) != `{"job":"a","is":"h5"}` {
 		t.Errorf("%d definitions, the first %+v", len(all), all[0])
 	}
