@@ -408,7 +408,7 @@ func (b *backend) Order(_ context.Context, id string) (wire.Order, error) {
 	if id != "task-1" && id != "task-2" {
 		return wire.Order{}, cmp.Or(b.err, fmt.Errorf("order %q: %w", id, jobs.ErrNotFound))
 	}
-	return wire.Order{ID: id, Job: "report", Kind: wire.OrderRun, State: wire.OrderOpen, CreatedAt: since, At: since}, b.err
+	return wire.Order{ID: id, Job: "report", Kind: wire.OrderRun, State: wire.OrderOpen, CreatedAt: since, At: since, Payload: []byte("7")}, b.err
 }
 
 func (b *backend) CancelOrder(ctx context.Context, id, by string) (wire.Order, error) {

@@ -49,6 +49,9 @@ func (s *server) getJob(w http.ResponseWriter, r *http.Request, _ *query) error 
 	return s.replyJob(r.Context(), w, r.PathValue("name"))
 }
 
+// jobOrders is how many open orders a job is shown with.
+const jobOrders = 20
+
 func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name string) error {
 	row, err := s.jobRow(ctx, name)
 	if err != nil {
@@ -78,6 +81,14 @@ func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name strin
 		return err
 	}
 	views[0].Paused = pause.View()
+	orders, more, err := s.store.Orders(ctx, wire.OrderFilter{Job: name, State: wire.OrderOpen, Page: wire.Page{Limit: jobOrders}})
+	if err != nil {
+		return err
+	}
+	for i := range orders {
+		orders[i].Payload = nil
+	}
+	views[0].Orders, views[0].MoreOrders = orders, more != ""
 	s.addJobReasons(ctx, views)
 	return reply(w, http.StatusOK, views[0])
 }

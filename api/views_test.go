@@ -467,6 +467,26 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// One job is shown with its open orders, which have their payloads elsewhere; lists leave them out.
+func TestJobShowsItsOpenOrders(t *testing.T) {
+	h := newBackend().api(Options{})
+	j := decode[wire.Job](t, ask(t, h, "GET", "/api/v1/jobs/report", "").Body.String())
+	if len(j.Orders) != 2 || j.Orders[0].ID != "task-2" || j.Orders[0].Kind != wire.OrderRun || j.MoreOrders {
+		t.Errorf("the job has orders %+v, more %v", j.Orders, j.MoreOrders)
+	}
+	for _, o := range j.Orders {
+		if o.Payload != nil {
+			t.Errorf("order %s has its payload %s", o.ID, o.Payload)
+		}
+	}
+	if j = decode[wire.Job](t, ask(t, h, "GET", "/api/v1/jobs/backup", "").Body.String()); j.Orders != nil {
+		t.Errorf("a job without orders has %+v", j.Orders)
+	}
+	if list := ask(t, h, "GET", "/api/v1/jobs", "").Body.String(); strings.Contains(list, `"orders"`) {
+		t.Errorf("the list has orders: %s", list)
+	}
+}
+
 // One job is shown with what becomes of its output, what is expected of its runs, and the definition that governs, also where the replica that answers has another one.
 func TestJobShowsItsDefinition(t *testing.T) {
 	b := newBackend()

@@ -1,11 +1,11 @@
 // The page of one job.
 
-import { get, who } from "./ask.js";
+import { ask, get, role, who } from "./ask.js";
 import { $, el, facts, headline, labels, looks, plural, soft } from "./elements.js";
 import { findings } from "./findings.js";
 import { refresh } from "./refresh.js";
 import { banner } from "./stream.js";
-import { table } from "./table.js";
+import { count, table } from "./table.js";
 import { dueKey, opened, opener } from "./task.js";
 import { clock, took, when } from "./time.js";
 import { dueOf, outcome, wordOf } from "./trigger.js";
@@ -27,6 +27,28 @@ function changes(d, before, more) {
   if (!before) return more ? "" : "the first one";
   const a = flat(before.definition), b = flat(d.definition);
   return Object.keys({ ...a, ...b }).sort().filter((k) => a[k] !== b[k]).map((k) => `${k}: ${a[k] ?? "none"} → ${b[k] ?? "none"}`).join(";\n") || "only what is not shown";
+}
+
+// did is how far an order has come.
+const did = (b) => (b ? `${b.made} of ${b.due_times} made, ${b.running} running, ${b.succeeded} succeeded, ${b.failed} failed${b.cancelled ? `, ${b.cancelled} cancelled` : ""}${b.ran ? `, ${b.ran} had run` : ""}, ${b.left} left` : "not made yet");
+
+// canceller is a button that cancels an order when it is pressed again.
+function canceller(order, changed) {
+  let sure = false;
+  return el("button", {
+    type: "button",
+    click: async ({ currentTarget: b }) => {
+      if (!sure) { sure = true; b.textContent = "Cancel the order"; return; }
+      b.disabled = true;
+      try {
+        await ask(`orders/${order.id}/cancel`, undefined, {});
+      } catch (e) {
+        b.after(soft(" " + e.message));
+        b.disabled = false;
+      }
+      changed();
+    },
+  }, "Cancel …");
 }
 
 export function jobPage() {
@@ -60,6 +82,18 @@ export function jobPage() {
       ["", opener(dueKey(t)), "act"],
     ], "No due times yet.");
     $("older").hidden = !more;
+    const orders = job.orders ?? [], may = role === "operator" || role === "admin";
+    $("orders").hidden = !orders.length;
+    if (orders.length) {
+      count("orders", job.more_orders ? `the latest ${orders.length}` : "");
+      table("orders", orders.map((o) => ({ ...o, may })), (o) => o.id, (o) => [
+        ["Kind", o.kind, "head"],
+        ["When", o.backfill ? [when(o.backfill.from, "clock"), " – ", when(o.backfill.to, "clock")] : when(o.at)],
+        ["Ordered", [when(o.created_at), o.by ? soft(" by " + o.by) : ""]],
+        ["Progress", did(o.backfill), "why"],
+        ["", o.may ? canceller(o, data.now) : "", "act"],
+      ]);
+    }
     $("facts").querySelector("dl")?.remove();
     $("facts").append(facts([
       ["Schedule", (job.schedules ?? []).join("\n") || (job.retired ? "" : "none: on demand")], ["Time zone", job.timezone], ["Starts at", job.starts_at], ["Ends at", job.ends_at], ["Spread", job.spread], ["Jitter", job.jitter], ["Calendars", calendarsOf(job.calendars)], ["Does", job.handler], ["Pool", (job.pool ?? "") + (job.kind ? ", kind " + job.kind : "")],
@@ -108,7 +142,7 @@ export function jobPage() {
     findings(o); // for its banners
     banner();
     file = o.conditions.find((c) => c.name === "configuration file")?.detail ?? "";
-    const mine = file + JSON.stringify([o.replicas?.map((r) => r.config)].concat([o.recent, o.running, o.trouble, o.broken].map((list) => (list ?? []).filter((x) => x.job === name))));
+    const mine = file + role + JSON.stringify([o.replicas?.map((r) => r.config)].concat([o.recent, o.running, o.trouble, o.broken].map((list) => (list ?? []).filter((x) => x.job === name))));
     if (mine !== seen) data.changed();
     seen = mine;
   };

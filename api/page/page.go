@@ -1,5 +1,5 @@
 // Package page is the web page of a replica: live, a few static files. The files hold no data and need no access
-// control; the page calls the API with the user's token. It changes nothing but tasks that failed for good.
+// control; the page calls the API with the user's token. It changes nothing but tasks that failed for good, and cancels orders.
 package page
 
 import (

@@ -54,6 +54,8 @@ type Job struct {
 	NextStartAt     time.Time     `json:"next_start_at,omitzero"`  // when what is due then starts, of a job with jitter
 	Unrunnable      string        `json:"unrunnable,omitempty"`    // why no live replica or worker runs it
 	Open            int           `json:"open"`                    // pending and running tasks
+	Orders          []Order       `json:"orders,omitempty"`        // those that are open, the latest first, without their payloads; lists leave them out
+	MoreOrders      bool          `json:"more_orders,omitempty"`   // and more than these
 	Last            *jobs.Trigger `json:"last,omitempty"`
 	LastSuccess     time.Time     `json:"last_success,omitzero"`
 }

@@ -180,39 +180,46 @@ func (a *app) showJob(w io.Writer, j wire.Job) error {
 	if j.Priority != 0 {
 		priority = number(j.Priority)
 	}
-	return fields(w,
-		field{"job", j.Name},
-		field{"description", j.Description},
-		field{"state", state},
-		field{"skips", skipping(j)},
-		field{"held", pausedText(j.Paused)},
-		field{"waits", j.Unrunnable},
-		field{"schedule", strings.Join(j.Schedules, "; ")},
-		field{"timezone", j.Timezone},
-		field{"starts at", boundText(j.StartsAt)},
-		field{"ends at", boundText(j.EndsAt)},
-		field{"calendars", j.Calendars.String()},
-		field{"spread", j.Spread},
-		field{"jitter", j.Jitter},
-		field{"next", next},
-		field{"last", last},
-		field{"last success", a.when(j.LastSuccess)},
-		field{"open tasks", number(j.Open)},
-		field{"pool", j.Pool},
-		field{"kind", j.Kind},
-		field{"does", j.Handler},
-		field{"timeout", j.Timeout},
-		field{"concurrency", concurrencyOf(j)},
-		field{"on lost", string(j.OnLost)},
-		field{"output", j.Output.String()},
-		field{"expected", j.Expect.String()},
-		field{"suspend after", suspendAfterOf(j)},
-		field{"priority", priority},
-		field{"runs on", pairs(j.RunsOn)},
-		field{"labels", pairs(j.Labels)},
-		field{"params", string(j.Params)},
-		field{"definition", definitionText(j.Definition)},
-	)
+	all := []field{
+		{"job", j.Name},
+		{"description", j.Description},
+		{"state", state},
+		{"skips", skipping(j)},
+		{"held", pausedText(j.Paused)},
+		{"waits", j.Unrunnable},
+		{"schedule", strings.Join(j.Schedules, "; ")},
+		{"timezone", j.Timezone},
+		{"starts at", boundText(j.StartsAt)},
+		{"ends at", boundText(j.EndsAt)},
+		{"calendars", j.Calendars.String()},
+		{"spread", j.Spread},
+		{"jitter", j.Jitter},
+		{"next", next},
+		{"last", last},
+		{"last success", a.when(j.LastSuccess)},
+		{"open tasks", number(j.Open)},
+		{"pool", j.Pool},
+		{"kind", j.Kind},
+		{"does", j.Handler},
+		{"timeout", j.Timeout},
+		{"concurrency", concurrencyOf(j)},
+		{"on lost", string(j.OnLost)},
+		{"output", j.Output.String()},
+		{"expected", j.Expect.String()},
+		{"suspend after", suspendAfterOf(j)},
+		{"priority", priority},
+		{"runs on", pairs(j.RunsOn)},
+		{"labels", pairs(j.Labels)},
+		{"params", string(j.Params)},
+		{"definition", definitionText(j.Definition)},
+	}
+	for _, o := range j.Orders {
+		all = append(all, field{"open order", fmt.Sprintf("%s: %s %s%s", o.ID, o.Kind, whatOf(o), after(", by ", o.By))})
+	}
+	if j.MoreOrders {
+		all = append(all, field{"open orders", "more: 'scheduler orders list --state open --job " + j.Name + "' has all of them"})
+	}
+	return fields(w, all...)
 }
 
 // definitionText names the definition that governs, and says if what is shown is of another one.

@@ -25,7 +25,16 @@ func TestOrderCommands(t *testing.T) {
 	if got := r.fine(t, "orders", "list", "--job", "hello", "--state", "open"); !strings.Contains(got, id) {
 		t.Error(got)
 	}
+	if got := r.fine(t, "jobs", "get", "hello"); !strings.Contains(got, id+": run at "+order(id).At.Format("2006-01-02 15:04:05")+", by api:127.0.0.1") {
+		t.Error(got)
+	}
+	if j := decodeJSON[wire.Job](t, r.fine(t, "jobs", "get", "hello", "-o", "json")); len(j.Orders) != 1 || j.Orders[0].ID != id {
+		t.Errorf("%+v", j.Orders)
+	}
 	if got := r.fine(t, "orders", "cancel", id); !strings.Contains(got, "cancelled by api:127.0.0.1") || order(id).ReasonCode != reason.Cancelled {
+		t.Error(got)
+	}
+	if got := r.fine(t, "jobs", "get", "hello"); strings.Contains(got, id) {
 		t.Error(got)
 	}
 	if got := r.fine(t, "jobs", "run", "hello", "--at", "1s", "--wait"); !strings.Contains(got, "hello") {
