@@ -38,6 +38,8 @@ func TestShapes(t *testing.T) {
 	const lockA = `{"key":"user/a","place":0,"token":6,"mode":"limited","limit":3,"since":"2026-03-01T08:00:00.000123Z","remaining":"2.5s"}`
 	const waitsA = `{"key":"user/a","place":1,"mode":"shared","owner":"web-1/42","meta":"./backup.sh"}`
 	const lockB = `{"key":"user/b","place":0,"token":7,"mode":"exclusive"}`
+	const orders = `,"orders":[{"id":"task-2","job":"report","kind":"run","state":"open","created_at":"2026-03-01T08:00:00Z","at":"2026-03-01T08:00:00Z"},` +
+		`{"id":"task-1","job":"report","kind":"run","state":"open","created_at":"2026-03-01T08:00:00Z","at":"2026-03-01T08:00:00Z"}]}`
 	tests := []struct {
 		method, target, want string
 	}{
@@ -65,7 +67,7 @@ func TestShapes(t *testing.T) {
 		{"GET", "/readyz", `{"ready":true,"conditions":[{"name":"store","ready":true}]}`},
 		{"POST", "/api/v1/jobs/report/run", `{"trigger":{"job":"report","at":"0001-01-01T00:00:00Z","count":0,"cause":"manual","by":"api:127.0.0.1"},"task":` + twith + `}`},
 		{"POST", "/api/v1/jobs/backup/suspend", strings.Replace(backupWhole, `"suspended":false`, `"suspended":true,"suspended_override":true,"suspended_by":"api:127.0.0.1"`, 1)},
-		{"POST", "/api/v1/jobs/report/resume", strings.Replace(report, `"suspended":true`, `"suspended":false,"suspended_override":false,"suspended_by":"api:127.0.0.1"`, 1)},
+		{"POST", "/api/v1/jobs/report/resume", strings.TrimSuffix(strings.Replace(report, `"suspended":true`, `"suspended":false,"suspended_override":false,"suspended_by":"api:127.0.0.1"`, 1), "}") + orders},
 		{"POST", "/api/v1/pools/mail/pause", strings.Replace(mail, `"paused":false`, `"paused":true,"paused_override":true`, 1)},
 		{"POST", "/api/v1/pools/mail/limits?reset=true", mail},
 	}
