@@ -39,9 +39,11 @@ type configuration struct {
 	file   *reloader
 	limits *commandLimits // nil: nobody asks
 
-	mu    sync.Mutex         // one load at a time
-	files *loadedFiles       // of the last load
 	watch *filewatch.Watcher // nil: nothing is watched
+
+	mu        sync.Mutex   // one load at a time
+	files     *loadedFiles // of the last load
+	unwatched string       // what was said last of folders that are not watched
 }
 
 // newConfiguration is that of a replica which c was loaded for, from these files. Call close.
@@ -75,14 +77,18 @@ func (c *configuration) readable() bool {
 	return err != nil || info.Mode().IsRegular()
 }
 
-// watchFiles watches the files that the last load has read.
+// watchFiles watches the files that the last load has read, where they are now.
 func (c *configuration) watchFiles() {
 	if c.watch == nil {
 		return
 	}
+	said := ""
 	if err := c.watch.Watch(c.files.names()...); err != nil {
-		c.log.Warn("folders of the configuration are not watched; its files are compared now and then", "every", configInterval.String(), "error", oneLine(err))
+		if said = oneLine(err); said != c.unwatched {
+			c.log.Warn("folders of the configuration are not watched; its files are compared now and then", "every", configInterval.String(), "error", said)
+		}
 	}
+	c.unwatched = said
 }
 
 func (c *configuration) close() {
@@ -94,6 +100,7 @@ func (c *configuration) close() {
 // readFiles returns a hash of each file that the last load has read, and of what there is of each pattern, as they are now.
 func (c *configuration) readFiles() (contents [][]byte, err error) {
 	c.mu.Lock()
+	c.watchFiles() // first: what changes from now on is reported
 	names := c.files.names()
 	c.mu.Unlock()
 	for _, name := range names {

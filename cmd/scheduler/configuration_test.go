@@ -105,10 +105,7 @@ func TestChangedFilesAreLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	swapFile(t, filepath.Join(more, "c.yaml"), "jobs: {c: {command: [echo]}}")
-	if out := call(t, nil, "reload", "--server", s.url); out.code != exitFine || !strings.Contains(out.stdout, "jobs added: c\n") { // its folder was not there before
-		t.Errorf("%+v", out)
-	}
-	s.has("a c")
+	s.has("a c") // its folder was not there before
 	swapFile(t, filepath.Join(more, "d.yaml"), "jobs: {d: {command: [echo]}}")
 	s.has("a c d")
 	if !s.log.has(`"msg":"configuration loaded again","configuration":2,`) || !s.log.has(`"jobs":"1 added","pools":"as before"`) {
