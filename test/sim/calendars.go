@@ -113,7 +113,7 @@ func (p *plan) names() []string {
 }
 
 func (p *plan) drawClosed(d draw, j job) job {
-	begin := time.Unix(0, 0).UTC().AddDate(30, 0, 0).Add(p.Start).Truncate(time.Second) // the bubble's clock starts with 2000
+	begin := p.began().Truncate(time.Second)
 	c := &closed{next: d.chance(0.5)}
 	at := begin.Add(d.between(-10*time.Second, 6*time.Second)).Truncate(time.Second)
 	var ends []time.Time

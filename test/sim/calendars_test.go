@@ -14,7 +14,7 @@ import (
 
 // shut is a world whose jobs have calendars.
 func shut(seed uint64) *plan {
-	p := small(seed, map[string]cycle{"a": every(time.Second), "b": every(2 * time.Second), "c": every(3 * time.Second)})
+	p := small(seed, map[string]rule{"a": every(time.Second), "b": every(2 * time.Second), "c": every(3 * time.Second)})
 	p.Replicas, p.Slow = 2, false
 	d := newDraw(seed, "shut")
 	for _, name := range p.names() {

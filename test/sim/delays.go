@@ -19,7 +19,7 @@ func (p *plan) drawDelays() {
 				n = version
 			}
 			d := keyed(p.Seed, "delays of "+name, n)
-			if d.chance(0.2) {
+			if d.chance(0.2) && j.Times.recur() {
 				j.Spread = pick(d, 2*time.Second, 5*time.Second, 30*time.Second, 10*time.Minute)
 			}
 			if d.chance(0.3) {
@@ -38,13 +38,19 @@ func (ts times) spread(name string, by time.Duration) times {
 	}
 	moved := slices.Clone(ts)
 	for i := range moved {
-		moved[i].phase += time.Duration(chosen(name+"\nspread", by/time.Second)) * time.Second
+		moved[i] = moved[i].moved(time.Duration(chosen(name+"\nspread", by/time.Second)) * time.Second)
 	}
 	return moved
 }
 
 // gap is the shortest time between two due times, as far as a definition is refused: two of several schedules may be closer, later.
+// Those of one expression of fields are 20 seconds apart, and all are at whole seconds.
 func (ts times) gap() time.Duration {
+	if !ts.regular() && len(ts) > 1 {
+		return time.Second
+	} else if !ts.regular() {
+		return 20 * time.Second
+	}
 	at := ts.next(time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC).Add(-time.Second))
 	least := 24 * time.Hour
 	for range 200 {
@@ -65,7 +71,7 @@ func (j job) start(name string, at time.Time) time.Time {
 	if j.Jitter == 0 {
 		return at
 	}
-	within := min(j.Jitter, j.Times.next(at).Sub(at))
+	within := min(j.Jitter, j.Times.next(at).Sub(at)) // bounds are among the times
 	// The namespace of the store in memory is empty.
 	return at.Add(time.Duration(chosen("\n"+name+"\n"+at.UTC().Format(time.RFC3339), within/time.Millisecond)) * time.Millisecond)
 }

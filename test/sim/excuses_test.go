@@ -12,7 +12,7 @@ import (
 )
 
 // small is a world of one replica in which only handlers are random.
-func small(seed uint64, due map[string]cycle, steps ...step) *plan {
+func small(seed uint64, due map[string]rule, steps ...step) *plan {
 	p := &plan{
 		Seed: seed, Replicas: 1, TTL: time.Second, NoLocks: true, WhenDown: scheduler.DownStore, Drain: 15 * time.Second, Slow: true,
 		Jobs: map[string]job{}, Pools: map[string]jobs.Pool{naming.DefaultPool: {Workers: 4}}, Steps: steps, Length: 30 * time.Second,
@@ -30,7 +30,7 @@ func small(seed uint64, due map[string]cycle, steps ...step) *plan {
 // A COMMIT that ends after the last replica has left makes a row that no replica is left to end.
 func TestCommitAfterTheLastReplica(t *testing.T) {
 	t.Parallel()
-	w := simulate(t, small(1, map[string]cycle{"a": daily(23, 0)},
+	w := simulate(t, small(1, map[string]rule{"a": daily(23, 0)},
 		step{At: 8 * time.Second, Kind: stalls, Replica: -1, For: time.Millisecond, P: 1, By: time.Hour},
 		step{At: 8 * time.Second, Kind: runs, Name: "a"},
 	), nil)
@@ -53,7 +53,7 @@ func TestLateAfterALongDrain(t *testing.T) {
 	t.Parallel()
 	found := 0
 	for seed := range uint64(20) {
-		w := simulate(t, small(seed+1, map[string]cycle{"long": hourly(0, 10), "late": hourly(0, 17)},
+		w := simulate(t, small(seed+1, map[string]rule{"long": hourly(0, 10), "late": hourly(0, 17)},
 			step{At: 10500 * time.Millisecond, Kind: drains, For: 10 * time.Millisecond},
 		), nil)
 		for _, v := range w.violations {

@@ -97,7 +97,8 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 			} else if n := e.times.count(cursor, last); n != g.Count || !e.times.due(last) {
 				w.violate(name, "job %s: the row from %v to %v counts %d, there are %d", name, first, last, g.Count, n)
 			}
-			if w.startOf(name, last).After(w.latest()) {
+			edited := g.Reason == ledger.ReasonEdited || g.Reason == ledger.ReasonRemoved // then it did not start
+			if last.After(w.latest()) || !edited && w.startOf(name, last).After(w.latest()) {
 				w.violate(name, "job %s: a row for %v, which is not due yet", name, last)
 			}
 			if e.undecided != 0 && g.At == e.undecided && (g.Outcome != string(jobs.Missed) || g.Reason != ledger.ReasonEdited && g.Reason != ledger.ReasonRemoved) {

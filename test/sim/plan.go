@@ -16,7 +16,8 @@ import (
 // plan has all choices of a seed. The order of goroutines is not among them.
 type plan struct {
 	Seed     uint64
-	Start    time.Duration // of the first replica, after the bubble's midnight
+	Start    time.Duration // of the first replica, after the beginning of 2000, with which the bubble's clock starts
+	Zone     timeZone      // whose clock may jump near the run
 	Replicas int
 	TTL      time.Duration // of sessions and of locks
 	NoLocks  bool          // the store's rows are the guards
@@ -29,6 +30,8 @@ type plan struct {
 	Edited   map[string]job // the jobs of the newer configuration; nil: there is none
 	Steps    []step
 	Length   time.Duration // then all faults are healed
+
+	misread func(*jobs.Set) // how replicas take their configurations, in tests of the judge; nil: as they are written
 }
 
 // job is a job with its due times.
@@ -62,6 +65,7 @@ func newPlan(seed uint64) *plan {
 	}
 	p.Start = d.between(0, 22*time.Hour).Truncate(time.Millisecond)
 	p.Length = d.between(8*time.Second, 16*time.Second)
+	p.drawDay(newDraw(seed, "day"))
 	p.drawPools(d)
 	for i := range 2 + d.IntN(4) {
 		p.Jobs[fmt.Sprintf("j%d", i)] = p.drawJob(d)
@@ -71,8 +75,10 @@ func newPlan(seed uint64) *plan {
 	}
 	p.drawFaults(d)
 	p.drawWork(d)
+	p.drawSchedules()
 	p.drawCalendars(newDraw(seed, "calendars"))
 	p.drawDelays()
+	p.drawBounds()
 	p.drawKeys(newDraw(seed, "keys"))
 	p.drawRates(newDraw(seed, "rates"))
 	p.drawTaskKeys(newDraw(seed, "task keys"))
@@ -103,7 +109,7 @@ func (p *plan) drawPools(d draw) {
 func (p *plan) drawJob(d draw) job {
 	var ts times
 	// Where in the day the run lies is known, so that what is due once a day falls into it.
-	mid := time.Unix(0, 0).UTC().Add(p.Start + d.between(5*time.Second, p.Length+2*time.Minute))
+	mid := p.began().Add(d.between(5*time.Second, p.Length+2*time.Minute))
 	for range pick(d, 1, 1, 1, 2) {
 		switch d.IntN(10) {
 		case 0, 1, 2:
@@ -212,6 +218,15 @@ func (p *plan) configuration(version int, h jobs.Handler) jobs.Set {
 	return set
 }
 
+// read is the configuration of a version as replicas take it.
+func (p *plan) read(version int, h jobs.Handler) jobs.Set {
+	set := p.configuration(version, h)
+	if p.misread != nil {
+		p.misread(&set)
+	}
+	return set
+}
+
 func (p *plan) versions() []map[string]job {
 	if p.Edited == nil {
 		return []map[string]job{p.Jobs}
@@ -222,13 +237,13 @@ func (p *plan) versions() []map[string]job {
 // String is the plan as text.
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d replicas, ttl %v, no locks %v, when down %s, drain %v, slow %v, start %v, healed after %v\n",
-		p.Seed, p.Replicas, p.TTL, p.NoLocks, p.WhenDown, p.Drain, p.Slow, p.Start, p.Length)
+	fmt.Fprintf(&b, "seed %d: %d replicas, ttl %v, no locks %v, when down %s, drain %v, slow %v, start %v, %v, healed after %v\n",
+		p.Seed, p.Replicas, p.TTL, p.NoLocks, p.WhenDown, p.Drain, p.Slow, p.Start, p.began(), p.Length)
 	for version, set := range p.versions() {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
 			j := set[name]
-			fmt.Fprintf(&b, "  %d %s: %v, spread %v, jitter %v, pool %s, %s of %d, queue limit %d, suspend after %d, on lost %s, timeout %v, catch up %+v, retries %+v, runs on %v, expect %v\n",
-				version, name, j.Times, j.Spread, j.Jitter, j.Pool, j.Concurrency, j.MaxRunning, j.QueueLimit, j.SuspendAfter, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn, j.Expect)
+			fmt.Fprintf(&b, "  %d %s: %v in %q from %v until %v, spread %v, jitter %v, pool %s, %s of %d, queue limit %d, suspend after %d, on lost %s, timeout %v, catch up %+v, retries %+v, runs on %v, expect %v\n",
+				version, name, j.Times, j.Timezone, j.StartsAt, j.EndsAt, j.Spread, j.Jitter, j.Pool, j.Concurrency, j.MaxRunning, j.QueueLimit, j.SuspendAfter, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn, j.Expect)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {

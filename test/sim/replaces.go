@@ -43,7 +43,7 @@ func (w *world) replaceOn(s step, n *node, r *replica) {
 	w.steps.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_, _ = r.s.Replace(ctx, w.plan.configuration(s.N, &handler{w, r}), scheduler.ReplaceOptions{})
+		_, _ = r.s.Replace(ctx, w.plan.read(s.N, &handler{w, r}), scheduler.ReplaceOptions{})
 	})
 }
 

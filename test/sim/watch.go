@@ -222,6 +222,7 @@ func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.T
 	switch {
 	case !existed:
 		w.counted["triggers"]++
+		w.countSchedule(r)
 		w.committed[memstore.TriggerKey{Job: r.Job, At: r.At, Seq: r.Seq}] = time.Now()
 		w.judgeLateness(r)
 		w.judgeSkip(r)
@@ -258,6 +259,9 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 		if at := cmp.Or(before.Waiting, before.Next); last.closed != nil && at <= now.UnixMicro() { // when it was to be looked at
 			last.undecided = at
 		}
+	}
+	if now := time.Now().Add(w.offset - time.Millisecond); r.Schedule != "" && r.Cursor < now.UnixMicro() && !w.weather.bad(-1, time.Time{}, dbSteps) {
+		w.violate(r.Name, "job %s has another schedule since %s, and what was due by it before may run, from %s on", r.Name, clock(now.UnixMicro()), clock(r.Cursor))
 	}
 	if j, known := w.schedules[r.Name+r.Schedule]; known {
 		w.epochs[r.Name] = append(w.epochs[r.Name], epoch{times: j.Times, closed: j.Closed, from: r.Cursor})
