@@ -4,8 +4,8 @@ import { ask, login, setRole } from "./ask.js";
 import { $, el, headline } from "./elements.js";
 import { clockOf, setClock } from "./time.js";
 
-const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
-const visible = () => new Promise((done) => {
+export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+export const visible = () => new Promise((done) => {
   const look = () => { if (!document.hidden) { document.removeEventListener("visibilitychange", look); done(); } };
   document.addEventListener("visibilitychange", look);
   look();

@@ -2,6 +2,7 @@
 
 import { ask, get } from "./ask.js";
 import { badge, el, facts, groupPath, progress, soft } from "./elements.js";
+import { sleep, visible } from "./stream.js";
 import { took, when } from "./time.js";
 
 export const opened = new Map(); // id of a task, or dueKey of a due time → row
@@ -78,12 +79,40 @@ const evidence = (lost) => [
   el("ul", { class: "causes" }, lost.map((a) => el("li", {}, `${a.replica}, attempt ${a.attempt}: started `, when(a.started_at, "clock"), ", lost ", when(a.lost_at)))),
 ];
 
+// follow appends to pre what the attempts of a task write, until the task has ended, or pre is not shown any more.
+//
+//  1. wait until the page is visible
+//  2. ask for what has come since the last answer; the replica answers once there is something, or 10 s later
+//  3. append it; an error is asked about again
+async function follow(id, pre) {
+  const stop = new AbortController(), look = setInterval(() => { if (!pre.isConnected) stop.abort(); }, 250);
+  let attempt = 1;
+  for (let next = "", ended = false; !ended && pre.isConnected;) {
+    await visible();
+    try {
+      const news = await (await ask(`tasks/${id}/logs?follow=${next}`, stop.signal)).json(), low = pre.scrollTop + pre.clientHeight > pre.scrollHeight - 9;
+      for (const p of news.items) {
+        if (p.attempt > attempt) pre.append(`… attempt ${attempt = p.attempt} …\n`);
+        if (p.left_out) pre.append(`\n… ${p.left_out} bytes left out …\n`);
+        pre.append(p.text);
+      }
+      if (low) pre.scrollTop = pre.scrollHeight;
+      ({ next, ended } = news);
+    } catch (e) {
+      if (e.status > 400 && e.status < 405) break;
+      await sleep(1500);
+    }
+  }
+  clearInterval(look);
+}
+
 const pretty = (payload) => (typeof payload === "string" ? payload : JSON.stringify(payload, null, 2));
 async function fill(id, box) {
   try {
     const task = await get("tasks/" + encodeURIComponent(id));
     let output = "";
-    if (task.attempt > 0) {
+    const live = task.state === "running" && el("pre", { tabindex: 0 });
+    if (task.attempt > 0 && !live) {
       try { output = await (await ask("tasks/" + encodeURIComponent(id) + "/logs")).text(); } catch (e) { if (e.status !== 404) throw e; }
     }
     let why = "";
@@ -120,13 +149,13 @@ async function fill(id, box) {
       task.quarantine ? evidence(task.quarantine) : [],
       text("Error", task.error),
       task.attempts.map((a) => [el("h3", {}, `Attempt ${a.attempt}: ${a.state}${a.replica ? " on " + a.replica : ""}${took(a) ? ", took " + took(a) : ""}`), el("pre", { tabindex: 0 }, [a.reason, a.error].filter(Boolean).join("\n") || "no error")]),
-      text("Output", output),
+      live ? [el("h3", {}, "Output"), live, el("p", { class: "soft" }, "The attempt runs: what it writes appears here.")] : text("Output", output),
       task.result === undefined ? [] : text("Result", pretty(task.result)),
       task.payload === undefined ? [] : text("Payload", pretty(task.payload)),
     ];
     if (!output && task.state !== "running" && task.state !== "pending") parts.push(el("p", { class: "soft" }, "No output is stored."));
-    if (task.state === "running") parts.push(el("p", { class: "soft" }, "The attempt runs: this is what has arrived of its output."));
     box.replaceChildren(...parts.flat(2));
+    if (live) follow(id, live); // the end changes the row, and with that all of this
   } catch (e) {
     box.replaceChildren(soft(e.status === 404 ? "This task is no longer stored." : "Request failed: " + e.message));
   }
