@@ -23,7 +23,7 @@ func (j Job) Starts(times *Schedule, name, namespace string) Starts {
 	return Starts{times, j.Jitter, namespace + "\n" + name + "\n"}
 }
 
-// Of returns when the trigger of a due time that runs starts.
+// Of returns when the trigger of a due time that runs starts. For one that another due time runs for, see OtherwiseNext, it is when that one fires.
 func (s Starts) Of(due time.Time) time.Time {
 	if s.times == nil {
 		return due
@@ -32,8 +32,11 @@ func (s Starts) Of(due time.Time) time.Time {
 	if s.jitter == 0 {
 		return fires
 	}
-	n := choose(s.of+rfc3339(due), uint64(s.By(due).Sub(fires)/jitterUnit))
-	return fires.Add(time.Duration(n) * jitterUnit)
+	within := s.By(due).Sub(fires) / jitterUnit
+	if within == 0 { // another due time fires then: with OtherwiseNext, for this one, too
+		return fires
+	}
+	return fires.Add(time.Duration(choose(s.of+rfc3339(due), uint64(within))) * jitterUnit)
 }
 
 // By returns a time before which the trigger of a due time starts, whatever the namespace. Without jitter that is when it starts.

@@ -168,6 +168,11 @@ func TestJitterWithCalendars(t *testing.T) {
 		if woken, next := starts.Wakes(end.Add(-20 * time.Minute)); !woken.IsZero() || !next.Equal(s.Wakes(end.Add(-20*time.Minute))) {
 			t.Errorf("%s: at the end of the day it wakes at %v for %v", otherwise, next, woken)
 		}
+		for _, out := range []time.Time{end, end.Add(20 * time.Minute)} { // the last one of the night runs for them, when it ends
+			if start, fires := starts.Of(out), s.Fires(out); otherwise == OtherwiseNext && !start.Equal(fires) || start.Before(fires) || !start.Before(fires.Add(job.Jitter)) {
+				t.Errorf("%s: %v, which is left out, starts at %v", otherwise, out, start)
+			}
+		}
 	}
 }
 
