@@ -1,12 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"runtime"
 	"slices"
-	"sync"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -38,13 +39,15 @@ func (r *reader) readJobs(n *yaml.Node) {
 		entries = append(entries, jobEntry{key, value, r.reserve(&r.jobs, key, value)})
 	})
 	var parts []*jobsPart
-	var all sync.WaitGroup
-	for some := range slices.Chunk(entries, max(leastPart, len(entries)/(2*runtime.GOMAXPROCS(0)))) {
+	processors := cmp.Or(r.options.Processors, runtime.GOMAXPROCS(0))
+	var all errgroup.Group
+	all.SetLimit(processors)
+	for some := range slices.Chunk(entries, max(leastPart, len(entries)/(2*processors))) {
 		part := &jobsPart{reader: r.fork(), entries: some, jobs: make(map[string]jobs.Job, len(some))}
 		parts = append(parts, part)
-		all.Go(part.read)
+		all.Go(func() error { part.read(); return nil })
 	}
-	all.Wait()
+	_ = all.Wait() // what is wrong is in the parts
 	if len(r.c.Set.Jobs) == 0 {
 		r.c.Set.Jobs = make(map[string]jobs.Job, len(entries)) // allocated once
 	}

@@ -1,12 +1,18 @@
 package config_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // Jobs are read in parts, which nobody sees: all are there, and each problem is told once, in the order of the file.
@@ -45,5 +51,47 @@ func TestManyJobs(t *testing.T) {
 	want := []int{2, 8, 5_006, 9_005, 11_005, 12_004}
 	if fmt.Sprint(lines) != fmt.Sprint(want) {
 		t.Errorf("problems at lines %v, want %v: %v", lines, want, err)
+	}
+}
+
+// counting is a handler that counts how many readers ask for its codes at the same time. The first ones wait for meets of them.
+type counting struct {
+	meets     int64
+	now, most *atomic.Int64
+	met       chan struct{}
+	once      *sync.Once
+}
+
+func (counting) Run(context.Context, jobs.Task, io.Writer) error { return nil }
+
+func (c counting) Codes() (low, high, timeout int) {
+	now := c.now.Add(1)
+	defer c.now.Add(-1)
+	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); most = c.most.Load() {
+	}
+	if now >= c.meets {
+		c.once.Do(func() { close(c.met) })
+	}
+	select {
+	case <-c.met:
+	case <-time.After(10 * time.Second): // fewer read
+		c.once.Do(func() { close(c.met) })
+	}
+	return 1, 255, 0
+}
+
+// No more readers work at the same time than Options say, and so many do.
+func TestProcessors(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("version: 1\njobs:\n")
+	for i := range 21_000 {
+		fmt.Fprintf(&b, "  job-%d: {func: counted, retries: {limit: 1, on: [75]}}\n", i)
+	}
+	for _, n := range []int{1, 2} {
+		h := counting{int64(n), new(atomic.Int64), new(atomic.Int64), make(chan struct{}), new(sync.Once)}
+		c, err := config.LoadBytes("lockstep.yaml", []byte(b.String()), config.Options{Funcs: map[string]jobs.Handler{"counted": h}, Processors: n})
+		if err != nil || len(c.Set.Jobs) != 21_000 || h.most.Load() != int64(n) {
+			t.Errorf("%d of %d read at the same time, %v", h.most.Load(), n, err)
+		}
 	}
 }

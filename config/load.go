@@ -20,6 +20,9 @@ type Options struct {
 	// change what Load returns. content is what was read, and what it returns is made of; of a pattern the paths that match it, one a line. It is
 	// nil if the file was not read: it cannot be, or whoever runs a job reads it. A file may be told of more than once.
 	Opened func(path string, content []byte)
+	// Processors is how many goroutines read the jobs of the file at the same time; 0: as many as there are processors. A replica that runs jobs
+	// meanwhile leaves some to these.
+	Processors int
 }
 
 // opened tells of a file or pattern.

@@ -72,9 +72,9 @@ func (h *history) replace(job string, row jobModel, d *ledger.JobDef) {
 
 // write: the rows of the jobs are locked. One definition of a job governs at most, the others have ended.
 //
-// Index: primary key.
+// Index: primary key; of SQLite definitions_since. That of until_at would lead to what governs of all jobs, so the condition hides the column.
 func (h *history) write(t *tx) error {
-	_, err := t.Exec("UPDATE {definitions}{by_key} SET until_at=? WHERE {in name job} AND until_at=0", sqlkit.Keys(h.ended), micros(h.now))
+	_, err := t.Exec("UPDATE {definitions}{by_key} SET until_at=? WHERE {in name job} AND until_at+0=0", sqlkit.Keys(h.ended), micros(h.now))
 	if err != nil {
 		return err
 	}

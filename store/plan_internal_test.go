@@ -28,10 +28,21 @@ func (p *planner) QueryContext(ctx context.Context, query string, args ...any) (
 	if !p.lite {
 		explain = Explain(p.t, p.Conn)
 	}
-	rows, err := p.Conn.QueryContext(ctx, explain+query, args...)
+	plans, err := p.explain(ctx, explain+query, args...)
 	if err != nil {
 		return nil, err
 	}
+	p.plans = append(p.plans, plans...)
+	return p.Conn.QueryContext(ctx, query, args...)
+}
+
+// explain is what the database says of a statement, a row a line.
+func (p *planner) explain(ctx context.Context, statement string, args ...any) (plans []string, err error) {
+	rows, err := p.Conn.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
 	columns, _ := rows.Columns()
 	for rows.Next() {
 		values := make([]sql.NullString, len(columns))
@@ -46,10 +57,9 @@ func (p *planner) QueryContext(ctx context.Context, query string, args ...any) (
 		for _, v := range values {
 			row = append(row, v.String)
 		}
-		p.plans = append(p.plans, strings.Join(row, " | "))
+		plans = append(plans, strings.Join(row, " | "))
 	}
-	_ = rows.Close()
-	return p.Conn.QueryContext(ctx, query, args...)
+	return plans, rows.Err()
 }
 
 // tables is one entry for each table that a plan reads.

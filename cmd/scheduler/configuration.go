@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -119,7 +120,7 @@ func (c *configuration) loaded() [][]byte {
 // read reads the configuration, and notes its files.
 func (c *configuration) read() (*config.Config, error) {
 	files := &loadedFiles{}
-	loaded, err := config.Load(c.path, config.Options{Environ: c.environ, Opened: files.note})
+	loaded, err := config.Load(c.path, config.Options{Environ: c.environ, Opened: files.note, Processors: max(1, runtime.GOMAXPROCS(0)/2)}) // runs need some
 	c.files = files
 	c.watchFiles()
 	return loaded, err

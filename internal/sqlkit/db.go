@@ -24,6 +24,9 @@ type DB struct {
 
 	words *strings.Replacer
 	texts *texts
+	// line has a place for each connection of the pool; nil: their number has no bound. Who waits for one waits here, and gets it in the order of coming:
+	// database/sql gives it to any of those who wait, and a writer of a busy SQLite file waited for many transactions that had begun to wait after it.
+	line chan struct{}
 }
 
 // texts are statements that were asked for before, as the database gets them: each is made once.
@@ -58,13 +61,19 @@ func New(pool *sql.DB, d Dialect, prefix string, tables []string, words ...strin
 		words = append(words, "{"+table+"}", prefix+table)
 	}
 	words = append(words, d.Words()...)
-	return &DB{Pool: pool, Dialect: d, Prefix: prefix, words: strings.NewReplacer(words...), texts: &texts{}}
+	db := &DB{Pool: pool, Dialect: d, Prefix: prefix, words: strings.NewReplacer(words...), texts: &texts{}}
+	if n := pool.Stats().MaxOpenConnections; n > 0 {
+		db.line = make(chan struct{}, n)
+	}
+	return db
 }
 
 // On is the same DB on other connections.
 func (db *DB) On(pool *sql.DB) *DB {
 	other := *db
-	other.Pool = pool
+	if other.Pool = pool; pool != db.Pool {
+		other.line = nil
+	}
 	return &other
 }
 

@@ -107,9 +107,9 @@ func Pause(ctx context.Context, n int, most time.Duration) error {
 	}
 }
 
-// Borrow runs once on a connection, whatever comes of it.
+// Borrow runs once on a connection, whatever comes of it. Who waits for one gets it in the order of coming.
 func (db *DB) Borrow(ctx context.Context, once func(ctx context.Context, conn *sql.Conn) error) error {
-	conn, err := db.Pool.Conn(ctx)
+	conn, leave, err := db.connection(ctx)
 	if err != nil {
 		if db.Refused != nil {
 			err = db.Refused(ctx, err)
@@ -119,7 +119,7 @@ func (db *DB) Borrow(ctx context.Context, once func(ctx context.Context, conn *s
 		}
 		return err
 	}
-	defer conn.Close()
+	defer leave()
 	err = once(ctx, conn)
 	if db.Holds != nil {
 		if lost := db.Holds(); lost != nil {
@@ -127,6 +127,27 @@ func (db *DB) Borrow(ctx context.Context, once func(ctx context.Context, conn *s
 		}
 	}
 	return err
+}
+
+// connection waits for one; leave returns it.
+func (db *DB) connection(ctx context.Context) (conn *sql.Conn, leave func(), err error) {
+	if db.line == nil {
+		conn, err = db.Pool.Conn(ctx)
+		return conn, func() { _ = conn.Close() }, err
+	}
+	select {
+	case db.line <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if conn, err = db.Pool.Conn(ctx); err != nil {
+		<-db.line
+		return nil, nil, err
+	}
+	return conn, func() {
+		_ = conn.Close()
+		<-db.line
+	}, nil
 }
 
 func (db *DB) transact(ctx context.Context, conn *sql.Conn, fn func(t *Tx) error) error {

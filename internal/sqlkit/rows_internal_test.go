@@ -1,6 +1,7 @@
 package sqlkit
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func TestStatementsForManyRows(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := New(nil, c.d, "t_", []string{"a"})
+			db := New(new(sql.DB), c.d, "t_", []string{"a"})
 			for range 2 { // made, and kept
 				text, args, err := db.forRows(manyRows, c.rows, []any{7})
 				if d := cmp.Diff(c.text, text) + cmp.Diff(c.args, args); d != "" || err != nil {
@@ -80,13 +81,13 @@ func TestStatementsForManyRows(t *testing.T) {
 			}
 		})
 	}
-	db := New(nil, MySQL{}, "t_", []string{"a"})
+	db := New(new(sql.DB), MySQL{}, "t_", []string{"a"})
 	text, args, err := db.forRows("DELETE FROM {a} WHERE {in name job, int at, name task}", [][]any{{"a", 7, "x"}, {"b", 7, "y"}}, nil)
 	if text != "DELETE FROM t_a WHERE (job, at, task) IN ((?,?,?),(?,?,?))" || len(args) != 6 || err != nil {
 		t.Error(text, args, err)
 	}
 	texts := map[string]bool{}
-	db = New(nil, MySQL{}, "t_", []string{"a"})
+	db = New(new(sql.DB), MySQL{}, "t_", []string{"a"})
 	for n := 1; n <= 600; n++ {
 		text, args, err := db.forRows("DELETE FROM {a} WHERE {in name id}", Rows(make([]int, n), func(int) []any { return []any{"x"} }), nil)
 		most := n + n/4
@@ -124,7 +125,7 @@ func TestRowsThatFitNoStatement(t *testing.T) {
 		"a text that is NULL":  {manyRows, with(1, nil), []any{7}, "new_r"},
 		"an integer of a name": {manyRows, with(2, nil), []any{7}, "new_b"},
 	} {
-		_, _, err := New(nil, MySQL{}, "t_", []string{"a"}).forRows(c.text, c.rows, c.args)
+		_, _, err := New(new(sql.DB), MySQL{}, "t_", []string{"a"}).forRows(c.text, c.rows, c.args)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -1,6 +1,7 @@
 package sqlkit
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,7 +10,7 @@ import (
 // Of statements that are made for one call only so many are kept. Those that are not kept do not count: a count that went on
 // would be below the bound again after 2³¹ of them.
 func TestKeptTextsAreBounded(t *testing.T) {
-	db := New(nil, SQLite{}, "t_", []string{"a"})
+	db := New(new(sql.DB), SQLite{}, "t_", []string{"a"})
 	if got := db.Text("SELECT '" + strings.Repeat("x", plainText) + "' FROM {a}"); !strings.HasSuffix(got, "FROM t_a") {
 		t.Fatalf("the text is %.20q…", got[len(got)-20:])
 	}

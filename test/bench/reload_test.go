@@ -67,7 +67,7 @@ func (d *reloaded) turn(r *round, n int) {
 			r.Fatal(err)
 		}
 		parsed := time.Now()
-		c, err := config.Load(file, config.Options{Funcs: funcs})
+		c, err := config.Load(file, config.Options{Funcs: funcs, Processors: 1})
 		if err != nil {
 			r.Fatal(err)
 		}
