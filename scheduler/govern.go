@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
@@ -107,7 +108,11 @@ func (s *Scheduler) assertNow(ctx context.Context) (got ledger.Assertion, news b
 	}
 	s.triggers.Replacing(false)
 	s.governs.Store(got.Governs)
-	news = s.triggers.LeaveJobs(got.Jobs)
+	left, adjusted := s.goBy(got.Pools), s.adjusted(got.Pools)
+	newsOfJobs := s.triggers.LeaveJobs(got.Jobs)
+	newsOfPools := !slices.Equal(left, *s.foreignPools.Swap(&left))
+	newsOfSettings := !slices.Equal(adjusted, *s.foreignSettings.Swap(&adjusted))
+	news = newsOfJobs || newsOfPools || newsOfSettings
 	if news && !got.Governs {
 		s.members.ReadPeers(ctx) // to name the newer one
 	}
@@ -115,19 +120,21 @@ func (s *Scheduler) assertNow(ctx context.Context) (got ledger.Assertion, news b
 	if own, newer := s.configurations(); newer != "" {
 		named = []any{"newer", newer, "own", own}
 	}
-	if news && len(got.Jobs) > 0 {
+	if newsOfJobs && len(got.Jobs) > 0 {
 		s.log.Warn("jobs differ from another replica's newer configuration, and are left to that replica; give it the newer file",
 			append([]any{"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", ")}, named...)...)
 	}
-	left := s.goBy(got.Pools)
-	newsOfPools := !slices.Equal(left, *s.foreignPools.Swap(&left))
 	if newsOfPools && len(left) > 0 {
 		s.log.Warn("handlers of pools differ from another replica's newer configuration, and their tasks are left to that replica; give it the newer file",
 			append([]any{"pools", len(left), "such as", plan.Some(left)}, named...)...)
 	}
+	if newsOfSettings && len(adjusted) > 0 {
+		s.log.Warn("settings of pools differ from another replica's newer configuration, and its settings hold here, too; give this replica the newer file",
+			append([]any{"pools", len(adjusted), "such as", plan.Some(adjusted)}, named...)...)
+	}
 	s.tellDiffers(ctx, session, got)
 	s.sayOlder()
-	return got, news || newsOfPools, nil
+	return got, news, nil
 }
 
 // asserted is what this replica has made hold last: rows of jobs are written by others only once another number has been given out.
@@ -199,6 +206,17 @@ func (s *Scheduler) goBy(others []ledger.OtherPool) (left []string) {
 	}
 	s.work.GoBy(others)
 	return left
+}
+
+// adjusted are the pools whose tasks this replica runs by settings that it has otherwise: those of the newer configuration.
+func (s *Scheduler) adjusted(others []ledger.OtherPool) (names []string) {
+	p := s.plan.Load()
+	for _, row := range others {
+		if _, known := p.Pools[row.Name]; known && row.Hash != "" && row.Name != naming.NotificationsPool && p.Left(row) == "" {
+			names = append(names, row.Name)
+		}
+	}
+	return names
 }
 
 // tellDiffers tells the others what the governing configuration has otherwise. The caller holds s.configuring.

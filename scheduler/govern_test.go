@@ -149,8 +149,8 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 	})
 }
 
-// The health says what is left to a newer configuration: jobs, pools whose handlers it has otherwise, or both. A pool that it
-// has with other limits is not left to it.
+// The health says what is left to a newer configuration: jobs, pools whose handlers it has otherwise, or both; and which pools have other limits in
+// it, which hold here.
 func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
 	s := replicaOn(t, replicatest.NewPicky(nil), replicatest.Blocked{})
 	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.plan.Load().Pools["p"].KindHashes}
@@ -161,15 +161,16 @@ func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
 		says  string
 	}{
 		"nothing":   {nil, nil, ""},
-		"a limit":   {nil, []ledger.OtherPool{limits}, ""},
-		"jobs":      {[]string{"x", "y"}, []ledger.OtherPool{limits}, "a newer configuration governs 2 jobs that this replica defines differently"},
+		"a limit":   {nil, []ledger.OtherPool{limits}, "a newer configuration governs settings of 1 pools that this replica has otherwise: p"},
+		"jobs":      {[]string{"x", "y"}, nil, "a newer configuration governs 2 jobs that this replica defines differently"},
 		"a handler": {nil, []ledger.OtherPool{handler}, "a newer configuration governs tasks of 1 pools whose handlers it does not have: p (tasks without a kind)"},
 		"a job, and handlers of two pools": {[]string{"x"}, []ledger.OtherPool{handler, {Name: "q", Hash: "newer"}},
 			"a newer configuration governs 1 jobs that this replica defines differently, and tasks of 2 pools whose handlers it does not have: p (tasks without a kind), q (this replica does not have the pool)"},
 	} {
 		s.triggers.LeaveJobs(c.jobs)
-		left := s.goBy(c.pools)
+		left, adjusted := s.goBy(c.pools), s.adjusted(c.pools)
 		s.foreignPools.Store(&left)
+		s.foreignSettings.Store(&adjusted)
 		if got := s.Health()[3]; got.Name != "configuration" || !got.Ready || got.Detail != c.says {
 			t.Errorf("%s: %+v, want %q", what, got, c.says)
 		}

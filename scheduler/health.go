@@ -30,7 +30,7 @@ func (s *Scheduler) Health() []wire.Condition {
 	return all
 }
 
-// drift says what is left to replicas with a newer configuration, and which replicas have an older one than this one's, if it governs; ""
+// drift says what is left to replicas with a newer configuration, or goes by it, and which replicas have an older one than this one's, if it governs; ""
 // if all have the same.
 func (s *Scheduler) drift() string {
 	var what []string
@@ -39,6 +39,9 @@ func (s *Scheduler) drift() string {
 	}
 	if left := *s.foreignPools.Load(); len(left) > 0 {
 		what = append(what, fmt.Sprintf("tasks of %d pools whose handlers it does not have: %s", len(left), plan.Some(left)))
+	}
+	if adjusted := *s.foreignSettings.Load(); len(adjusted) > 0 {
+		what = append(what, fmt.Sprintf("settings of %d pools that this replica has otherwise: %s", len(adjusted), plan.Some(adjusted)))
 	}
 	var all []string
 	if len(what) > 0 {

@@ -34,14 +34,15 @@ type Scheduler struct {
 	workers  *workers.Workers
 	triggers *triggers.Triggers
 
-	namespace    atomic.Pointer[string]   // that jitter is drawn in, see jobs.Starts; nil until load has it
-	foreignPools atomic.Pointer[[]string] // which work of pools is left to others, for messages
-	governs      atomic.Bool              // this replica's configuration is the newest, as far as is known
-	wakeGovern   chan struct{}            // look which configuration governs now
-	wakeNotify   chan struct{}            // look at events now
-	pinged       pinged                   // what came of the last call outside
-	ran          atomic.Bool              // Run was called
-	given        Locks                    // the lock service that New was given; nil: none
+	namespace       atomic.Pointer[string]   // that jitter is drawn in, see jobs.Starts; nil until load has it
+	foreignPools    atomic.Pointer[[]string] // which work of pools is left to others, for messages
+	foreignSettings atomic.Pointer[[]string] // which pools have other settings in the newer configuration
+	governs         atomic.Bool              // this replica's configuration is the newest, as far as is known
+	wakeGovern      chan struct{}            // look which configuration governs now
+	wakeNotify      chan struct{}            // look at events now
+	pinged          pinged                   // what came of the last call outside
+	ran             atomic.Bool              // Run was called
+	given           Locks                    // the lock service that New was given; nil: none
 
 	configuring chan struct{} // has a value while the configuration is loaded, asserted or replaced
 	configAt    time.Time     // when the file of the plan was written; zero: unknown
@@ -89,6 +90,7 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	current := plan.NewCurrent(p)
 	s := &Scheduler{store: st, opt: o, plan: current, given: lk, configuring: make(chan struct{}, 1), configAt: o.ConfigAt, log: o.Logger, wakeGovern: wake.Signal(), wakeNotify: wake.Signal()}
 	s.foreignPools.Store(new([]string))
+	s.foreignSettings.Store(new([]string))
 	s.members = membership.New(st, membership.Options{
 		ID: o.ID, Version: o.Version, Address: o.Address, Workers: o.Workers, Labels: o.Labels, LockService: Fingerprint(o.LockService),
 		SessionTTL: o.SessionTTL, MaxClockSkew: o.MaxClockSkew, Local: lk == nil && st.Local(), Logger: o.Logger,
