@@ -7,13 +7,10 @@ import (
 	"time"
 )
 
-// drawDelays gives a share of the jobs without calendars spread, and a share jitter. Another configuration may have others.
+// drawDelays gives a share of the jobs spread, and a share jitter. Another configuration may have others.
 func (p *plan) drawDelays() {
 	for version, set := range p.versions() {
 		for name, j := range set {
-			if j.Closed != nil {
-				continue
-			}
 			n := 0
 			if keyed(p.Seed, "other delays of "+name, 0).chance(0.3) {
 				n = version
@@ -66,14 +63,24 @@ func chosen[N ~int64](text string, n N) uint64 {
 	return binary.BigEndian.Uint64(sum[:8]) % uint64(n)
 }
 
-// start is when the trigger of a due time of the job with that name starts.
-func (j job) start(name string, at time.Time) time.Time {
+// start is when the trigger of a due time of the job with that name starts: when its calendars let it run, or later by its jitter, and before the next one runs.
+func (j job) start(name string, due time.Time) time.Time {
+	at, runs := j.Closed.runsAt(j.Times, due)
+	if !runs {
+		return due // it does not
+	}
 	if j.Jitter == 0 {
 		return at
 	}
-	within := min(j.Jitter, j.Times.next(at).Sub(at)) // bounds are among the times
+	within := j.Jitter
+	for next := j.Times.next(due); next.Before(at.Add(j.Jitter)); next = j.Times.next(next) {
+		if then, runs := j.Closed.runsAt(j.Times, next); runs {
+			within = min(within, then.Sub(at))
+			break
+		}
+	}
 	// The namespace of the store in memory is empty.
-	return at.Add(time.Duration(chosen("\n"+name+"\n"+at.UTC().Format(time.RFC3339), within/time.Millisecond)) * time.Millisecond)
+	return at.Add(time.Duration(chosen("\n"+name+"\n"+due.UTC().Format(time.RFC3339), within/time.Millisecond)) * time.Millisecond)
 }
 
 // startOf is when a due time starts, as far as is known: where there are several configurations it is the due time. With w.mu held.
@@ -89,6 +96,9 @@ func (w *world) countDelays(name string) {
 	for _, j := range w.specs[name] {
 		if j.Jitter > 0 {
 			w.counted["starts with jitter"]++
+			if j.Closed != nil {
+				w.counted["starts with jitter and a calendar"]++
+			}
 		}
 		if j.Spread > 0 {
 			w.counted["starts with spread"]++

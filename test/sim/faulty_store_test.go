@@ -41,6 +41,9 @@ func TestAStoreWithABugIsFound(t *testing.T) {
 		"shows nothing that waits":        func(s ledger.Store) ledger.Store { return deciding{s, showsNone} },
 		"stops nothing that is replaced":  func(s ledger.Store) ledger.Store { return deciding{s, endsNone} },
 		"edits what is past":              func(s ledger.Store) ledger.Store { return retroactive{s} },
+		"claims the last first":           func(s ledger.Store) ledger.Store { return hindmost{s} },
+		"tells of no suspension":          func(s ledger.Store) ledger.Store { return eavesdrops(s, 0) },
+		"tells of suspensions twice":      func(s ledger.Store) ledger.Store { return eavesdrops(s, 2) },
 		"forgets lost attempts":           func(s ledger.Store) ledger.Store { return deciding{s, losesNone} },
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -334,29 +337,6 @@ func (s renumbering) Enter(ctx context.Context, session string, d ledger.Definit
 func (s renumbering) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
 	d.Activate = true
 	return s.Store.Load(ctx, session, d)
-}
-
-// retroactive has an edit hold from before it was made.
-type retroactive struct{ ledger.Store }
-
-func (s retroactive) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
-	return s.Store.Load(ctx, session, s.before(ctx, d))
-}
-
-func (s retroactive) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
-	return s.Store.Assert(ctx, session, s.before(ctx, d))
-}
-
-func (s retroactive) before(ctx context.Context, d ledger.Definitions) ledger.Definitions {
-	var names []string
-	for _, j := range d.Jobs {
-		names = append(names, j.Name)
-	}
-	if known, _ := s.Store.UpcomingOf(ctx, names); len(known) > 0 {
-		now := d.Now
-		d.Now = func(t time.Time) (time.Time, error) { t, err := now(t); return t.Add(-time.Second), err }
-	}
-	return d
 }
 
 type inventive struct{ ledger.Store }

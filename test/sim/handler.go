@@ -25,6 +25,7 @@ type behaviour struct {
 	takes   time.Duration
 	end     string // "", fail, cancel, panic, goexit, retry-after
 	ignores bool   // ignores its context
+	code    int    // of a failure; 0: none
 }
 
 func behave(p *plan, t jobs.Task) behaviour {
@@ -46,6 +47,7 @@ func behave(p *plan, t jobs.Task) behaviour {
 	if d.chance(0.25) {
 		b.end = pick(d, "fail", "fail", "fail", "cancel", "panic", "goexit", "retry-after")
 	}
+	b.code = drawCode(keyed(p.Seed, t.IdempotencyKey+"/code", t.Attempt))
 	return b
 }
 
@@ -92,6 +94,7 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 		return errCut
 	}
 	var err error
+	stops := ctx.Err() != nil
 	if b.end == "" && snoozes(h.w.plan, t) {
 		err = fmt.Errorf("simulated: %w", jobs.Snooze(snoozeFor))
 	} else if !b.ignores && ctx.Err() != nil {
@@ -101,15 +104,16 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	switch {
 	case err != nil:
 	case b.end == "fail":
-		err = errors.New("simulated failure")
+		err = fails(b.code, "simulated failure")
 	case b.end == "cancel":
 		err = jobs.Cancel(errors.New("simulated"))
 	case b.end == "retry-after":
-		err = jobs.RetryAfter(300*time.Millisecond, errors.New("simulated"))
+		err = jobs.RetryAfter(300*time.Millisecond, fails(b.code, "simulated"))
 	}
 	_, run.snoozed = jobs.SnoozeDelay(err)
-	fails := err != nil || b.end == "panic" || b.end == "goexit"
-	h.w.ended(run, !fails)
+	_, run.asked = jobs.RetryDelay(err)
+	run.code, run.stopped = jobs.FailureCode(err), stops || ctx.Err() != nil
+	h.w.ended(run, err == nil && b.end != "panic" && b.end != "goexit")
 	switch {
 	case err != nil:
 	case b.end == "panic":

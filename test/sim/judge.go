@@ -44,6 +44,7 @@ func (w *world) judge(end time.Time) {
 		w.judgeResults(rows)
 		w.judgeChunks(rows)
 		w.judgeLate()
+		w.judgeSuspended()
 		keys := map[string]string{}
 		for id, r := range rows.Done {
 			if other := keys[r.Pool+"/"+r.Key]; r.Key != "" && other != "" {
@@ -127,8 +128,7 @@ func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
 	policy := spec.CatchUp
 	rows = slices.DeleteFunc(slices.Clone(rows), func(g memstore.Trigger) bool { return g.ReasonCode == reason.Calendar })
 	fires := func(g memstore.Trigger) time.Time { // of the latest
-		at, _ := spec.Closed.runsAt(spec.Times, time.UnixMicro(max(g.At, g.Until)).UTC())
-		return w.startOf(name, at)
+		return w.startOf(name, time.UnixMicro(max(g.At, g.Until)).UTC())
 	}
 	stood := map[int64]int64{} // by the time of a decision, the latest due time of it that was not missed
 	for _, g := range rows {
@@ -175,11 +175,8 @@ func (w *world) judgeLateness(g memstore.Trigger) {
 	if g.Seq == 0 && g.Reason != ledger.ReasonEdited && g.Reason != ledger.ReasonRemoved {
 		w.judgeStart("a row of the ledger", g.Job, time.UnixMicro(max(g.At, g.Until)).UTC())
 	}
-	if spec := w.specs[g.Job][0]; spec.Closed != nil && g.Seq == 0 {
-		if g.ReasonCode == reason.Calendar {
-			return // an hour may pass
-		}
-		due, _ = spec.Closed.runsAt(spec.Times, due.UTC())
+	if g.ReasonCode == reason.Calendar {
+		return // an hour may pass
 	}
 	late := now.Add(w.offset).Sub(due)
 	before := now.Add(-late - answered)

@@ -82,11 +82,7 @@ func (w *world) countsFrom(r memstore.Expectation) (all []time.Time) {
 		return []time.Time{at}
 	}
 	for _, j := range w.specs[r.Job] {
-		start := j.start(r.Job, at)
-		if j.Closed != nil {
-			start, _ = j.Closed.runsAt(j.Times, at)
-		}
-		all = append(all, start)
+		all = append(all, j.start(r.Job, at))
 	}
 	return all
 }

@@ -16,6 +16,9 @@ type run struct {
 	ok       bool
 	snoozed  bool // its handler put the task off
 	ignores  bool
+	code     int  // that it failed with; 0: none
+	asked    bool // to be retried
+	stopped  bool // its context had ended
 }
 
 // started notes that an attempt begins, and judges whether it may; nil: its process has been killed.

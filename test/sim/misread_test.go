@@ -14,10 +14,23 @@ import (
 func TestAMisreadConfigurationIsFound(t *testing.T) {
 	const seeds = 300
 	for what, wrong := range map[string]func(*jobs.Set){
-		"spreads by another hash":  eachJob(func(j *jobs.Job) { j.Spread = j.Spread / 2 / time.Second * time.Second }),
-		"starts before its bound":  eachJob(func(j *jobs.Job) { j.StartsAt = time.Time{} }),
-		"goes on beyond its bound": eachJob(func(j *jobs.Job) { j.EndsAt = time.Time{} }),
-		"knows no zones":           eachJob(func(j *jobs.Job) { j.Timezone = "" }),
+		"spreads by another hash":            eachJob(func(j *jobs.Job) { j.Spread = j.Spread / 2 / time.Second * time.Second }),
+		"starts before its bound":            eachJob(func(j *jobs.Job) { j.StartsAt = time.Time{} }),
+		"goes on beyond its bound":           eachJob(func(j *jobs.Job) { j.EndsAt = time.Time{} }),
+		"knows no zones":                     eachJob(func(j *jobs.Job) { j.Timezone = "" }),
+		"makes tasks without their priority": eachJob(func(j *jobs.Job) { j.Priority = 0 }),
+		"retries whatever failed": func(set *jobs.Set) {
+			eachJob(func(j *jobs.Job) { j.Retries.On = nil })(set)
+			for name, pool := range set.Pools {
+				pool.Retries.On = nil
+				set.Pools[name] = pool
+			}
+		},
+		"retries another code": eachJob(func(j *jobs.Job) {
+			if len(j.Retries.On) > 0 {
+				j.Retries.On = []int{3}
+			}
+		}),
 		"runs a pool's tasks anywhere": func(set *jobs.Set) {
 			for name, pool := range set.Pools {
 				pool.RunsOn = nil

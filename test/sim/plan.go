@@ -86,6 +86,8 @@ func newPlan(seed uint64) *plan {
 	p.drawSlots(newDraw(seed, "slots"))
 	p.drawPoolLabels(newDraw(seed, "pool labels"))
 	p.drawSuspendAfter(newDraw(seed, "suspend after"))
+	p.drawPriorities()
+	p.drawRetriesOn(newDraw(seed, "retries on"))
 	p.drawReplaces(newDraw(seed, "replaces"))
 	p.drawExpectations(newDraw(seed, "expectations"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
@@ -242,8 +244,8 @@ func (p *plan) String() string {
 	for version, set := range p.versions() {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
 			j := set[name]
-			fmt.Fprintf(&b, "  %d %s: %v in %q from %v until %v, spread %v, jitter %v, pool %s, %s of %d, queue limit %d, suspend after %d, on lost %s, timeout %v, catch up %+v, retries %+v, runs on %v, expect %v\n",
-				version, name, j.Times, j.Timezone, j.StartsAt, j.EndsAt, j.Spread, j.Jitter, j.Pool, j.Concurrency, j.MaxRunning, j.QueueLimit, j.SuspendAfter, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn, j.Expect)
+			fmt.Fprintf(&b, "  %d %s: %v in %q from %v until %v, spread %v, jitter %v, pool %s, %s of %d, queue limit %d, suspend after %d, on lost %s, timeout %v, catch up %+v, retries %+v, runs on %v, expect %v, priority %d\n",
+				version, name, j.Times, j.Timezone, j.StartsAt, j.EndsAt, j.Spread, j.Jitter, j.Pool, j.Concurrency, j.MaxRunning, j.QueueLimit, j.SuspendAfter, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn, j.Expect, j.Priority)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {

@@ -19,7 +19,7 @@ const (
 // began is when the first replica starts. The bubble's clock starts with 2000.
 func (p *plan) began() time.Time { return in2000(time.January, 1, 0, 0).Add(p.Start) }
 
-// drawDay moves the run to another day of the year for a share of the seeds: to a jump of a zone's clock, near the end of a month, or anywhere.
+// drawDay moves the run to another day of the year for a share of the seeds: to a jump of a zone's clock, near the end of a month, or beside a weekend.
 func (p *plan) drawDay(d draw) {
 	p.Zone = pick(d, zones...)
 	switch d.IntN(6) {
@@ -30,8 +30,9 @@ func (p *plan) drawDay(d draw) {
 	case 3:
 		month := in2000(time.Month(2+d.IntN(11)), 1, 0, 0)
 		p.Start += month.AddDate(0, 0, -1-d.IntN(4)).Sub(in2000(time.January, 1, 0, 0))
-	case 4:
-		p.Start += time.Duration(d.IntN(350)) * 24 * time.Hour
+	case 4: // what is nearest to a weekend
+		day := p.began().Truncate(24*time.Hour).AddDate(0, 0, d.IntN(50)*7)
+		p.Start += day.AddDate(0, 0, int(pick(d, time.Monday, time.Friday, time.Friday)+7-day.Weekday())%7).Sub(in2000(time.January, 1, 0, 0))
 	}
 }
 
@@ -132,7 +133,7 @@ func drawDays(d draw, day time.Time, name string, place int) (dom, dow dayField)
 	doms := []dayField{dayOfMonth(day.Day()), beforeLast(last - day.Day())}
 	for n := range last {
 		if nearestWeekday(day, n+1) == day.Day() {
-			doms = append(doms, weekdayNear(n+1), weekdayNear(n+1))
+			doms = append(doms, slices.Repeat([]dayField{weekdayNear(n + 1)}, 1+4*min(1, max(n+1-day.Day(), day.Day()-n-1)))...)
 		}
 		if n < 5 && nearestWeekday(day, last-n) == day.Day() {
 			doms = append(doms, weekdayNearLast(n), weekdayNearLast(n), weekdayNearLast(n))

@@ -17,12 +17,16 @@ type seen struct {
 	slotted   map[string]map[string]memstore.Task // tasks that have a slot, by job
 	queued    map[string]map[string]memstore.Task // tasks that wait for one
 	inPool    map[string]int                      // running rows
+	ready     map[string]map[string]memstore.Task // tasks that are, by pool
+	inLines   map[string]bool                     // pools whose tasks each replica may claim, all of them
 	owned     map[string]int64                    // tokens of running rows, by task
 	leaving   map[string]memstore.Task            // rows between tasks and done
 	done      map[string]string                   // states
 	epochs    map[string][]epoch                  // by job
 	busy      map[string]map[string]int64         // by job and task: until when attempts may run whose replicas are gone, without a result
 	failures  map[string]int                      // runs of a job that failed in a row
+	suspended map[string]int                      // how often a job was, after failures
+	toldOf    map[string]int                      // events of that
 	held      map[string]*held                    // what users have said of jobs
 	pause     pausing                             // of everything
 	paused    map[string]bool                     // pools, by override
@@ -72,8 +76,8 @@ type seen struct {
 func newSeen() *seen {
 	return &seen{
 		token: map[string]int64{}, claims: map[claimKey]claim{}, slotted: map[string]map[string]memstore.Task{}, queued: map[string]map[string]memstore.Task{}, inPool: map[string]int{},
-		owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
-		busy: map[string]map[string]int64{}, held: map[string]*held{}, failures: map[string]int{}, paused: map[string]bool{}, rated: map[string]*rated{},
+		ready: map[string]map[string]memstore.Task{}, inLines: map[string]bool{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
+		busy: map[string]map[string]int64{}, held: map[string]*held{}, failures: map[string]int{}, suspended: map[string]int{}, toldOf: map[string]int{}, paused: map[string]bool{}, rated: map[string]*rated{},
 		byKind: map[string]*kindLimits{}, ofKind: map[string]int{}, byKey: map[string]*poolKeys{}, withKey: map[keyOf][]string{}, inKey: map[keyOf][]string{}, sharing: map[string]*sharing{}, expiring: map[string]expiring{},
 		sessions: map[string]*replica{}, numbers: map[string]int64{}, loaded: map[string]int64{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
 		waits: map[waitKey]memstore.LockWait{}, abandoned: map[string]time.Time{}, late: newLateness(),

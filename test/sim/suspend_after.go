@@ -56,6 +56,7 @@ func (w *world) watchFailures(op string, before, r memstore.Job) {
 		w.violate(r.Name, "job %s counts %d runs that failed in a row, and there are %d", r.Name, r.Failures, w.failures[r.Name])
 	case r.SuspendedBy != before.SuspendedBy && r.SuspendedBy == ledger.SuspendedBy:
 		w.counted["suspended after failures"]++
+		w.suspended[r.Name]++
 		if r.Failures != after || r.Suspended == nil || !*r.Suspended || r.SuspendReason == "" {
 			w.violate(r.Name, "job %s is suspended after %d failures, and allows %d: %s", r.Name, r.Failures, after, r.SuspendReason)
 		}
@@ -66,5 +67,22 @@ func (w *world) watchFailures(op string, before, r memstore.Job) {
 func (w *world) judgeFailures(g memstore.Trigger) {
 	if after := w.suspendsAfter(g.Job); after > 0 && g.Seq == 0 && g.Outcome == "" && w.failures[g.Job] >= after {
 		w.violate(g.Job, "job %s: %d runs have failed in a row, and its due time %s is to run", g.Job, w.failures[g.Job], clock(g.At))
+	}
+}
+
+// watchSuspended gets an event: it says why its job is suspended, by the run that did. With w.mu held.
+func (w *world) watchSuspended(e memstore.Event) {
+	w.toldOf[e.Job]++
+	if after := w.suspendsAfter(e.Job); e.TaskID == "" || e.Reason == "" || w.failures[e.Job] != after {
+		w.violate(e.Job, "job %s is told to be suspended by task %s, %q, after %d failures, and allows %d", e.Job, e.TaskID, e.Reason, w.failures[e.Job], after)
+	}
+}
+
+// judgeSuspended: there is one event for each suspension. With w.mu held.
+func (w *world) judgeSuspended() {
+	for name := range w.specs {
+		if n, told := w.suspended[name], w.toldOf[name]; n != told {
+			w.violate(name, "job %s was suspended %d times after failures, and %d events tell of it", name, n, told)
+		}
 	}
 }

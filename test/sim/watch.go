@@ -56,6 +56,9 @@ func (w *world) watch(c memstore.Change) {
 		if r.Event == string(jobs.EventLate) {
 			note()
 			w.watchTold(r)
+		} else if r.Event == string(jobs.EventSuspended) && c.Before == nil {
+			note()
+			w.watchSuspended(r)
 		}
 	case memstore.Session:
 		note()
@@ -85,6 +88,7 @@ func (w *world) watchGone(c memstore.Change) {
 	}
 	delete(w.slotted[r.Job], r.ID)
 	delete(w.queued[r.Job], r.ID)
+	delete(w.ready[r.Pool], r.ID)
 	if r.State == memstore.Running {
 		w.inPool[r.Pool]--
 	}
@@ -111,6 +115,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	w.watchKind(r, began, stopped)
 	w.watchShare(r, began, false)
 	w.watchExpiry(r, began)
+	w.watchPriority(c.Op, existed, began, r)
 	w.watchProgress(r)
 	switch {
 	case began:
@@ -164,6 +169,9 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 				w.violate(r.ID, "task %s was snoozed, and is in state %v with attempt %d after attempt %d", r.ID, r.State, r.Attempt, before.Attempt)
 			}
 		}
+		if c.Op == "finish" && r.State == memstore.Waits {
+			w.judgeRetried(before, true, r.ReasonCode)
+		}
 		w.noteBusy(c.Op, before)
 		w.judgeLoss(c.Op, before, r.Reason)
 	case existed && before.State == memstore.Ready && r.State == memstore.Waits && c.Op != "update task":
@@ -202,6 +210,9 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 		w.violate(r.ID, "task %s ended as %s with token %d, its row had %d", r.ID, r.State, r.Token, row.Token)
 	}
 	w.judgeLoss(c.Op, row, r.Reason)
+	if c.Op == "finish" && !existed && r.State == string(jobs.StateFailed) {
+		w.judgeRetried(row, false, r.ReasonCode)
+	}
 	w.judgeExpired(r)
 	w.judgeReplaced(r)
 	runs := w.runs[claimKey{r.ID, r.Token}]
@@ -256,7 +267,11 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 		if next := last.times.next(time.UnixMicro(before.Cursor)); last.closed == nil && !next.After(now) {
 			last.undecided = next.UnixMicro()
 		}
-		if at := cmp.Or(before.Waiting, before.Next); last.closed != nil && at <= now.UnixMicro() { // when it was to be looked at
+		at := cmp.Or(before.Waiting, before.Next) // when it was to be looked at
+		if before.Waiting == 0 && before.Due > before.Cursor && before.Due <= before.Next {
+			at = before.Due // what starts then, by its jitter
+		}
+		if last.closed != nil && at <= now.UnixMicro() {
 			last.undecided = at
 		}
 	}

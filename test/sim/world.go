@@ -47,6 +47,9 @@ func newWorld(p *plan) *world {
 			w.specs[name] = append(w.specs[name], j)
 		}
 	}
+	for name := range p.Pools {
+		w.inLines[name] = p.inLine(name)
+	}
 	for i := range p.Replicas {
 		w.nodes = append(w.nodes, &node{w: w, index: i})
 	}

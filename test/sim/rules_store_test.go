@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// Stores that break rules of edits, of priorities, and of what is told.
+
+// retroactive has an edit hold from before it was made.
+type retroactive struct{ ledger.Store }
+
+func (s retroactive) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
+	return s.Store.Load(ctx, session, s.before(ctx, d))
+}
+
+func (s retroactive) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
+	return s.Store.Assert(ctx, session, s.before(ctx, d))
+}
+
+func (s retroactive) before(ctx context.Context, d ledger.Definitions) ledger.Definitions {
+	var names []string
+	for _, j := range d.Jobs {
+		names = append(names, j.Name)
+	}
+	if known, _ := s.Store.UpcomingOf(ctx, names); len(known) > 0 {
+		now := d.Now
+		d.Now = func(t time.Time) (time.Time, error) { t, err := now(t); return t.Add(-time.Second), err }
+	}
+	return d
+}
+
+// hindmost claims tasks of a low priority first.
+type hindmost struct{ ledger.Store }
+
+func (s hindmost) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	for priority := -2; priority < 2 && len(c.Waiting) == 0 && c.Scope.Within == nil; priority++ {
+		low := c
+		low.Scope.Within = &ledger.Window{Priority: priority}
+		if got, err := s.Store.Claim(ctx, low); err != nil || len(got.Tasks) > 0 {
+			return got, err
+		}
+	}
+	return s.Store.Claim(ctx, c)
+}
+
+// eavesdrops has the judge see each event of a suspension so often.
+func eavesdrops(s ledger.Store, times int) ledger.Store {
+	db := s.(*edge).w.db
+	db.Look(func(memstore.Rows) {
+		watch := s.(*edge).w.watch
+		db.Watch = func(c memstore.Change) {
+			n := 1
+			if e, is := c.After.(memstore.Event); is && e.Event == string(jobs.EventSuspended) {
+				n = times
+			}
+			for range n {
+				watch(c)
+			}
+		}
+	})
+	return s
+}
