@@ -232,3 +232,45 @@ func TestAJobHoldsTheLocksOfItsPool(t *testing.T) {
 		s.stop()
 	})
 }
+
+// The ledger has for how long a run has waited for its locks, and 0 of one that was started without any.
+func TestTheWaitForLocksIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := newLocked(t), newKeyed(100*time.Millisecond)
+		set := lockedPool(h, 0)
+		set.Jobs = map[string]jobs.Job{
+			"j":     {Schedule: "@every 10s", Handler: h, Pool: "p", Locks: []jobs.Lock{{Key: "orders-db"}}},
+			"other": {Schedule: "@every 10s", Handler: h, Pool: "p"},
+		}
+		held := s.hold("orders-db")
+		s.start(2, set)
+		time.Sleep(10 * time.Second)
+		var first map[string]any
+		took := func(job string) time.Duration {
+			t.Helper()
+			rows := s.rows("triggers", job)
+			if len(rows) == 0 {
+				t.Fatalf("no due time of %s was decided", job)
+			}
+			first = rows[0]
+			return time.Duration(first["lock_took"].(int64)) * time.Microsecond
+		}
+		if took("j") != 0 || first["started_at"].(int64) != 0 {
+			t.Fatalf("it has started: %v", first)
+		}
+		time.Sleep(4 * time.Second)
+		s.release(held...)
+		time.Sleep(time.Second)
+		// It is tried, and then waited for, from when the poll has seen the task.
+		decided := func() time.Duration {
+			return time.Duration(first["started_at"].(int64)-first["decided_at"].(int64)) * time.Microsecond
+		}
+		if waited := took("j"); waited > decided() || waited < decided()-2*time.Second || waited < 2*time.Second {
+			t.Errorf("it waited %v for its lock, and started %v after it was decided: %v", waited, decided(), first)
+		}
+		if waited := took("other"); waited != 0 {
+			t.Errorf("a run without locks waited %v for them", waited)
+		}
+		s.stop()
+	})
+}

@@ -290,12 +290,12 @@ func (w *claim) ask(r *openTask) {
 	}
 }
 
-// startTriggers records the first start of a trigger's task.
+// startTriggers records the first start of a trigger's task, and how long its locks took.
 //
 // Index: primary key of triggers.
 func (w *claim) startTriggers(t *tx) error {
-	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+ofTrigger,
-		sqlkit.Rows(bornOfTriggers(w.rows), triggerKey), micros(w.now))
+	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=?, lock_took=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+ofTrigger,
+		sqlkit.Rows(bornOfTriggers(w.rows), triggerKey), micros(w.now), w.LockTook.Microseconds())
 	return err
 }
 

@@ -30,6 +30,7 @@ type triggerModel struct {
 	Overdue                          bool
 	ClockOffset, Took                int64
 	OrderID                          string
+	LockTook                         int64
 }
 
 func (m *triggerModel) trigger() jobs.Trigger {

@@ -82,7 +82,7 @@ func (t *tx) whyRows(f *ledger.JobFacts) error {
 				}
 			}
 		case covers && f.Row == nil:
-			f.Row = &ledger.DecidedRow{Trigger: g, Overdue: m.Overdue, ClockOffset: micro(m.ClockOffset), Took: micro(m.Took)}
+			f.Row = &ledger.DecidedRow{Trigger: g, Overdue: m.Overdue, ClockOffset: micro(m.ClockOffset), Took: micro(m.Took), LockTook: micro(m.LockTook)}
 		case !covers && f.Before == nil:
 			f.Before = &g
 		}

@@ -58,7 +58,7 @@ function decided(why) {
     t ? facts([
       ["Decided", [when(t.decided_at, "clock"), t.replica ? " by " + t.replica : "", t.late ? `, ${t.late} after it was due` : "", t.overdue ? ", as overdue" : ""]],
       ["Clock", t.clock_offset ? t.clock_offset + " ahead of the database's" : ""],
-      ["Store", t.took ? "took " + t.took : ""],
+      ["Store", t.took ? "took " + t.took : ""], ["Locks", t.lock_took ? "took " + t.lock_took : ""],
       ["Definition", d ? [el("code", {}, d.hash), `, of configuration ${d.config}, since `, when(d.since, "clock")] : t.definition ? el("code", {}, t.definition) : ""],
       ["Configuration", t.config ? String(t.config) : ""],
     ]) : "",

@@ -30,5 +30,6 @@ type WhyTrigger struct {
 	Overdue     bool   `json:"overdue,omitempty"`      // another replica decided it than the owner of its stripe
 	ClockOffset string `json:"clock_offset,omitempty"` // a Go duration: how far the decider's clock was ahead of the database's
 	Took        string `json:"took,omitempty"`         // a Go duration: how long the store took for the decision
+	LockTook    string `json:"lock_took,omitempty"`    // a Go duration: for how long locks were waited for before its task started; absent: for none, or it is not known
 	Attempts    int    `json:"attempts,omitempty"`     // of its task, that have started
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,17 @@ func (a *app) whyAt(ctx context.Context, c *client.Client, job, text string) (wi
 	return c.WhyJob(ctx, job, at)
 }
 
+// measuredOf is what was measured of a decision, and of the start that followed.
+func measuredOf(t *wire.WhyTrigger) string {
+	var parts []string
+	for _, m := range []struct{ what, is string }{{"the store took", t.Took}, {"locks took", t.LockTook}, {"clock ahead of the database's by", t.ClockOffset}} {
+		if m.is != "" {
+			parts = append(parts, m.what+" "+m.is)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 func (a *app) showWhyJob(w io.Writer, y wire.WhyJob) error {
 	fmt.Fprintln(w, y.Summary+".")
 	fmt.Fprintln(w)
@@ -62,7 +74,7 @@ func (a *app) showWhyJob(w io.Writer, y wire.WhyJob) error {
 	if due != "" && y.Local != "" {
 		due += ", " + y.Local
 	}
-	decided, task := "", ""
+	decided, measured, task := "", "", ""
 	if t := y.Trigger; t != nil {
 		decided = t.DecidedAt.UTC().Format("2006-01-02 15:04:05.000") + " UTC, " + t.Late + " after it was due"
 		if t.Replica != "" {
@@ -71,6 +83,7 @@ func (a *app) showWhyJob(w io.Writer, y wire.WhyJob) error {
 		if t.Config != 0 {
 			decided += fmt.Sprintf(", with configuration %d", t.Config)
 		}
+		measured = measuredOf(t)
 		if task = t.TaskID; task != "" {
 			task += fmt.Sprintf(", attempts: %d; see 'scheduler tasks why %s'", t.Attempts, t.TaskID)
 		}
@@ -82,6 +95,7 @@ func (a *app) showWhyJob(w io.Writer, y wire.WhyJob) error {
 	err := fields(w,
 		field{"due at", due},
 		field{"decided", decided},
+		field{"measured", measured},
 		field{"task", task},
 		field{"definition", definition},
 		field{"before it", a.when(y.Before)},

@@ -59,3 +59,16 @@ func TestWhyJob(t *testing.T) {
 		}
 	}
 }
+
+// What was measured of a decision is said as far as it is known.
+func TestMeasurementsOfADecision(t *testing.T) {
+	for want, is := range map[string]wire.WhyTrigger{
+		"": {},
+		"the store took 3ms, locks took 1.5s, clock ahead of the database's by -20ms": {Took: "3ms", LockTook: "1.5s", ClockOffset: "-20ms"},
+		"locks took 1.5s": {LockTook: "1.5s"},
+	} {
+		if got := measuredOf(&is); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}

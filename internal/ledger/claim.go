@@ -27,6 +27,9 @@ type Claim struct {
 	// the share has room for. Nil: it takes no more.
 	Wanted func() int
 	Now    Judge
+	// LockTook is how long the locks behind which it claims took to be acquired: that of the pool's claims, and those of the tasks that it can
+	// take. It is kept with the triggers whose tasks it starts first.
+	LockTook time.Duration
 }
 
 // Grown is the admission with a share as large as is Wanted by now. It is called in the transaction.

@@ -48,6 +48,7 @@ type DecidedRow struct {
 	Overdue     bool          // its decider looked for what the owner of its stripe had left
 	ClockOffset time.Duration // how far the decider's clock was ahead of the database's
 	Took        time.Duration // from the call of the decider until the row was written; 0: not recorded
+	LockTook    time.Duration // for how long the locks were waited for before its task started; 0: not recorded, or no lock was asked for
 }
 
 // Late is how long after its due time it was decided; that of a range is that of its last due time.

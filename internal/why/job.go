@@ -103,6 +103,9 @@ func (x *ofJob) row() *wire.WhyTrigger {
 	if r.Took != 0 {
 		v.Took = r.Took.String()
 	}
+	if r.LockTook != 0 {
+		v.LockTook = r.LockTook.String()
+	}
 	if x.Task != nil {
 		v.Attempts = x.Task.Attempt
 	}

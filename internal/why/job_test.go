@@ -48,7 +48,7 @@ func decided(f *ledger.JobFacts, change func(r *ledger.DecidedRow)) {
 	f.Row = &ledger.DecidedRow{Trigger: jobs.Trigger{
 		Job: "sync", At: f.About, Count: 1, Cause: jobs.CauseSchedule, Outcome: jobs.Ran, Result: jobs.StateSucceeded, TaskID: "t1", Replica: "r2",
 		DecidedAt: at(-2*time.Hour + 4*time.Millisecond), StartedAt: at(-2*time.Hour + 5*time.Millisecond), FinishedAt: at(-time.Hour), Definition: "3f9a", Config: 7,
-	}, Took: 3 * time.Millisecond}
+	}, Took: 3 * time.Millisecond, LockTook: 1500 * time.Microsecond}
 	f.Task = &jobs.Task{ID: "t1", State: jobs.StateSucceeded, Replica: "r2", Attempt: 1, MaxAttempts: 1, StartedAt: f.Row.StartedAt}
 	change(f.Row)
 	if f.Row.TaskID == "" {

@@ -166,14 +166,23 @@ func claimFirstStart(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	_, err := s.decide(run("a", due(1), false))
 	must(t, err)
-	first := s.claim("default", 1)[0]
+	after := func(waited time.Duration) jobs.Task {
+		t.Helper()
+		c := s.claiming("default", 1)
+		c.LockTook = waited
+		got, err := s.Store.Claim(s.ctx(), c)
+		must(t, err)
+		return *got.Tasks[0].Task
+	}
+	first := after(7 * time.Millisecond)
 	s.finish(ledger.Result{TaskID: first.ID, Token: first.Token, Verdict: ledger.Again, State: jobs.StateFailed})
 	s.DB.Exec(t, "UPDATE {tasks} SET state=0, run_at=1")
-	second := s.claim("default", 1)[0]
+	second := after(time.Second)
 	if second.Attempt != 2 || !second.StartedAt.After(first.StartedAt) {
 		t.Fatalf("claimed %+v after %+v", second, first)
 	}
 	s.wantInt(first.StartedAt.UnixMicro(), "SELECT started_at FROM {triggers} WHERE job='a'")
+	s.wantInt(7000, "SELECT lock_took FROM {triggers} WHERE job='a'")
 }
 
 func claimRefusals(t *testing.T, b *Bench) {

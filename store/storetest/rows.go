@@ -75,17 +75,17 @@ func decidedRows(t *testing.T, b *Bench) {
 	s.wantRow("trigger of a", trigger("a"), row{
 		"job": "a", "at": due(1), "seq": 1, "until_at": due(4), "due_count": 4, "cause": "manual", "by_whom": "alice", "outcome": "",
 		"reason": "by hand", "reason_code": "forced", "result": "", "task_id": claimed, "replica": "asker", "decided_at": got.Now, "started_at": got.Now, "finished_at": 0,
-		"definition": id, "config": config, "overdue": 0, "order_id": "",
+		"definition": id, "config": config, "overdue": 0, "order_id": "", "lock_took": 0,
 	})
 	s.wantRow("trigger of b", trigger("b"), row{
 		"job": "b", "at": due(2), "seq": 0, "until_at": 0, "due_count": 1, "cause": "schedule", "by_whom": "", "outcome": "",
 		"reason": "", "reason_code": "", "result": "", "task_id": waits, "replica": "one", "decided_at": got.Now, "started_at": 0, "finished_at": 0,
-		"definition": id, "config": config, "overdue": 0, "order_id": "",
+		"definition": id, "config": config, "overdue": 0, "order_id": "", "lock_took": 0,
 	})
 	s.wantRow("trigger of c", trigger("c"), row{
 		"job": "c", "at": due(3), "seq": 0, "until_at": due(5), "due_count": 3, "cause": "catch_up", "by_whom": "carol", "outcome": "missed",
 		"reason": "too late", "reason_code": "catch_up_none", "result": "lost", "task_id": "none", "replica": "one", "decided_at": got.Now, "started_at": micro(2), "finished_at": micro(3),
-		"definition": id, "config": config, "overdue": 0, "order_id": "",
+		"definition": id, "config": config, "overdue": 0, "order_id": "", "lock_took": 0,
 	})
 	s.wantRow("event of c", s.row("events", "1=1").without("id"), row{
 		"event": "missed", "job": "c", "pool": "", "trigger_at": due(3), "trigger_seq": 0, "until_at": due(5), "due_count": 3, "task_id": "",

@@ -94,7 +94,11 @@ func whyJobRows(t *testing.T, b *Bench) {
 			t.Errorf("%d: %d runs by hand", c.about, n)
 		}
 	}
+	s.DB.Exec(t, "UPDATE {triggers} SET lock_took=1500 WHERE job='a'")
 	f := s.whyJob(ledger.JobQuestion{Job: "a", At: due(1)})
+	if f.Row.LockTook != 1500*time.Microsecond {
+		t.Errorf("locks took %v", f.Row.LockTook)
+	}
 	if f.Task == nil || f.Task.ID != f.Row.TaskID || f.Row.Config == 0 || f.Row.Took <= 0 || f.Row.Overdue {
 		t.Errorf("%+v, %+v", f.Row, f.Task)
 	}

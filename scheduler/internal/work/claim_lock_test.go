@@ -111,6 +111,9 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				if claimed != c.claims {
 					t.Errorf("it claims after %v, not %v", claimed, c.claims)
 				}
+				if c.claims != never && st.last.LockTook != c.claims {
+					t.Errorf("it says that the lock took %v, not %v", st.last.LockTook, c.claims)
+				}
 				if want := c.locked || c.held > busyLimit; locked != want {
 					t.Errorf("no other replica claims: %t", locked)
 				}

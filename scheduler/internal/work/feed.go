@@ -111,6 +111,10 @@ func (f *feeder) claim(ctx context.Context) bool {
 		return false
 	}
 	locked := time.Now()
+	waited := locked.Sub(began)
+	if !e.locks.Used() { // the store's rows are the lock
+		waited = 0
+	}
 	inTurn := !e.locks.Used() && f.last < turnsLimit // as behind a lock, while others have their turns
 	// A drain does not cancel it: the tasks of a claim with no answer would stay running.
 	calling, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimCall)
@@ -121,6 +125,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		c := ledger.Claim{
 			Admission: e.admission(p, ses, map[string]plan.Governing{name: under}, map[string]int{name: room}, tried),
 			Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: e.clock.Check,
+			LockTook: waited + tried.took,
 		}
 		if len(tried.held)+len(tried.busy) == 0 { // what an earlier call took is not queued yet
 			c.Wanted = f.wanted

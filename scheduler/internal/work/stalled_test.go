@@ -41,7 +41,7 @@ func TestLeasesOfAClaimWithoutAnswer(t *testing.T) {
 		defer func() { stop(); <-done }()
 
 		began := time.Now()
-		go e.waits.claim(ctx, e.plan.Load(), e.member.Session(), jobs.Task{ID: "t", Pool: "p"}, []heldLock{{plan.Lock{}, leases[0], time.Second}})
+		go e.waits.claim(ctx, e.plan.Load(), e.member.Session(), jobs.Task{ID: "t", Pool: "p"}, []heldLock{{plan.Lock{}, leases[0], time.Second}}, 0)
 		if _, err := other.Acquire(t.Context(), locks.Request{Key: "a"}); err != nil {
 			t.Fatal(err)
 		}

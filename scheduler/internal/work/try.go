@@ -39,6 +39,7 @@ const tryRounds = 16
 type tried struct {
 	held map[string][]heldLock
 	busy map[string]string // why
+	took time.Duration     // the try, or the wait for the locks
 }
 
 // call is how long a claim of what was tried may take.
@@ -215,7 +216,9 @@ func (e *Executor) giveBack(held map[string][]heldLock, claimed []ledger.Started
 func (f *feeder) claimLocked(ctx context.Context, p *plan.Plan, got *ledger.Claimed, room int, claim func(int, tried) (ledger.Claimed, error)) map[string][]heldLock {
 	e := f.executor
 	tctx, cancel := context.WithTimeout(ctx, tryCall)
+	began := time.Now()
 	tried := e.try(tctx, p, got.Locked[:min(room, len(got.Locked))])
+	tried.took = time.Since(began)
 	cancel()
 	if len(tried.held)+len(tried.busy) == 0 {
 		return nil

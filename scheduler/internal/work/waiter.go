@@ -57,9 +57,10 @@ func (w *waits) await(ctx context.Context, ses *membership.Session, t jobs.Task)
 	p := e.plan.Load()
 	all, _, err := p.Locks(t)
 	if err != nil || len(all) == 0 { // the definition is another one by now
-		return w.claim(ctx, p, ses, t, nil)
+		return w.claim(ctx, p, ses, t, nil, 0)
 	}
 	requests := e.requests(t, all)
+	asked := time.Now()
 	explaining, stop := context.WithCancel(ctx)
 	var explainer sync.WaitGroup
 	explainer.Go(func() { e.explain(explaining, ses, t, requests, stop) })
@@ -69,12 +70,12 @@ func (w *waits) await(ctx context.Context, ses *membership.Session, t jobs.Task)
 	if err != nil {
 		return false
 	}
-	return w.claim(ctx, p, ses, t, e.hold(all, leases))
+	return w.claim(ctx, p, ses, t, e.hold(all, leases), time.Since(asked))
 }
 
-// claim claims a task whose leases are there, and starts it. Without a free worker the task is queued for the next one,
-// behind what the feeder has claimed ahead. The leases of one that was not claimed are given back.
-func (w *waits) claim(ctx context.Context, p *plan.Plan, ses *membership.Session, t jobs.Task, held []heldLock) bool {
+// claim claims a task whose leases are there, for which it has waited for so long, and starts it. Without a free worker the task is queued for the
+// next one, behind what the feeder has claimed ahead. The leases of one that was not claimed are given back.
+func (w *waits) claim(ctx context.Context, p *plan.Plan, ses *membership.Session, t jobs.Task, held []heldLock, waited time.Duration) bool {
 	e, f := w.executor, w.executor.feeder(t.Pool)
 	if ctx.Err() != nil || !e.MayBegin() {
 		e.releases.add(held)
@@ -86,7 +87,7 @@ func (w *waits) claim(ctx context.Context, p *plan.Plan, ses *membership.Session
 		return false
 	}
 	defer e.register.claim()()
-	got, err := w.claimNow(ctx, p, ses, t, held)
+	got, err := w.claimNow(ctx, p, ses, t, held, waited)
 	if err != nil {
 		e.member.StoreFailed(err)
 	}
@@ -108,7 +109,7 @@ func (w *waits) claim(ctx context.Context, p *plan.Plan, ses *membership.Session
 }
 
 // claimNow is the claim of one task that waits.
-func (w *waits) claimNow(ctx context.Context, p *plan.Plan, ses *membership.Session, t jobs.Task, held []heldLock) (ledger.Claimed, error) {
+func (w *waits) claimNow(ctx context.Context, p *plan.Plan, ses *membership.Session, t jobs.Task, held []heldLock, waited time.Duration) (ledger.Claimed, error) {
 	e, f := w.executor, w.executor.feeder(t.Pool)
 	f.mu.Lock()
 	under, asked := f.known(), f.forgets
@@ -122,7 +123,7 @@ func (w *waits) claimNow(ctx context.Context, p *plan.Plan, ses *membership.Sess
 	began := time.Now()
 	got, err := e.store.Claim(ctx, ledger.Claim{
 		Admission: e.admission(p, ses, map[string]plan.Governing{t.Pool: under}, map[string]int{t.Pool: 1}, mine),
-		Pool:      t.Pool, ID: uuid.NewString(), Waiting: []string{t.ID}, Now: e.clock.Check,
+		Pool:      t.Pool, ID: uuid.NewString(), Waiting: []string{t.ID}, Now: e.clock.Check, LockTook: waited,
 	})
 	e.metrics.Claimed(jobs.ClaimTry{Pool: t.Pool, LockBackend: e.locks.Name(), Result: got.Result(err), Tasks: len(got.Tasks), Took: time.Since(began)})
 	f.skip(asked, got.Foreign)

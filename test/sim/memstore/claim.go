@@ -191,7 +191,7 @@ func (a *admission) take(c ledger.Claim, r Task, out *ledger.Claimed) {
 			put(a.t, &a.t.jobs, *job)
 		}
 		if g, born := a.t.triggers.rows[r.key()]; born && g.TaskID == r.ID && g.StartedAt == 0 && g.Outcome == "" {
-			g.StartedAt = micros(a.now)
+			g.StartedAt, g.LockTook = micros(a.now), c.LockTook.Microseconds()
 			put(a.t, &a.t.triggers, g)
 		}
 		is.ClaimID, is.Reason, is.ReasonCode, is.Error, is.ExitCode, is.Cancel = c.ID, "", "", "", nil, ""

@@ -159,6 +159,7 @@ type Trigger struct {
 	Offset     int64       `col:"clock_offset"`
 	Took       int64       `col:"took"`
 	Order      string      `col:"order_id"`
+	LockTook   int64       `col:"lock_took"`
 }
 
 // Expectation is a row of expectations.
