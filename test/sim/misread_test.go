@@ -31,6 +31,12 @@ func TestAMisreadConfigurationIsFound(t *testing.T) {
 				j.Retries.On = []int{3}
 			}
 		}),
+		"starts what has a calendar at once": eachJob(func(j *jobs.Job) {
+			if j.Calendars.Any() {
+				j.Jitter = 0
+			}
+		}),
+		"puts nothing off": eachJob(func(j *jobs.Job) { j.Calendars.Otherwise = jobs.OtherwiseSkip }),
 		"runs a pool's tasks anywhere": func(set *jobs.Set) {
 			for name, pool := range set.Pools {
 				pool.RunsOn = nil
