@@ -97,7 +97,7 @@ func overrideJobs(suspended bool) handler {
 			}
 		}
 		slices.Sort(names)
-		done := wire.SuspendedMany{Matched: len(names), Jobs: []string{}}
+		done := wire.SuspendedMany{Matched: len(names), Jobs: []string{}, DryRun: many.DryRun}
 		for part := range slices.Chunk(names, suspendBatch) {
 			set := part
 			if !many.DryRun {

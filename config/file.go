@@ -10,12 +10,22 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// resolve makes a path absolute, relative to the folder of the file being read.
+// resolve is a path from where the process is; a relative one starts at the folder of the file being read.
 func (r *reader) resolve(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(r.file.dir, path)
+}
+
+// absolute is resolve for a path that is a part of a definition. The same file gives the same definitions, however its own path was written, and
+// from whatever folder it is read.
+func (r *reader) absolute(path string) string {
+	path = r.resolve(path)
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path // the folder of the process is gone
 }
 
 // pathField reads the path of a file that is opened later. Empty means absent.

@@ -41,7 +41,7 @@ var (
 		"env":               mapField(func(d *handlerDraft) *map[string]string { return &d.env }),
 		"pass_env":          listField(func(d *handlerDraft) *[]string { return &d.passEnv }),
 		"env_file":          readEnvFiles,
-		"working_dir":       pathField(func(d *handlerDraft) *string { return &d.workingDir }),
+		"working_dir":       field(func(r *reader, n *yaml.Node) (string, bool) { path, ok := r.given(n); return r.absolute(path), ok }, func(d *handlerDraft) *string { return &d.workingDir }),
 		"stop_grace_period": durationField(positive, func(d *handlerDraft) *time.Duration { return &d.stopGrace }),
 		"limits":            section(limitsKeys, func(d *handlerDraft) *exechandler.Limits { return &d.limits }),
 	}
@@ -108,7 +108,7 @@ func readEnvFiles(r *reader, n *yaml.Node, d *handlerDraft) {
 		paths = r.texts(n, r.text)
 	}
 	for i, path := range paths {
-		paths[i] = r.resolve(path)
+		paths[i] = r.absolute(path)
 		r.options.opened(paths[i], nil)
 	}
 	d.envFiles = paths

@@ -153,7 +153,7 @@ func (r *reader) outputFile(n *yaml.Node) (string, bool) {
 	if path == "" {
 		return "", ok
 	}
-	return r.resolve(path), ok
+	return r.absolute(path), ok
 }
 
 var concurrency = []jobs.Concurrency{jobs.Allow, jobs.Forbid, jobs.Queue, jobs.Replace}

@@ -66,7 +66,7 @@ func (t *tx) whyJobRow(name string, f *ledger.JobFacts) error {
 func (t *tx) whyRows(f *ledger.JobFacts) error {
 	name, about := f.Job.Name, micros(f.About)
 	var first int64
-	_, err := t.One("SELECT COALESCE(MIN(at), 0) FROM {triggers}{by_key} WHERE job=?", []any{name}, &first)
+	_, err := t.One("SELECT at FROM {triggers}{by_key} WHERE job=? AND seq=0 ORDER BY at LIMIT 1", []any{name}, &first) // backfills come before it
 	if f.First = fromMicros(first); err != nil || about == 0 {
 		return err
 	}

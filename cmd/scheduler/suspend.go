@@ -50,6 +50,9 @@ func newJobsSuspendCommand(a *app, action wire.SuspendAction, short string) *cob
 			if err != nil {
 				return err
 			}
+			if done.Matched == 0 {
+				return usagef("--label: no job has these labels; jobs get JOB shows those of a job")
+			}
 			return a.print(done, func(w io.Writer) error { return showSuspended(w, action, many, done) })
 		}),
 	}

@@ -50,8 +50,8 @@ func TestSuspendCommands(t *testing.T) {
 	if got := decodeJSON[wire.SuspendedMany](t, r.fine(t, "jobs", "resume", "--label", "team=infra", "--reset", "--yes", "-o", "json")); got.Done != 1 || got.Matched != 1 || job("hello").Override != nil {
 		t.Errorf("%+v", got)
 	}
-	if got := r.fine(t, "jobs", "suspend", "--label", "team=infra", "--label", "zone=a", "--yes"); got != "0 jobs: suspended\n" {
-		t.Error(got)
+	if got := decodeJSON[wire.SuspendedMany](t, r.fine(t, "jobs", "suspend", "--label", "team=infra", "-o", "json")); !got.DryRun || got.Done != 1 || job("hello").Suspended {
+		t.Errorf("a preview: %+v", got)
 	}
 
 	if got := r.fine(t, "jobs", "skip-next", "hello"); got != "hello skips its next due time, by api:127.0.0.1\n" {
@@ -73,6 +73,7 @@ func TestSuspendCommands(t *testing.T) {
 		"jobs suspend hello --yes":                  "--yes and --dry-run are for the jobs of a --label",
 		"jobs suspend hello --reset --until 1h":     "remove --until",
 		"jobs suspend hello --until soon":           "--until: ",
+		"jobs suspend --label team=none --yes":      "no job has these labels",
 		"jobs suspend --label team":                 "write each label once, as NAME=VALUE",
 		"jobs resume --label team=a --label team=b": "write each label once, as NAME=VALUE",
 		"jobs resume hello --until 1h":              "until",

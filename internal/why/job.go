@@ -128,9 +128,10 @@ func (x *ofJob) starts() time.Time {
 	return x.here.Starts(x.About)
 }
 
-// fires is when the due time fires: at itself, or at the end of the closure that it runs for.
+// fires is when the due time fires: at itself, or at the end of the closure that it runs for. One that is left out is decided at itself.
 func (x *ofJob) fires() time.Time {
-	if x.here.Schedule == nil || x.here.Then != nil {
+	leftOut := x.Row != nil && x.Row.ReasonCode == reason.Calendar
+	if leftOut || x.here.Schedule == nil || x.here.Then != nil {
 		return x.About
 	}
 	return x.here.Schedule.Fires(x.About)

@@ -57,14 +57,14 @@ func (x *ofJob) none(w *wire.WhyJob) (c wire.Cause, is bool) {
 	fits := then == nil || x.About.IsZero() || then.Next(x.About.Add(-time.Nanosecond)).Equal(x.About)
 	undecided := passed && x.About.After(x.Job.Cursor) && !x.Job.NextAt.IsZero() && !x.Job.NextAt.After(x.About)
 	switch {
+	case passed && !undecided && len(x.ByHand) > 0:
+		return x.byHand(fits && then != nil), true
 	case passed && !undecided && !x.Known.IsZero() && x.About.Before(x.Known) && (x.First.IsZero() || x.About.Before(x.First)):
 		return wire.Cause{Code: reason.BeforeJob, Since: x.Known, Message: "is before " + clock(x.Known) + ", from when on the job is known"}, true
 	case passed && !undecided && x.About.Before(x.First):
 		return wire.Cause{Code: reason.BeforeLedger, Since: x.First, Message: "is before the oldest row that the ledger has of the job, " + clock(x.First) + "; older ones were deleted, as store.retention.triggers says, or the job was new"}, true
 	case x.Job.Retired && !passed:
 		return wire.Cause{Code: reason.JobRemoved, Message: "will not run: no live configuration has the job"}, true
-	case !fits && len(x.ByHand) > 0:
-		return x.byHand(), true
 	case !fits && x.leftOut() != "":
 		return wire.Cause{Code: reason.Calendar, Message: "is left out by calendar " + x.leftOut() + x.nearest(w)}, true
 	case !fits:
@@ -79,10 +79,13 @@ func (x *ofJob) none(w *wire.WhyJob) (c wire.Cause, is bool) {
 	return c, false
 }
 
-// byHand: no schedule asked for what ran then.
-func (x *ofJob) byHand() wire.Cause {
+// byHand: no schedule asked for what ran then. due: it is a due time of the job's schedule all the same.
+func (x *ofJob) byHand(due bool) wire.Cause {
 	r := x.ByHand[0]
 	c := wire.Cause{Code: reason.ByHand, By: r.By, Since: r.DecidedAt, Count: len(x.ByHand), Message: "is no due time of the job: a run by hand was asked for then" + after(", by ", r.By)}
+	if due {
+		c.Message = "was not decided by the job's schedule, which was another one or none then: a run was asked for" + after(" by ", r.By)
+	}
 	switch {
 	case r.TaskID != "":
 		c.Message += "; it is task " + r.TaskID

@@ -221,6 +221,15 @@ var dueTimes = map[string]struct {
 		f.About, f.Before = at(-90*time.Minute), nil
 		f.ByHand = []jobs.Trigger{{Job: "sync", At: f.About, Seq: 1, Cause: jobs.CauseManual, By: "ann", Outcome: jobs.Ran, Result: jobs.StateSucceeded, TaskID: "t1", Replica: "r2", StartedAt: at(-90 * time.Minute), FinishedAt: at(-89 * time.Minute)}}
 	}},
+	"run by hand of a job without a schedule": {"by_hand", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.About, f.Before, h.Schedule = at(-90*time.Minute), nil, nil
+		f.Job.Cursor, f.Job.NextAt = time.Time{}, time.Time{}
+		f.ByHand = []jobs.Trigger{{Job: "sync", At: f.About, Seq: 1, Cause: jobs.CauseManual, By: "ann", Outcome: jobs.Ran, Result: jobs.StateSucceeded}}
+	}},
+	"run by a backfill, from before the job was known": {"by_hand", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		f.About, f.Before, f.Known, f.First = at(-48*time.Hour), nil, at(-24*time.Hour), at(-48*time.Hour)
+		f.ByHand = []jobs.Trigger{{Job: "sync", At: f.About, Seq: 1, Cause: jobs.CauseBackfill, By: "ann", Outcome: jobs.Ran, Result: jobs.StateSucceeded}}
+	}},
 	"everything is paused": {"paused due", func(f *ledger.JobFacts, _ *why.HereOfJob) {
 		f.Next.Pausing = ledger.Pause{By: "ann", Reason: "new database", Since: at(-time.Hour)}
 	}},
@@ -279,6 +288,14 @@ var dueTimes = map[string]struct {
 		decided(f, func(r *ledger.DecidedRow) { r.At = at(39*time.Hour + 30*time.Minute) })
 		f.About, h.Schedule = at(39*time.Hour+30*time.Minute), closed("next")
 		f.Row.DecidedAt, f.Row.StartedAt = at(40*time.Hour+time.Millisecond), at(40*time.Hour+2*time.Millisecond)
+	}},
+	"left out, and decided when it was due": {"calendar", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		decided(f, func(r *ledger.DecidedRow) {
+			r.At = at(39*time.Hour + 30*time.Minute)
+			skipped(r, jobs.Skipped, reason.Calendar, "calendar holidays excludes it")
+		})
+		f.About, h.Schedule = at(39*time.Hour+30*time.Minute), closed("next")
+		f.Row.DecidedAt = at(39*time.Hour + 30*time.Minute + time.Millisecond)
 	}},
 	"starts later, by its jitter": {"due", func(_ *ledger.JobFacts, h *why.HereOfJob) { h.Starts = jittered }},
 	"waits for its start": {"due", func(f *ledger.JobFacts, h *why.HereOfJob) {

@@ -65,6 +65,9 @@ func whyJobRows(t *testing.T, b *Bench) {
 	byHand := run("a", due(2), false)
 	byHand.Cursor, byHand.Triggers[0].Trigger.Cause = time.Time{}, jobs.CauseManual
 	s.decided(byHand)
+	before := run("a", due(-3), false) // the ledger goes back to the first due time that was decided as such
+	before.Cursor, before.Triggers[0].Trigger.Cause = time.Time{}, jobs.CauseBackfill
+	s.decided(before)
 	s.decided(run("a", due(7), false))
 
 	at := func(g *jobs.Trigger) time.Time {
