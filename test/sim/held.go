@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"slices"
+	"time"
+
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -21,14 +24,17 @@ func (w *world) heldOf(job string) *held {
 }
 
 // judgeHeld judges a new row of the ledger: the next due times are skipped if a user has said so, in order; then those within a suspension, and
-// none outside.
+// none outside. What counts is when a due time starts.
 func (w *world) judgeHeld(r memstore.Trigger) {
 	if r.Seq != 0 || r.ReasonCode == reason.ScheduleChanged || r.ReasonCode == reason.JobRemoved || r.ReasonCode == reason.Calendar {
 		return
 	}
 	h := w.heldOf(r.Job)
-	within := h.Suspended != nil && *h.Suspended && (h.Until.IsZero() || r.At < h.Until.UnixMicro())
+	start := func(at int64) time.Time { return w.startOf(r.Job, time.UnixMicro(at).UTC()) }
+	within := h.Suspended != nil && *h.Suspended && (h.Until.IsZero() || start(r.At).Before(h.Until))
 	last := max(r.At, r.Until)
+	specs := w.specs[r.Job] // which version is decided by is not known here
+	vague := len(specs) > 1 && !h.Until.IsZero() && slices.ContainsFunc(specs, func(j job) bool { return j.Jitter > 0 || j.Closed != nil })
 	switch left := h.skips - h.skipping; {
 	case r.ReasonCode == reason.SkipNext:
 		w.counted["due times skipped by hand"] += r.Count
@@ -37,10 +43,11 @@ func (w *world) judgeHeld(r memstore.Trigger) {
 		}
 	case left > 0:
 		w.violate(r.Job, "job %s: a user has skipped the next %d due times, and that of %s is %q", r.Job, left, clock(r.At), r.Outcome+" "+string(r.ReasonCode))
+	case vague:
 	case within && r.ReasonCode != reason.Suspended:
 		w.violate(r.Job, "job %s is suspended, and its due time %s is %q", r.Job, clock(r.At), r.Outcome+" "+string(r.ReasonCode))
 	case r.ReasonCode != reason.Suspended:
-	case !within, !h.Until.IsZero() && last >= h.Until.UnixMicro():
+	case !within, !h.Until.IsZero() && !start(last).Before(h.Until):
 		w.violate(r.Job, "job %s: due times from %s to %s are skipped as suspended, which it was not", r.Job, clock(r.At), clock(last))
 	case !h.Until.IsZero():
 		w.counted["suspended until"]++
