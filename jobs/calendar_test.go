@@ -353,3 +353,23 @@ func TestNeverDue(t *testing.T) {
 		t.Errorf("the one of 2060 is due at %v", at)
 	}
 }
+
+// What calendars leave out is decided up to the last due time of a schedule that ends.
+func TestLeftOutBeforeTheEnd(t *testing.T) {
+	set := Set{Calendars: map[string]Calendar{"off": {Dates: []string{"2026-06-01"}}}}
+	for _, ends := range []time.Duration{10 * time.Second, 90 * time.Minute} {
+		begin := time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC)
+		job := Job{Schedule: "@every 2s", EndsAt: begin.Add(ends), Calendars: JobCalendars{Exclude: []string{"off"}}, Handler: says("h")}
+		s, err := set.Compiler().Compile("j", job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := begin.Add(-2 * time.Second)
+		for at := s.Wakes(last); !at.IsZero() && at.After(last); at = s.Wakes(at) {
+			last = at
+		}
+		if want := begin.Add(ends - 2*time.Second); !last.Equal(want) {
+			t.Errorf("ends after %v: it is looked at last at %v, not %v", ends, last, want)
+		}
+	}
+}

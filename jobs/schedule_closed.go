@@ -166,7 +166,7 @@ func (s *Schedule) instead(due time.Time) time.Time {
 const leftOutEvery = time.Hour
 
 // Wakes returns when to decide what is due after cursor, up to which all due times are decided: when the next one fires or, before that, at one that is
-// left out: the first one of a closure, and then each hour. Zero: there is nothing to decide.
+// left out: the first one of a closure, then each hour, and at the last one of a schedule that ends. Zero: there is nothing to decide.
 func (s *Schedule) Wakes(cursor time.Time) time.Time {
 	next := s.Next(cursor)
 	fires := s.Fires(next)
@@ -178,7 +178,12 @@ func (s *Schedule) Wakes(cursor time.Time) time.Time {
 		return fires
 	}
 	if by, _ := s.closed.at(cursor); by != "" && s.nextDue(cursor.Add(-time.Nanosecond)).Equal(cursor) {
-		due = s.nextDue(cursor.Add(leftOutEvery - time.Nanosecond))
+		hour := cursor.Add(leftOutEvery - time.Nanosecond)
+		if due = s.nextDue(hour); due.IsZero() { // the schedule ends before that
+			for _, last := range s.latestDue(cursor, hour, 1) {
+				due = last
+			}
+		}
 	}
 	return sooner(due, fires)
 }
