@@ -1,12 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -30,11 +26,7 @@ func (a *app) nextAll(n int, labels []string, from, until, timezone string) erro
 	if err != nil {
 		return err
 	}
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	chosen, err := labelled(c.Set.Jobs, wanted)
+	c, chosen, err := a.labelled(wanted)
 	if err != nil {
 		return err
 	}
@@ -116,46 +108,4 @@ func (a *app) bounds(from, until string, in *time.Location) (start, end time.Tim
 		}
 	}
 	return start, end, nil
-}
-
-// parseLabels reads labels as they are written in flags.
-func parseLabels(flags []string) (map[string]string, error) {
-	labels := map[string]string{}
-	for _, f := range flags {
-		key, value, ok := strings.Cut(f, "=")
-		if !ok || key == "" {
-			return nil, usagef("--label %q: write it as KEY=VALUE", f)
-		}
-		if other, twice := labels[key]; twice && other != value {
-			return nil, usagef("--label: %s cannot be both %q and %q", key, other, value)
-		}
-		labels[key] = value
-	}
-	return labels, nil
-}
-
-var errNoSuchJobs = errors.New("no job has these labels")
-
-// labelled are the jobs that have all of the labels; an error if labels are given that no job has.
-func labelled(all map[string]jobs.Job, labels map[string]string) (map[string]jobs.Job, error) {
-	if len(labels) == 0 {
-		return all, nil
-	}
-	chosen := maps.Clone(all)
-	maps.DeleteFunc(chosen, func(_ string, j jobs.Job) bool {
-		for key, value := range labels {
-			if got, has := j.Labels[key]; !has || got != value {
-				return true
-			}
-		}
-		return false
-	})
-	if len(chosen) == 0 {
-		var words []string
-		for _, key := range slices.Sorted(maps.Keys(labels)) {
-			words = append(words, key+"="+labels[key])
-		}
-		return nil, usageError{fmt.Errorf("--label %s: %w", strings.Join(words, ","), errNoSuchJobs)}
-	}
-	return chosen, nil
 }

@@ -64,11 +64,7 @@ func newSimulateCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := a.loadConfig()
-			if err != nil {
-				return err
-			}
-			chosen, err := labelled(c.Set.Jobs, wanted)
+			c, chosen, err := a.labelled(wanted)
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,8 +41,8 @@ func newJobsSuspendCommand(a *app, action wire.SuspendAction, short string) *cob
 			case len(labels) == 0:
 				return a.suspendOne(ctx, c, action, args[0], many)
 			}
-			if many.Labels, err = readPairs(labels); err != nil {
-				return usagef("--label: %w", err)
+			if many.Labels, err = parseLabels(labels); err != nil {
+				return err
 			}
 			many.DryRun = many.DryRun || !yes
 			done, err := c.SuspendJobs(ctx, action, many)
@@ -51,7 +50,7 @@ func newJobsSuspendCommand(a *app, action wire.SuspendAction, short string) *cob
 				return err
 			}
 			if done.Matched == 0 {
-				return usagef("--label: no job has these labels; jobs get JOB shows those of a job")
+				return noSuchJobs(many.Labels)
 			}
 			return a.print(done, func(w io.Writer) error { return showSuspended(w, action, many, done) })
 		}),
@@ -86,19 +85,6 @@ func (a *app) suspendOne(ctx context.Context, c *client.Client, action wire.Susp
 		return err
 	}
 	return a.print(job, textLine(job.Name+" is "+suspension(job)))
-}
-
-// readPairs reads NAME=VALUE.
-func readPairs(texts []string) (map[string]string, error) {
-	all := map[string]string{}
-	for _, text := range texts {
-		name, value, is := strings.Cut(text, "=")
-		if other, twice := all[name]; !is || twice && other != value {
-			return nil, fmt.Errorf("%q: write each label once, as NAME=VALUE", text)
-		}
-		all[name] = value
-	}
-	return all, nil
 }
 
 func showSuspended(w io.Writer, action wire.SuspendAction, many wire.SuspendMany, done wire.SuspendedMany) error {

@@ -3,7 +3,7 @@ package ledger
 // Matches reports whether a replica with these labels runs what wants those.
 func Matches(wanted, labels map[string]string) bool {
 	for k, v := range wanted {
-		if labels[k] != v {
+		if has, is := labels[k]; !is || has != v { // an empty value is one, too
 			return false
 		}
 	}
