@@ -114,9 +114,6 @@ func (t *Triggers) pastDue(name string, b *wire.NewBackfill) (*plan.Job, []time.
 		return wrong("rate", "%v", err)
 	}
 	until := b.To.Add(-time.Nanosecond)
-	if n, _ := j.Times.CountBetween(b.From.Add(-time.Nanosecond), until); n > ledger.MostBackfilled {
-		return wrong("to", "the job was due more than %d times since from; order several backfills of shorter times", ledger.MostBackfilled)
-	}
 	due, more := j.Times.Between(b.From.Add(-time.Nanosecond), until, ledger.MostBackfilled)
 	if more {
 		return wrong("to", "the job was due more than %d times since from; order several backfills of shorter times", ledger.MostBackfilled)

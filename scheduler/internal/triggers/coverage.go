@@ -20,6 +20,7 @@ type coverage struct {
 	rules
 	job    *plan.Job
 	rows   []ledger.Opening
+	begun  time.Time // exactly the due times up to here have started; of a job with a schedule
 	cursor time.Time // all due times up to here have a row
 	full   bool      // as many rows as one decision may have: nothing more is added
 }
@@ -42,6 +43,9 @@ func (c *coverage) leaveOut(until time.Time) bool { return c.cover(until, nil) }
 func (c *coverage) cover(until time.Time, pass func(stretch) ledger.Opening) bool {
 	if c.full {
 		return false
+	}
+	if !until.After(c.cursor) {
+		return true
 	}
 	passed := func(until time.Time) {
 		if pass == nil {

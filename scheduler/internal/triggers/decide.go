@@ -39,16 +39,17 @@ func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 	held := d.suspended(j, state)
 	c := &coverage{rules: d, job: j, cursor: state.Cursor}
 	if j.Times != nil {
+		c.begun = j.Starts(d.of).Begun(d.now)
 		dec.Skipped = c.hold(state)
 	}
 	if j.Times != nil && !held {
-		due = d.due(j, c.cursor)
+		due = c.due()
 	}
 	slots := d.slotsOf(j, state, len(due.runs), &dec)
 	switch {
 	case j.Times == nil:
 	case held:
-		due.all = c.pass(j.Starts(d.of).Begun(d.now), jobs.Skipped, reason.Suspended, "suspended")
+		due.all = c.pass(c.begun, jobs.Skipped, reason.Suspended, "suspended")
 	default:
 		c.miss(due.passed)
 	}
@@ -75,7 +76,7 @@ func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 		}
 	}
 	if due.all && waits.IsZero() {
-		c.leaveOut(j.Starts(d.of).Begun(d.now))
+		c.leaveOut(c.begun)
 	}
 	dec.Triggers = c.rows
 	slots.order(state, c.cursor, due.all && waits.IsZero() && !c.full)
@@ -104,10 +105,10 @@ type stretch struct {
 
 // due splits the due times after the cursor that start by now. It walks through those that run, and only counts the others: an outage of
 // weeks costs no more than one of minutes.
-func (d rules) due(j *plan.Job, cursor time.Time) span {
-	starts := j.Starts(d.of)
-	lateUntil := starts.Begun(d.now.Add(-j.CatchUp.Grace - time.Nanosecond))
-	fresh, more := j.Times.Between(later(cursor, lateUntil), starts.Begun(d.now), freshLimit)
+func (c *coverage) due() span {
+	j := c.job
+	lateUntil := j.Starts(c.of).Begun(c.now.Add(-j.CatchUp.Grace - time.Nanosecond))
+	fresh, more := j.Times.Between(later(c.cursor, lateUntil), c.begun, freshLimit)
 	budget := 0
 	switch {
 	case j.CatchUp.Policy == jobs.CatchUpAll:
@@ -117,7 +118,7 @@ func (d rules) due(j *plan.Job, cursor time.Time) span {
 	}
 	var late []time.Time
 	if budget > 0 {
-		late = j.Times.Latest(later(cursor, d.tooOld(j)), lateUntil, budget)
+		late = j.Times.Latest(later(c.cursor, c.tooOld(j)), lateUntil, budget)
 	}
 	s := span{passed: lateUntil, runs: append(late, fresh...), all: !more}
 	if len(late) > 0 {
@@ -169,6 +170,9 @@ func causeOf(late bool) jobs.Cause {
 // miss adds the rows of due times that were decided too late, up to and including until: those beyond the window, and the others.
 func (c *coverage) miss(until time.Time) {
 	j := c.job
+	if !until.After(c.cursor) {
+		return // mostly, as nothing is late
+	}
 	old := c.pass(earlier(c.tooOld(j), until), jobs.Missed, reason.CatchUpWindow, fmt.Sprintf("older than the catch-up window of %v", j.CatchUp.Window))
 	if old {
 		code, why := missedBecause(j)

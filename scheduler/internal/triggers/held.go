@@ -15,9 +15,8 @@ import (
 //  1. as many as a user has skipped, the next that were not decided, whatever would have become of them otherwise
 //  2. those before the end of a suspension that has ended by itself
 func (c *coverage) hold(state ledger.JobState) (skipped int) {
-	fired := c.job.Starts(c.of).Begun(c.now)
 	if state.SkipNext > 0 {
-		if next, _ := c.job.Times.Between(c.cursor, fired, state.SkipNext); len(next) > 0 {
+		if next, _ := c.job.Times.Between(c.cursor, c.begun, state.SkipNext); len(next) > 0 {
 			why := "skipped by hand"
 			if state.SkipBy != "" {
 				why = "skipped by " + state.SkipBy
@@ -32,7 +31,7 @@ func (c *coverage) hold(state ledger.JobState) (skipped int) {
 		}
 	}
 	if s := state.Suspension; s.Holds(false) && s.At(c.now).Suspended == nil {
-		c.pass(earlier(fired, c.job.Starts(c.of).Begun(s.Until.Add(-time.Microsecond))), jobs.Skipped, reason.Suspended, "suspended")
+		c.pass(earlier(c.begun, c.job.Starts(c.of).Begun(s.Until.Add(-time.Microsecond))), jobs.Skipped, reason.Suspended, "suspended")
 	}
 	return skipped
 }

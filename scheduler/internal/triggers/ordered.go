@@ -71,8 +71,12 @@ func (s *slots) backfill(is ledger.OrderState, decided time.Time, all bool) {
 	if !is.RanTo.IsZero() {
 		until = is.RanTo
 	}
-	due, more := s.job.Times.Between(p.Cursor, until, freshLimit)
-	for _, at := range due {
+	more, n := false, 0
+	for at := s.job.Times.Next(p.Cursor); !at.IsZero() && !at.After(until); at = s.job.Times.Next(at) { // one by one: mostly few are used
+		if n++; n > freshLimit {
+			more = true
+			break
+		}
 		if _, ran := slices.BinarySearchFunc(is.Ran, at, time.Time.Compare); ran {
 			p.Cursor, p.Ran = at, p.Ran+1
 			continue

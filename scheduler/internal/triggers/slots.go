@@ -22,12 +22,12 @@ type slots struct {
 	rules
 	job    *plan.Job
 	dec    *ledger.Decision
-	taken  taken       // what is in the way once no slot is free
-	free   int         // may be negative: the job had more slots
-	open   []jobs.Task // that have a slot and were not asked to stop, the oldest first; not those of this decision
-	ending int         // slots that are taken by what was told to stop, or is lost
-	queued []jobs.Task // in due order
-	opened int         // tasks of this decision
+	taken  func() taken // what is in the way once no slot is free
+	free   int          // may be negative: the job had more slots
+	open   []jobs.Task  // that have a slot and were not asked to stop, the oldest first; not those of this decision
+	ending int          // slots that are taken by what was told to stop, or is lost
+	queued []jobs.Task  // in due order
+	opened int          // tasks of this decision
 
 	backfilled bool // a run of a backfill has a slot
 }
@@ -35,7 +35,7 @@ type slots struct {
 // slotsOf gives the slots that are free to runs that wait, and begins dec with that. While the job is suspended only runs by hand get one, and the others
 // are skipped. wanted is how many runs are about to ask: with replace they come before those that wait.
 func (d rules) slotsOf(j *plan.Job, state ledger.JobState, wanted int, dec *ledger.Decision) *slots {
-	s := &slots{rules: d, job: j, dec: dec, free: math.MaxInt, taken: d.slotTaken(j, state), backfilled: len(state.Backfilled) > 0}
+	s := &slots{rules: d, job: j, dec: dec, free: math.MaxInt, taken: func() taken { return d.slotTaken(j, state) }, backfilled: len(state.Backfilled) > 0}
 	if j.Concurrency != jobs.Allow {
 		lost := state.LostSlots(d.now, slotCount(j))
 		s.free = slotCount(j) - len(state.Open) - lost
@@ -83,27 +83,29 @@ func (s *slots) take(t jobs.Task) {
 		return
 	}
 	if s.free--; s.free == 0 {
-		s.taken = openedFirst(t, s.now)
+		id, due := t.ID, t.ScheduledAt
+		s.taken = func() taken { return openedFirst(id, due, s.now) }
 	}
 }
 
 // ask opens the task of a trigger, in a free slot or waiting for one. Otherwise it says what is in the way.
 func (s *slots) ask(t jobs.Trigger) (o ledger.Opening, why taken) {
-	by := runOf(s.newID(s.job.Name, s.opened), t.At)
+	by := "" // the run that replaces others
 	if s.job.Concurrency == jobs.Replace {
+		by = runOf(s.newID(s.job.Name, s.opened), t.At)
 		s.drop(by)
 	}
 	switch {
 	case s.free > 0:
 	case s.job.Concurrency == jobs.Queue && len(s.queued) >= s.job.QueueLimit:
 		return o, taken{
-			code: reason.QueueFull, why: fmt.Sprintf("%d runs of the job wait for a slot, as many as queue_limit allows; %s", len(s.queued), s.taken.why),
+			code: reason.QueueFull, why: fmt.Sprintf("%d runs of the job wait for a slot, as many as queue_limit allows; %s", len(s.queued), s.taken().why),
 			remedy: "wait until one of them has started, or cancel one first: scheduler tasks cancel " + s.queued[len(s.queued)-1].ID,
 		}
 	case s.job.Concurrency == jobs.Replace:
 		s.replace(by)
 	case s.job.Concurrency != jobs.Queue && !s.besideBackfill(t):
-		return o, s.taken
+		return o, s.taken()
 	}
 	o = s.rules.open(s.job, t, s.opened)
 	s.opened++
@@ -112,7 +114,7 @@ func (s *slots) ask(t jobs.Trigger) (o ledger.Opening, why taken) {
 		return o, taken{}
 	}
 	o.Queued = true
-	o.Task.Reason, o.Task.ReasonCode = "waits for a slot of its job: "+s.taken.why, reason.WaitsForSlot
+	o.Task.Reason, o.Task.ReasonCode = "waits for a slot of its job: "+s.taken().why, reason.WaitsForSlot
 	s.queued = append(s.queued, *o.Task)
 	return o, taken{}
 }

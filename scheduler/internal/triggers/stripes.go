@@ -202,6 +202,19 @@ func (t *Triggers) Owned() []int {
 	return owned
 }
 
+// owns reports whether Owned has the stripe.
+func (t *Triggers) owns(stripe int) bool {
+	st := t.stripes
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if t.locks.Replaced() {
+		_, is := slices.BinarySearch(st.mine, stripe)
+		return is
+	}
+	lease, held := st.held[stripe]
+	return held && lease.Check() == nil
+}
+
 // Leave releases all stripes, in one call.
 func (t *Triggers) Leave(ctx context.Context) {
 	st := t.stripes

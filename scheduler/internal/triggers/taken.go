@@ -106,8 +106,8 @@ func (d rules) stands(t jobs.Task) string {
 
 // openedFirst says of a due time that an earlier one got the slot in the same decision. Whether that one starts at once is
 // not known yet.
-func openedFirst(t jobs.Task, now time.Time) taken {
-	return taken{code: reason.SlotTaken, why: runOf(t.ID, t.ScheduledAt) + " was opened first, at " + second(now), remedy: "wait for its end, or cancel it first: scheduler tasks cancel " + t.ID}
+func openedFirst(task string, due, now time.Time) taken {
+	return taken{code: reason.SlotTaken, why: runOf(task, due) + " was opened first, at " + second(now), remedy: "wait for its end, or cancel it first: scheduler tasks cancel " + task}
 }
 
 func runOf(task string, at time.Time) string {

@@ -123,11 +123,6 @@ func (t *Triggers) Recorded(job string, state jobs.State) {
 	}
 }
 
-func (t *Triggers) owns(stripe int) bool {
-	_, is := slices.BinarySearch(t.Owned(), stripe)
-	return is
-}
-
 // Replacing says that the rows of jobs are about to become those of another plan, until it is called with false. What does not fit to
 // its row meanwhile is not decided, and not taken as left to others.
 func (t *Triggers) Replacing(is bool) { t.replacing.Store(is) }
