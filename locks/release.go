@@ -27,9 +27,9 @@ func (l *Locker) giveBack(ctx context.Context, cause error, leases ...*Lease) er
 	return errors.Join(errs...)
 }
 
-// drop ends leases. It returns the holds that no lease shares any more, with calls in flight counted, and one of them
-// that a queue waits for: the call that frees it asks for the place of that queue. The waiters of the others ask themselves.
-func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.Held, awaited *hold, errs []error) {
+// drop ends leases. It returns the holds that no lease shares any more, with calls in flight counted, and those of them that
+// queues wait for.
+func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.Held, awaited []*hold, errs []error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session != nil {
@@ -57,10 +57,8 @@ func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.H
 				l.inFlight[h.key]++
 				l.forget(h)
 				l.freed(h)
-				if awaited == nil && h.session.queue != nil && l.awaiting(h) != nil {
-					awaited = h
-				} else {
-					l.resume(h)
+				if l.awaiting(h) != nil {
+					awaited = append(awaited, h)
 				}
 			}
 		}
@@ -68,16 +66,17 @@ func (l *Locker) drop(leases []*Lease, cause error) (s *session, held []driver.H
 	return l.session, held, awaited, errs
 }
 
-// free asks the service to free keys, whose calls in flight were counted, and for the place of the queue that waits for one
-// of them. Keys that are not confirmed are left to sweep, as are all while the service is unavailable.
-func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, awaited *hold) error {
+// free asks the service to free keys, whose calls in flight were counted, and in the same call for the place of the first queue that
+// waits for one of them. The waiters of the others ask after it: the key that one asks for before is not free. Keys that are
+// not confirmed are left to sweep, as are all while the service is unavailable.
+func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, awaited []*hold) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.down()
 	if err == nil {
 		calling, cancel := l.calling(ctx)
 		defer cancel()
-		if q := l.awaiting(awaited); q != nil {
+		if q := l.firstAwaiting(awaited); q != nil && s.queue != nil {
 			err = l.releaseAndAsk(calling, s, held, q)
 		} else {
 			l.mu.Unlock()
@@ -87,8 +86,9 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held, await
 				l.note(err)
 			}
 		}
-	} else {
-		l.resume(awaited)
+	}
+	for _, h := range awaited {
+		l.resume(h)
 	}
 	for _, h := range held {
 		l.landed(h.Key)

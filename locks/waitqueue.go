@@ -158,11 +158,18 @@ func (l *Locker) grant(q *waitQueue, lease *Lease) {
 	l.tidy(h.key, q)
 }
 
+// firstAwaiting returns the first queue that still waits for the end of one of holds, or nil.
+func (l *Locker) firstAwaiting(holds []*hold) *waitQueue {
+	for _, h := range holds {
+		if q := l.awaiting(h); q != nil {
+			return q
+		}
+	}
+	return nil
+}
+
 // awaiting returns the queue whose first waiter waits for the end of h, or nil.
 func (l *Locker) awaiting(h *hold) *waitQueue {
-	if h == nil {
-		return nil
-	}
 	if q := l.queues[h.key]; q != nil && q.after == h {
 		return q
 	}
