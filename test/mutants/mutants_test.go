@@ -42,7 +42,7 @@ func TestBranches(t *testing.T) {
 		},
 		"scheduler/internal/triggers": {
 			"scheduler/internal/triggers/stripes.go rank GO other variable self: id (2)",
-			"scheduler/internal/triggers/decide.go rules.due GO swapped 1 and 2: later(cursor, lateUntil)",
+			"scheduler/internal/triggers/decide.go coverage.due GO swapped 1 and 2: later(c.cursor, lateUntil)",
 			"scheduler/internal/triggers/decide.go earlier GO After: a.Before(b)",
 		},
 		"scheduler/internal/membership": {
