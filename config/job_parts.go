@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// leastPart is how many jobs are read together at least. The pools are validated with each part.
+// leastPart is how many jobs are read together at least.
 const leastPart = 5_000
 
 // jobsPart reads and validates some of the jobs of a file, while others do the same with the rest: 100,000 take a while. It has a reader of
@@ -21,7 +21,7 @@ type jobsPart struct {
 	*reader
 	entries []jobEntry
 	jobs    map[string]jobs.Job
-	wrong   error // of them, by Set.Validate
+	wrong   error // of them, by Set.ValidateChanged: pools and calendars are validated once, with the whole
 }
 
 // jobEntry is one job as it stands in the file.
@@ -78,7 +78,7 @@ func (p *jobsPart) read() {
 	}
 	set := p.c.Set
 	set.Jobs = p.jobs
-	p.wrong = set.Validate()
+	p.wrong = set.ValidateChanged(jobs.Set{}, slices.Collect(maps.Keys(p.jobs)))
 }
 
 // fork returns a reader that can be used beside r and others, until join.

@@ -34,7 +34,7 @@ type reader struct {
 
 	standard []string        // of Options.Environ, for every command
 	programs map[string]bool // whether files are executable
-	wrong    []error         // of the jobs that were read, by Set.Validate
+	wrong    []error         // of the jobs that were read, by Set.ValidateChanged
 	doubtful map[string]bool // paths of what may be missing since a key is misspelt, or was refused
 }
 

@@ -17,7 +17,7 @@ const (
 	weekMinutes = 7 * dayMinutes
 )
 
-var weekdays = []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
+var weekdays = fields[dayOfWeek].names
 
 // readWeekly reads an entry of Calendar.Weekly.
 func readWeekly(text string) ([]hours, error) {

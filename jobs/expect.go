@@ -15,9 +15,12 @@ type Expect struct {
 func (p *problems) expect(path string, e Expect) {
 	p.duration(path+".start_within", e.StartWithin)
 	p.duration(path+".finish_within", e.FinishWithin)
-	for key, d := range map[string]time.Duration{"start_within": e.StartWithin, "finish_within": e.FinishWithin} {
-		if d > 0 && d < time.Second {
-			p.add(path+"."+key, "%s is less than a second, which is how exactly it is looked at; write 1s or more", d)
+	for _, within := range []struct {
+		key string
+		d   time.Duration
+	}{{"start_within", e.StartWithin}, {"finish_within", e.FinishWithin}} {
+		if within.d > 0 && within.d < time.Second {
+			p.add(path+"."+within.key, "%s is less than a second, which is how exactly it is looked at; write 1s or more", within.d)
 		}
 	}
 	if e.FinishWithin > 0 && e.FinishWithin <= e.StartWithin {

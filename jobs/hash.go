@@ -147,6 +147,9 @@ func (j Job) spelled() []string {
 
 // sortedKeys is a value of JSON, without the order of its keys.
 func sortedKeys(v any) any {
+	if v == nil {
+		return nil
+	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return v
@@ -168,10 +171,7 @@ func identify(h Handler) string {
 	if i, ok := unwrap.As[Identified](h); ok {
 		return i.Identity()
 	}
-	if d, ok := unwrap.As[Described](h); ok {
-		return d.Describe()
-	}
-	return fmt.Sprintf("%T", unwrap.Innermost(h))
+	return handlerShown(h)
 }
 
 // fingerprint hashes v as JSON, which has one form for one value: fields in their order, maps by key.

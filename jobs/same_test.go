@@ -49,6 +49,13 @@ func TestSameHandlers(t *testing.T) {
 		return Func(func(context.Context, Task, struct{}) error { _ = n; return nil })
 	}
 	kept := literal(1)
+	by := func(body string, h Handler) Handler {
+		parsed, err := ParseTemplate([]byte(body)) // each load of a file parses it anew
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed.Send(h)
+	}
 	for what, c := range map[string]struct {
 		a, b Handler
 		want bool
@@ -64,6 +71,9 @@ func TestSameHandlers(t *testing.T) {
 		"two functions":     {literal(1), literal(2), false},
 		"one function":      {kept, kept, true},
 		"workers":           {Worker{}, Worker{}, true},
+		"equal templates":   {by(`{"a": 1}`, says("a")), by(`{"a": 1}`, says("a")), true},
+		"other templates":   {by(`{"a": 1}`, says("a")), by(`{"a": 2}`, says("a")), false},
+		"templates to two":  {by(`{"a": 1}`, says("a")), by(`{"a": 1}`, says("b")), false},
 	} {
 		if got := sameHandler(c.a, c.b); got != c.want {
 			t.Errorf("%s: %v, want %v", what, got, c.want)

@@ -193,3 +193,9 @@ func (s templated) Unwrap() Handler { return s.inner }
 func (s templated) Identity() string {
 	return fmt.Sprintf("template %s: %s", s.template.source, identify(s.inner))
 }
+
+// Same reports whether the other one sends the same by the same handler.
+func (s templated) Same(other Handler) bool {
+	as, is := other.(templated)
+	return is && bytes.Equal(s.template.source, as.template.source) && sameHandler(s.inner, as.inner)
+}

@@ -226,7 +226,6 @@ func (p *problems) slots(path string, job Job) {
 	}
 }
 
-// schedules checks the expressions, and returns those that are right and go on for ever.
 // work checks that there is exactly one handler for what the job does.
 func (p *problems) work(path string, job Job, pools map[string]Pool) {
 	name := job.WithDefaults().Pool

@@ -38,7 +38,7 @@ func (s Set) ValidateChanged(before Set, names []string) error {
 
 // alikeInSmall reports whether one of these jobs differs from another of the set only in capitals.
 func (s Set) alikeInSmall(names []string) bool {
-	if len(names) == 0 {
+	if len(names) == 0 || len(names) == len(s.Jobs) { // among themselves they are looked at anyway
 		return false
 	}
 	small := map[string]string{}

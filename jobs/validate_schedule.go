@@ -45,7 +45,7 @@ func (p *problems) expression(spec string, zone *time.Location, s seed) (dueBy, 
 		return was.due, was.err
 	}
 	due, err := parseSpec(spec, zone, s)
-	if !strings.ContainsAny(spec, "Hh") {
+	if !usesHash(spec) {
 		if p.read == nil {
 			p.read = map[read]wasRead{}
 		}

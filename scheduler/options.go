@@ -51,8 +51,8 @@ type Options struct {
 	// within one process only. The default is the same for two servers of one kind.
 	LockService string
 
-	// JobLocks is the lock service of the locks of jobs and pools. Default: the lock service that New is given, which must
-	// then be a *locks.Locker, or have its method Acquire, too. Without one, jobs and pools with locks are an error.
+	// JobLocks is the lock service of the locks of jobs and pools. Default: the lock service that New is given.
+	// Without one, jobs and pools with locks are an error.
 	JobLocks Locks
 
 	// ConfigAt is when the file was written that the set comes from. It is shown beside the hash of its content; zero: not known.

@@ -39,7 +39,7 @@ func (s *Store) Cancel(ctx context.Context, id, by string) (jobs.Task, error) {
 		row := rows[0]
 		task = row.Task
 		if row.row == rowRunning {
-			return t.askOwners([]openTask{row}, why)
+			return t.askOwners(rows, func(openTask) string { return why })
 		}
 		now, err := t.Now()
 		if err != nil {
@@ -78,10 +78,10 @@ func withdrawn(row openTask, why string, code reason.Code) move {
 // askOwners writes the request into the rows of running tasks, where their owners read it. The first request is kept.
 //
 // Index: primary key.
-func (t *tx) askOwners(rows []openTask, why string) error {
+func (t *tx) askOwners(rows []openTask, why func(openTask) string) error {
 	rows = those(rows, func(r openTask) bool { return r.cancel == "" })
-	n, err := t.Exec("UPDATE {tasks}{by_key} SET cancel=? WHERE state+0=2 AND {in name id, int token}",
-		sqlkit.Rows(rows, func(r openTask) []any { return []any{r.ID, r.Token} }), why)
+	n, err := t.Exec("UPDATE {each}{tasks}{by_key} SET cancel={text why} WHERE state+0=2 AND {in name id, int token}",
+		sqlkit.Rows(rows, func(r openTask) []any { return []any{why(r), r.ID, r.Token} }))
 	if err == nil && n != int64(len(rows)) {
 		return sqlkit.ErrMoved
 	}

@@ -62,12 +62,11 @@ type decision struct {
 	ended     []ledger.LostTask // known to have ended
 	moves     []move            // pending tasks that end
 	expected  [][]any           // rows of expectations
-	asked     []string          // ids of the orders that are locked
 	out       ledger.Decided
 }
 
 func (w *decision) write(t *tx) error {
-	w.triggers, w.tasks, w.ended, w.moves, w.expected, w.asked, w.out = nil, nil, nil, nil, nil, nil, ledger.Decided{}
+	w.triggers, w.tasks, w.ended, w.moves, w.expected, w.out = nil, nil, nil, nil, nil, ledger.Decided{}
 	if err := w.lock(t); err != nil {
 		return err
 	}

@@ -45,7 +45,6 @@ func (w *decision) readOrders(t *tx) error {
 			}
 		}
 		row.Orders = append(row.Orders, is)
-		w.asked = append(w.asked, o.ID)
 	}
 	return nil
 }
@@ -72,7 +71,7 @@ func (t *tx) endedOf(o ledger.Order) (map[string]jobs.State, error) {
 	return ended, err
 }
 
-// backfilled finds out which open tasks of the jobs were made by backfills: of those that no schedule asked for, if there are any.
+// backfilled finds out which jobs have open tasks that backfills made: of those that no schedule asked for, if there are any.
 //
 // Index: primary key of triggers.
 func (w *decision) backfilled(t *tx) error {
@@ -87,18 +86,15 @@ func (w *decision) backfilled(t *tx) error {
 	if len(asked) == 0 {
 		return nil
 	}
-	made := map[string]bool{}
 	for part := range slices.Chunk(asked, sqlkit.MaxRows) {
-		err := each(t.rows("SELECT task_id FROM {triggers}{by_key} WHERE {in name job, int at, int seq} AND cause='"+string(jobs.CauseBackfill)+"'",
-			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} })), func(m *triggerModel) { made[m.TaskID] = true })
+		made, err := column[string](t.rows("SELECT job FROM {triggers}{by_key} WHERE {in name job, int at, int seq} AND cause='"+string(jobs.CauseBackfill)+"'",
+			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} })))
 		if err != nil {
 			return err
 		}
-	}
-	for _, r := range w.rows {
-		for _, task := range r.Open {
-			if made[task.ID] {
-				r.Backfilled = append(r.Backfilled, task.ID)
+		for _, job := range made {
+			if r, is := findJob(w.rows, job); is {
+				r.Backfilled = true
 			}
 		}
 	}
@@ -112,7 +108,8 @@ func (w *decision) writeOrders(t *tx) error {
 		dec := &w.out.Decisions[i]
 		for k := range dec.Orders {
 			o := &dec.Orders[k]
-			if !slices.Contains(w.asked, o.ID) {
+			job, exists := findJob(w.rows, dec.Job)
+			if !exists || !slices.ContainsFunc(job.Orders, func(is ledger.OrderState) bool { return is.Order.ID == o.ID }) {
 				return fmt.Errorf("a decision about order %s, whose row is not locked", o.ID)
 			}
 			o.Progress.Open = slices.Clone(o.Progress.Open) // the value of d.Decide stays as it is

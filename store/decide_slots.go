@@ -34,12 +34,16 @@ func (w *decision) endTasks(t *tx) error {
 	if len(rows) != len(ends) { // one has ended since it was read
 		return sqlkit.ErrMoved
 	}
+	var running []openTask
 	for _, r := range rows {
-		if e := ends[r.ID]; r.row != rowRunning {
+		if e := ends[r.ID]; r.row == rowRunning {
+			running = append(running, r)
+		} else {
 			w.moves = append(w.moves, withdrawn(r, e.Reason, e.Code))
-		} else if err := t.askOwners([]openTask{r}, e.Reason); err != nil {
-			return err
 		}
+	}
+	if err := t.askOwners(running, func(r openTask) string { return ends[r.ID].Reason }); err != nil {
+		return err
 	}
 	return t.endPendingRows(w.now, w.moves)
 }

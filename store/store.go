@@ -51,7 +51,7 @@
 // The last attempt of an ended task is in its row of {done}, the earlier ones are in {attempts}. One that is undone is in no
 // row, and its token is not used again. If a cancellation of its task was requested, it ends as cancelled in place of that.
 //
-// Rows are locked in this order: sessions, pools, jobs, unique_tasks, keys, sequences, triggers, expectations, tasks, key_waits, attempts, chunks, outputs, results, standings, events. What does
+// Rows are locked in this order: sessions, pools, jobs, orders, definitions, unique_tasks, keys, sequences, triggers, expectations, tasks, key_waits, attempts, chunks, outputs, results, standings, events. What does
 // not wait (SKIP LOCKED) may come out of turn. An enqueue that meets a unique task locks that before sequences, since it tells whether a task is added:
 // no one has a sequence locked and waits for a task, but a claim that has tasks from before their pool's order join it.
 package store

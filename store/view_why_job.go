@@ -173,12 +173,13 @@ func (t *tx) whyTask(id string) (*jobs.Task, error) {
 	return task, err
 }
 
-// suspension is the last entry of the audit, of the latest before a moment, with which the API suspended the job, if it did not resume it since.
+// suspension is the last entry of the audit, of the latest before a moment, with which the API suspended the job, if it did not resume it since, nor suspend
+// or resume jobs by their labels: the audit does not say whether this one was among those.
 //
 // Index: audit_at, a range from its end.
 func (t *tx) suspension(job string, until time.Time) (e wire.AuditEntry, err error) {
 	err = each(t.rows(`SELECT at, who, remote, action FROM (SELECT at, who, remote, action, object, status FROM {audit}{index}{audit}_at{end} WHERE at<=? ORDER BY at DESC LIMIT ?) AS latest
-		WHERE action IN ('POST /jobs/{name}/suspend', 'POST /jobs/{name}/resume') AND object=? AND status<300 ORDER BY at DESC LIMIT 1`,
+		WHERE status<300 AND (action IN ('POST /jobs/{name}/suspend', 'POST /jobs/{name}/resume') AND object=? OR action IN ('POST /suspend/jobs', 'POST /resume/jobs')) ORDER BY at DESC LIMIT 1`,
 		micros(until), pauseLook, job), func(m *auditModel) {
 		if m.Action == "POST /jobs/{name}/suspend" {
 			e = m.entry()

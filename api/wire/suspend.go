@@ -20,7 +20,7 @@ type SuspendMany struct {
 
 // SuspendedMany is what became of that.
 type SuspendedMany struct {
-	Matched int      `json:"matched"`           // jobs with these labels that a live configuration has
+	Matched int      `json:"matched"`           // jobs with these labels in the configuration of the replica that answers
 	Done    int      `json:"done"`              // that were set, or would be with dry_run
 	Jobs    []string `json:"jobs"`              // of those, the first 100 by name
 	DryRun  bool     `json:"dry_run,omitempty"` // nothing was changed

@@ -82,6 +82,9 @@ func newJobsRunCommand(a *app) *cobra.Command {
 			}
 			run := wire.Run{}
 			if forces(force) && with.Force == "" {
+				if with.Payload != nil {
+					return usagef("--force beside --payload has to name the lost attempt: --force=TASK; without --force the refusal says which")
+				}
 				run, err = c.ForceRunJob(ctx, args[0], "") // the refusal names the attempt
 			} else {
 				run, err = c.RunJobWith(ctx, args[0], with)

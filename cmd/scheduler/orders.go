@@ -12,8 +12,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/client"
 )
 
-// orderEvery is how often an order that is waited for is asked about.
-const orderEvery = time.Second
+const (
+	orderEvery = time.Second // how often an order that is waited for is asked about
+	orderAway  = time.Minute // how long there may be no answer, as in client.Follow
+)
 
 func newOrdersCommand(a *app) *cobra.Command {
 	var filter wire.OrderFilter
@@ -86,20 +88,21 @@ func (a *app) showOrder(w io.Writer, o wire.Order) error {
 
 // followOrder waits for the run of an order, and follows it.
 //
-//  1. while the order is open, wait orderEvery and ask about it again
+//  1. while the order is open, wait orderEvery and ask about it again, for as long as there is an answer at least once in orderAway
 //  2. follow the run that was made; none: the error says what became of the order
 func (a *app) followOrder(ctx context.Context, c *client.Client, o wire.Order) error {
-	for o.State == wire.OrderOpen {
+	for answered := time.Now(); o.State == wire.OrderOpen; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(orderEvery):
 		}
-		next, err := c.Order(ctx, o.ID)
-		if err != nil {
+		switch next, err := c.Order(ctx, o.ID); {
+		case err == nil:
+			o, answered = next, time.Now()
+		case !client.Transient(err) || time.Since(answered) > orderAway:
 			return err
 		}
-		o = next
 	}
 	if o.TaskID == "" {
 		return fmt.Errorf("the run was not made: the order is %s%s", o.State, after(": ", o.Reason))

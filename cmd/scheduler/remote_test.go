@@ -103,6 +103,9 @@ func TestRunFollow(t *testing.T) {
 	if code, _, stderr = r.scheduler(t, "", "jobs", "run", "hello", "--payload", `{"n":"x"}`, "-w"); code != exitFailed || !strings.Contains(stderr, "payload/n: got string, want integer, by the job's params") {
 		t.Errorf("with a wrong payload: %d %q", code, stderr)
 	}
+	if code, _, stderr = r.scheduler(t, "", "jobs", "run", "hello", "--payload", `{"n":1}`, "--force"); code != exitUsage || !strings.Contains(stderr, "has to name the lost attempt") {
+		t.Errorf("the payload would not be used: %d %q", code, stderr)
+	}
 	if code, _, stderr = r.scheduler(t, "", "jobs", "run", "hello", "--payload", `{"n":`); code != exitUsage || !strings.Contains(stderr, "--payload: not JSON") {
 		t.Errorf("with half a payload: %d %q", code, stderr)
 	}

@@ -76,7 +76,10 @@ func (a *app) showWhyJob(w io.Writer, y wire.WhyJob) error {
 	}
 	decided, measured, task := "", "", ""
 	if t := y.Trigger; t != nil {
-		decided = t.DecidedAt.UTC().Format("2006-01-02 15:04:05.000") + " UTC, " + t.Late + " after it was due"
+		decided = t.DecidedAt.UTC().Format("2006-01-02 15:04:05.000") + " UTC"
+		if t.Late != "" { // else it is not known when it was to start
+			decided += ", " + t.Late + " after it was due"
+		}
 		if t.Replica != "" {
 			decided = "by " + t.Replica + " at " + decided
 		}

@@ -20,7 +20,7 @@ type JobState struct {
 	Open       []jobs.Task  // pending or running, each with a slot, with what the reason of a skipped due time names
 	Queued     []jobs.Task  // pending: they wait for a slot
 	Stopping   []string     // ids of those in Open whose cancellation was requested
-	Backfilled []string     // ids of those in Open that backfills have made
+	Backfilled bool         // a backfill has made one of those in Open
 	Orders     []OrderState // of Decide.Orders, those that are open, by id
 }
 

@@ -51,7 +51,7 @@ func (l Limits) String() string {
 	return strings.Join(all, ", ")
 }
 
-// sizeText is a number of bytes for people, in the largest unit of which it is a whole number; one tenth of it, if there is none but bytes.
+// sizeText is a number of bytes for people, in the largest unit of which it is a whole number.
 func sizeText(bytes int64) string {
 	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	n, unit := bytes, 0

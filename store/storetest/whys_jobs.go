@@ -176,6 +176,16 @@ func whyJobSuspension(t *testing.T, b *Bench) {
 	if f := s.whyJob(about); !f.Suspension.At.IsZero() {
 		t.Errorf("resumed: %+v", f.Suspension)
 	}
+	for i, action := range []string{"POST /resume/jobs", "POST /suspend/jobs"} {
+		insert("POST /jobs/{name}/suspend", "a", 200, time.Duration(20-4*i)*time.Minute, "ann")
+		if f := s.whyJob(about); f.Suspension.Who != "ann" {
+			t.Errorf("suspended again: %+v", f.Suspension)
+		}
+		insert(action, "", 200, time.Duration(18-4*i)*time.Minute, "carol")
+		if f := s.whyJob(about); !f.Suspension.At.IsZero() {
+			t.Errorf("after %s it is not known who: %+v", action, f.Suspension)
+		}
+	}
 }
 
 // What was decided between a due time and its decision is found, and who lived then.

@@ -35,7 +35,7 @@ type slots struct {
 // slotsOf gives the slots that are free to runs that wait, and begins dec with that. While the job is suspended only runs by hand get one, and the others
 // are skipped. wanted is how many runs are about to ask: with replace they come before those that wait.
 func (d rules) slotsOf(j *plan.Job, state ledger.JobState, wanted int, dec *ledger.Decision) *slots {
-	s := &slots{rules: d, job: j, dec: dec, free: math.MaxInt, taken: func() taken { return d.slotTaken(j, state) }, backfilled: len(state.Backfilled) > 0}
+	s := &slots{rules: d, job: j, dec: dec, free: math.MaxInt, taken: func() taken { return d.slotTaken(j, state) }, backfilled: state.Backfilled}
 	if j.Concurrency != jobs.Allow {
 		lost := state.LostSlots(d.now, slotCount(j))
 		s.free = slotCount(j) - len(state.Open) - lost

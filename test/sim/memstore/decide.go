@@ -111,7 +111,7 @@ func (w *decision) states() (states []ledger.JobState) {
 				}
 				state.Open = append(state.Open, is)
 				if w.t.backfilled(task) {
-					state.Backfilled = append(state.Backfilled, t.ID)
+					state.Backfilled = true
 				}
 			}
 		}
@@ -119,7 +119,6 @@ func (w *decision) states() (states []ledger.JobState) {
 		slices.SortFunc(state.Open, byID)
 		slices.SortFunc(state.Queued, byID)
 		slices.Sort(state.Stopping)
-		slices.Sort(state.Backfilled)
 		state.Orders = w.readOrders(name)
 		states = append(states, state)
 	}
