@@ -7,13 +7,11 @@ import (
 	"maps"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 func (m jobModel) differs(d *ledger.JobDef) bool {
@@ -29,9 +27,9 @@ func (m jobModel) unwritten(d *ledger.JobDef) bool {
 }
 
 // writeJobs writes defs to the rows of the named jobs. The cursor never moves back. Where the schedule is new it moves to now,
-// as judge takes it: an edit fires nothing of the past. What was due by the old schedule and was not decided yet is missed. Pending tasks of jobs
+// as judge takes it: an edit fires nothing of the past. What was due by the old schedule and was not decided yet gets its rows, see ledger.Overtaken. Pending tasks of jobs
 // that are retired are cancelled, and their orders, at most sqlkit.MaxRows of them: then more may be left.
-func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef, shown func(job string) json.RawMessage, judge ledger.Judge) (more bool, err error) {
+func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef, all ledger.Definitions, judge ledger.Judge) (more bool, err error) {
 	rows, err := defined[jobModel](t, names, "{for_update}")
 	if err != nil {
 		return false, err
@@ -45,17 +43,30 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 		return false, err
 	}
 	var changed []jobModel
+	former, err := t.formerDefinitions(names, rows, defs)
+	if err != nil {
+		return false, err
+	}
 	var undecided []jobs.Trigger
-	history := history{now: now, config: config, shown: shown}
+	history := history{now: now, config: config, shown: all.Shown}
 	var retired []string
 	for _, name := range names {
 		row, d := rows[name], defs[name]
 		if !row.unwritten(d) {
 			continue // written or removed by another process in the meantime
 		}
-		at, _ := row.due()
-		if schedule := scheduleOf(d); !at.IsZero() && !at.After(now) && row.Schedule != schedule {
-			undecided = append(undecided, overtaken(name, at, schedule, now, config))
+		if row.reschedules(d) {
+			due, _ := row.due()
+			by, err := t.definitionID(cmp.Or(row.Defined, row.Hash))
+			if err != nil {
+				return false, err
+			}
+			for _, g := range all.Overtaken(ledger.Overtaken{
+				Job: name, Definition: former[name], Suspension: row.suspension(), Cursor: fromMicros(row.CursorAt), Due: due, Now: now, Removed: d == nil,
+			}) {
+				g.Definition, g.Config = by, config
+				undecided = append(undecided, g)
+			}
 		}
 		history.replace(name, row, d)
 		switch {
@@ -118,24 +129,28 @@ func (t *tx) withQueued(rows map[string]jobModel) (queued map[string]bool, err e
 	return queued, err
 }
 
-func scheduleOf(d *ledger.JobDef) string {
-	if d == nil {
-		return ""
-	}
-	return d.Schedule
+// reschedules reports whether d replaces a schedule, or removes the job.
+func (m jobModel) reschedules(d *ledger.JobDef) bool {
+	return m.Schedule != "" && (d == nil || m.Schedule != d.Schedule)
 }
 
-// overtaken is the row for the first due time that an edit found undecided. How many more there were is unknown: only the old
-// schedule tells, and it is not kept.
-func overtaken(job string, at time.Time, schedule string, now time.Time, config int64) jobs.Trigger {
-	code, why := reason.ScheduleChanged, ledger.ReasonEdited
-	if schedule == "" {
-		code, why = reason.JobRemoved, ledger.ReasonRemoved
+// formerDefinitions are those in the history of the jobs whose schedules are replaced.
+//
+// Index: primary key.
+func (t *tx) formerDefinitions(names []string, rows map[string]jobModel, defs map[string]*ledger.JobDef) (map[string]json.RawMessage, error) {
+	var replaced []jobModel
+	for _, name := range names {
+		if row := rows[name]; row.reschedules(defs[name]) && row.Defined != "" {
+			replaced = append(replaced, row)
+		}
 	}
-	return jobs.Trigger{
-		Job: job, At: at, Count: 1, Cause: jobs.CauseSchedule, Outcome: jobs.Missed,
-		Reason: why, ReasonCode: code, DecidedAt: now, Config: config,
+	if len(replaced) == 0 {
+		return nil, nil
 	}
+	all := map[string]json.RawMessage{}
+	err := each(t.rows("SELECT job, body FROM {definitions}{by_key} WHERE {in name job, name hash}",
+		sqlkit.Rows(replaced, func(m jobModel) []any { return []any{m.Name, m.Defined} })), func(m *definitionModel) { all[m.Job] = m.Body })
+	return all, err
 }
 
 func (m poolModel) differs(d *ledger.PoolDef) bool {

@@ -166,7 +166,7 @@ func (s replica) assert(ctx context.Context, session string, d ledger.Definition
 	}{
 		{stalePools, func(t *tx, config int64, names []string) error { return t.writePools(config, names, poolDefs) }},
 		{staleJobs, func(t *tx, config int64, names []string) error {
-			left, err := t.writeJobs(config, names, jobDefs, d.Shown, judge)
+			left, err := t.writeJobs(config, names, jobDefs, d, judge)
 			more = more || left
 			return err
 		}},

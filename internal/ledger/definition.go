@@ -16,6 +16,8 @@ type Definitions struct {
 	Now   Judge // nil: the database's time is not checked
 	// Shown is what the history keeps of a job's definition, JSON without secrets; nil: nothing but that there was one.
 	Shown func(job string) json.RawMessage
+	// OvertakenBy returns the rows of due times that an edit leaves undecided, see Overtaken, if it can read the definition that governed.
+	OvertakenBy func(Overtaken) (rows []jobs.Trigger, known bool)
 
 	Hash     string    // Content, if the caller has computed it before
 	At       time.Time // when the file was written that they come from, for people; zero: unknown

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 var definitionCases = []Case{
@@ -25,6 +24,7 @@ var definitionCases = []Case{
 	{"Definitions/RemovedJobs", removedJobs},
 	{"Definitions/ManyTasksOfRemovedJobs", manyTasksOfRemovedJobs},
 	{"Definitions/ScheduleEdits", scheduleEdits},
+	{"Definitions/Overtaken", overtaken},
 	{"Definitions/Jitter", startsLater},
 	{"Definitions/EachField", eachField},
 	{"Definitions/OnDemand", onDemand},
@@ -147,82 +147,6 @@ func toldWhatDiffers(t *testing.T, b *Bench) {
 		t.Error(diff)
 	}
 	assertHolds(t, b, a, edited, false)
-}
-
-func scheduleEdits(t *testing.T, b *Bench) {
-	a := Join(t, b, "a")
-	row := func() (cursor, next time.Time) {
-		t.Helper()
-		cursor = time.UnixMicro(b.DB.Int(t, `SELECT cursor_at FROM {jobs} WHERE name = 'j'`)).UTC()
-		return cursor, time.UnixMicro(b.DB.Int(t, `SELECT next_at FROM {jobs} WHERE name = 'j'`)).UTC()
-	}
-	set := func(cursor time.Time) {
-		b.DB.Exec(t, `UPDATE {jobs} SET cursor_at = ?, next_at = ? WHERE name = 'j'`, cursor.UnixMicro(), cursor.Add(time.Minute).UnixMicro())
-	}
-	one := func(hash, schedule string) ledger.Definitions {
-		return ledger.Definitions{Jobs: []ledger.JobDef{JobDef("j", hash, schedule)}}
-	}
-	before, err := b.Store.Beat(t.Context(), a)
-	must(t, err)
-	load(t, b, a, one("1", "s1"))
-	if cursor, next := row(); cursor.Before(before) || !next.Equal(cursor.Truncate(time.Minute).Add(time.Minute)) {
-		t.Fatalf("a new job starts at %s, due at %s; it was made after %s", cursor, next, before)
-	}
-
-	past := before.Add(-time.Hour).Truncate(time.Minute)
-	set(past)
-	load(t, b, a, one("2", "s1"))
-	if cursor, next := row(); !cursor.Equal(past) || !next.Equal(past.Add(time.Minute)) {
-		t.Fatalf("an edit of something else moved the cursor from %s to %s, due at %s", past, cursor, next)
-	}
-
-	missed := func(at time.Time, code reason.Code, why string) {
-		t.Helper()
-		if n := b.DB.Int(t, `SELECT COUNT(*) FROM {triggers} WHERE job = 'j' AND at = ? AND seq = 0 AND due_count = 1 AND outcome = 'missed' AND reason = ?
-			AND reason_code = ? AND decided_at >= ?`, at.UnixMicro(), why, string(code), before.UnixMicro()); n != 1 {
-			t.Fatalf("%d rows say of what was due at %s: %s", n, at, why)
-		}
-	}
-	load(t, b, a, one("3", "s2"))
-	if cursor, _ := row(); cursor.Before(before) {
-		t.Fatalf("an edit of the schedule left the cursor at %s, an hour back", cursor)
-	}
-	missed(past.Add(time.Minute), reason.ScheduleChanged, ledger.ReasonEdited)
-
-	future := before.Add(time.Hour).Truncate(time.Minute)
-	set(future)
-	load(t, b, a, one("4", "s3"))
-	if cursor, next := row(); !cursor.Equal(future) || !next.Equal(future.Add(time.Minute)) {
-		t.Fatalf("an edit of the schedule moved the cursor back from %s to %s, due at %s", future, cursor, next)
-	}
-
-	past = past.Add(10 * time.Minute)
-	set(past)
-	load(t, b, a, ledger.Definitions{})
-	missed(past.Add(time.Minute), reason.JobRemoved, ledger.ReasonRemoved)
-	load(t, b, a, one("4", "s3"))
-	if cursor, _ := row(); cursor.Before(before) {
-		t.Fatalf("a job that came back fires what was due from %s on", cursor)
-	}
-
-	var waits ledger.Decision // for its slot, and is decided in a second
-	waits.Wait(past.Add(2*time.Minute), before.Add(time.Hour))
-	b.DB.Exec(t, `UPDATE {jobs} SET cursor_at = ?, next_at = ?, waiting_at = ? WHERE name = 'j'`, waits.Cursor.UnixMicro(), waits.NextAt.UnixMicro(), waits.Waiting.UnixMicro())
-	load(t, b, a, one("4a", "s3")) // an edit of something else
-	all, err := b.Store.Jobs(t.Context(), "j")
-	must(t, err)
-	if !all[0].NextAt.Equal(past.Add(2 * time.Minute)) {
-		t.Fatalf("what waits for its slot is shown as due at %s", all[0].NextAt)
-	}
-	load(t, b, a, one("5", "s4"))
-	missed(past.Add(2*time.Minute), reason.ScheduleChanged, ledger.ReasonEdited)
-
-	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {triggers}`); n != 3 {
-		t.Fatalf("%d rows in the ledger after three edits that left something undecided", n)
-	}
-	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {events} WHERE event = 'missed'`); n != 3 {
-		t.Fatalf("%d events", n)
-	}
 }
 
 // A row that differs from its definition is written again, whatever wrote it.

@@ -70,7 +70,7 @@ pools:
 			select {
 			case <-stop:
 				return
-			case <-time.After(time.Second):
+			case <-time.After(3 * time.Second): // so that handshakes of this process do not use up the processors
 			}
 		}
 	}

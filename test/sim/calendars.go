@@ -181,7 +181,7 @@ func withCalendar(set *jobs.Set, name string, j job) jobs.Job {
 // judgeLeftOut: a row is for what calendars leave out, or for what runs; and what runs does so when they let it. With w.mu held.
 func (w *world) judgeLeftOut(name string, e epoch, g memstore.Trigger) {
 	first, last := time.UnixMicro(g.At).UTC(), time.UnixMicro(max(g.At, g.Until)).UTC()
-	left := g.ReasonCode == reason.Calendar
+	left, overtaken := g.ReasonCode == reason.Calendar, g.Replica == ""
 	switch {
 	case e.closed == nil && left:
 		w.violate(name, "job %s has no calendar, and %v is left out", name, first)
@@ -191,15 +191,28 @@ func (w *world) judgeLeftOut(name string, e epoch, g memstore.Trigger) {
 		w.violate(name, "job %s: %v is left out, and the row is %+v", name, first, g)
 	}
 	for due := first; !due.After(last); due = e.times.next(due) {
-		if at, runs := e.closed.runsAt(e.times, due); runs == left {
+		at, runs := e.closed.runsAt(e.times, due)
+		switch {
+		case !runs && !left && overtaken && (e.closed.next || w.recalendared(name)): // it may have been to run later, or nobody knew
+		case runs == left:
 			w.violate(name, "job %s: %v runs at %v, by its calendars: %v; the row from %v to %v says %s %s", name, due, at, runs, first, last, g.Outcome, g.ReasonCode)
 			return
-		} else if left {
+		case left:
 			w.counted["left out"]++
-		} else if at.After(due) && g.TaskID != "" {
+			if overtaken {
+				w.counted["left out before an edit"]++
+			}
+		case at.After(due) && g.TaskID != "":
 			w.counted["put off"]++
 		}
 	}
+}
+
+// recalendared reports whether a version has another calendar of the job, or none.
+func (w *world) recalendared(name string) bool {
+	a, in := w.plan.Jobs[name]
+	b, edited := w.plan.Edited[name]
+	return !in || !edited || a.ICS != b.ICS
 }
 
 // judgePutOff: no due time runs while its calendars leave it out. With w.mu held.

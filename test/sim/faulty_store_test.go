@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // A store with a bug is found: the judge can fail.
@@ -41,6 +42,8 @@ func TestAStoreWithABugIsFound(t *testing.T) {
 		"shows nothing that waits":        func(s ledger.Store) ledger.Store { return deciding{s, showsNone} },
 		"stops nothing that is replaced":  func(s ledger.Store) ledger.Store { return deciding{s, endsNone} },
 		"edits what is past":              func(s ledger.Store) ledger.Store { return retroactive{s} },
+		"an edit leaves out the calendar": func(s ledger.Store) ledger.Store { return overtakes{s, reason.Calendar} },
+		"an edit leaves out what was due": func(s ledger.Store) ledger.Store { return overtakes{s, reason.ScheduleChanged} },
 		"claims the last first":           func(s ledger.Store) ledger.Store { return hindmost{s} },
 		"tells of no suspension":          func(s ledger.Store) ledger.Store { return eavesdrops(s, 0) },
 		"tells of suspensions twice":      func(s ledger.Store) ledger.Store { return eavesdrops(s, 2) },

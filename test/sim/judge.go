@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -79,8 +78,8 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 	slices.SortFunc(rows, func(a, b memstore.Trigger) int { return cmp.Compare(a.At, b.At) })
 	for _, e := range w.epochs[name] {
 		cursor, until := time.UnixMicro(e.from).UTC(), end
-		if e.until != 0 { // what was due before an edit and not decided, has one row
-			until = time.UnixMicro(max(e.until, e.undecided))
+		if e.until != 0 {
+			until = time.UnixMicro(e.until)
 		}
 		for len(rows) > 0 {
 			g := rows[0]
@@ -88,29 +87,25 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 			if e.until != 0 && first.After(until) {
 				break
 			}
-			if e.closed != nil && e.undecided != 0 && g.At == e.undecided {
-				cursor, rows = until, rows[1:] // when it was to be decided, which may be the end of a closure
-				continue
-			}
 			w.judgeLeftOut(name, e, g)
 			if want := e.times.next(cursor); !first.Equal(want) {
 				w.violate(name, "job %s: after %v comes a row for %v, not %v", name, cursor, first, want)
 			} else if n := e.times.count(cursor, last); n != g.Count || !e.times.due(last) {
 				w.violate(name, "job %s: the row from %v to %v counts %d, there are %d", name, first, last, g.Count, n)
 			}
-			edited := g.Reason == ledger.ReasonEdited || g.Reason == ledger.ReasonRemoved // then it did not start
-			if last.After(w.latest()) || !edited && w.startOf(name, last).After(w.latest()) {
+			switch overtaken := g.Replica == ""; { // by an edit: then it did not start
+			case e.until != 0 && last.After(until), last.After(w.latest()), !overtaken && w.startOf(name, last).After(w.latest()):
 				w.violate(name, "job %s: a row for %v, which is not due yet", name, last)
-			}
-			if e.undecided != 0 && g.At == e.undecided && (g.Outcome != string(jobs.Missed) || g.Reason != ledger.ReasonEdited && g.Reason != ledger.ReasonRemoved) {
-				w.violate(name, "job %s: due at %v, before an edit, and not decided: %s, %s", name, first, g.Outcome, g.Reason)
+			case overtaken && (e.until == 0 || g.ReasonCode != reason.ScheduleChanged && g.ReasonCode != reason.JobRemoved && g.ReasonCode != reason.Calendar && g.ReasonCode != reason.Suspended):
+				w.violate(name, "job %s: no replica has decided the row for %v, %s %s", name, last, g.Outcome, g.Reason)
 			}
 			cursor, rows = last, rows[1:]
 		}
-		if e.closed != nil && e.until != 0 {
-			continue // what was left out and not decided yet has no row
+		want := e.closed.owed(e.times, cursor, until)
+		if next := e.times.next(cursor); e.until != 0 && !next.After(until) {
+			want = next
 		}
-		if want := e.closed.owed(e.times, cursor, until); !want.IsZero() {
+		if !want.IsZero() {
 			w.violate(name, "job %s: nothing covers %v (until %v)", name, want, until)
 		}
 	}
@@ -137,8 +132,8 @@ func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
 		}
 	}
 	for _, g := range rows {
-		if g.Reason == ledger.ReasonEdited || g.Reason == ledger.ReasonRemoved {
-			continue // no policy catches up with a removed job
+		if g.Replica == "" {
+			continue // no policy catches up with what an edit overtakes
 		}
 		missed := g.Outcome == string(jobs.Missed)
 		decided := time.UnixMicro(g.DecidedAt)
@@ -172,7 +167,7 @@ const onTime = 200 * time.Millisecond
 func (w *world) judgeLateness(g memstore.Trigger) {
 	now := time.Now()
 	due := w.startOf(g.Job, time.UnixMicro(g.At).UTC())
-	if g.Seq == 0 && g.Reason != ledger.ReasonEdited && g.Reason != ledger.ReasonRemoved {
+	if g.Seq == 0 && g.Replica != "" { // else an edit has overtaken it
 		w.judgeStart("a row of the ledger", g.Job, time.UnixMicro(max(g.At, g.Until)).UTC())
 	}
 	if g.ReasonCode == reason.Calendar {

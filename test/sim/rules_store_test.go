@@ -2,10 +2,12 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -30,6 +32,29 @@ func (s retroactive) before(ctx context.Context, d ledger.Definitions) ledger.De
 	if known, _ := s.Store.UpcomingOf(ctx, names); len(known) > 0 {
 		now := d.Now
 		d.Now = func(t time.Time) (time.Time, error) { t, err := now(t); return t.Add(-time.Second), err }
+	}
+	return d
+}
+
+// overtakes leaves out rows with this code of what an edit overtakes.
+type overtakes struct {
+	ledger.Store
+	code reason.Code
+}
+
+func (s overtakes) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
+	return s.Store.Load(ctx, session, s.without(d))
+}
+
+func (s overtakes) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
+	return s.Store.Assert(ctx, session, s.without(d))
+}
+
+func (s overtakes) without(d ledger.Definitions) ledger.Definitions {
+	by := d.OvertakenBy
+	d.OvertakenBy = func(o ledger.Overtaken) ([]jobs.Trigger, bool) {
+		rows, known := by(o)
+		return slices.DeleteFunc(rows, func(g jobs.Trigger) bool { return g.ReasonCode == s.code }), known
 	}
 	return d
 }

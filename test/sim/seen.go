@@ -23,6 +23,7 @@ type seen struct {
 	leaving   map[string]memstore.Task            // rows between tasks and done
 	done      map[string]string                   // states
 	epochs    map[string][]epoch                  // by job
+	redefined map[string]int64                    // by job, when its latest definition ended
 	busy      map[string]map[string]int64         // by job and task: until when attempts may run whose replicas are gone, without a result
 	failures  map[string]int                      // runs of a job that failed in a row
 	suspended map[string]int                      // how often a job was, after failures
@@ -76,7 +77,7 @@ type seen struct {
 func newSeen() *seen {
 	return &seen{
 		token: map[string]int64{}, claims: map[claimKey]claim{}, slotted: map[string]map[string]memstore.Task{}, queued: map[string]map[string]memstore.Task{}, inPool: map[string]int{},
-		ready: map[string]map[string]memstore.Task{}, inLines: map[string]bool{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
+		ready: map[string]map[string]memstore.Task{}, inLines: map[string]bool{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{}, redefined: map[string]int64{},
 		busy: map[string]map[string]int64{}, held: map[string]*held{}, failures: map[string]int{}, suspended: map[string]int{}, toldOf: map[string]int{}, paused: map[string]bool{}, rated: map[string]*rated{},
 		byKind: map[string]*kindLimits{}, ofKind: map[string]int{}, byKey: map[string]*poolKeys{}, withKey: map[keyOf][]string{}, inKey: map[keyOf][]string{}, sharing: map[string]*sharing{}, expiring: map[string]expiring{},
 		sessions: map[string]*replica{}, numbers: map[string]int64{}, loaded: map[string]int64{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
@@ -105,6 +106,5 @@ type claim struct {
 type epoch struct {
 	times       times
 	closed      *closed // by its calendar
-	from, until int64   // cursors; until 0: it lasts
-	undecided   int64   // the first due time at its end that was not decided
+	from, until int64   // its first cursor, and up to where its due times have rows when it ends; until 0: it lasts
 }

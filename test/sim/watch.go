@@ -1,13 +1,11 @@
 package sim
 
 import (
-	"cmp"
 	"reflect"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -59,6 +57,10 @@ func (w *world) watch(c memstore.Change) {
 		} else if r.Event == string(jobs.EventSuspended) && c.Before == nil {
 			note()
 			w.watchSuspended(r)
+		}
+	case memstore.Definition:
+		if r.UntilAt != 0 {
+			w.redefined[r.Job] = r.UntilAt
 		}
 	case memstore.Session:
 		note()
@@ -240,7 +242,7 @@ func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.T
 		w.judgePutOff(r)
 		w.judgeFailures(r)
 		w.judgeHeld(r)
-		if r.Seq == 0 && r.ReasonCode != reason.ScheduleChanged && r.ReasonCode != reason.JobRemoved && w.pausedNow() {
+		if r.Seq == 0 && r.Replica != "" && w.pausedNow() { // else an edit has overtaken it
 			w.violate(r.Job, "job %s: its due time %s was decided while everything was paused", r.Job, clock(r.At))
 		}
 	case before.Outcome != "" && before != r && (before.Outcome != string(jobs.Lost) || r.Outcome != string(jobs.Ran)):
@@ -261,19 +263,7 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 		return
 	}
 	if list := w.epochs[r.Name]; len(list) > 0 && list[len(list)-1].until == 0 {
-		last := &list[len(list)-1]
-		last.until = before.Cursor
-		now := time.Now().Add(w.offset)
-		if next := last.times.next(time.UnixMicro(before.Cursor)); last.closed == nil && !next.After(now) {
-			last.undecided = next.UnixMicro()
-		}
-		at := cmp.Or(before.Waiting, before.Next) // when it was to be looked at
-		if before.Waiting == 0 && before.Due > before.Cursor && before.Due <= before.Next {
-			at = before.Due // what starts then, by its jitter
-		}
-		if last.closed != nil && at <= now.UnixMicro() {
-			last.undecided = at
-		}
+		list[len(list)-1].until = max(before.Cursor, w.redefined[r.Name])
 	}
 	if now := time.Now().Add(w.offset - time.Millisecond); r.Schedule != "" && r.Cursor < now.UnixMicro() && !w.weather.bad(-1, time.Time{}, dbSteps) {
 		w.violate(r.Name, "job %s has another schedule since %s, and what was due by it before may run, from %s on", r.Name, clock(now.UnixMicro()), clock(r.Cursor))

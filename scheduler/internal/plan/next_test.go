@@ -99,7 +99,7 @@ func shownOf(p *Plan) map[string]any {
 	for i := range d.Jobs {
 		d.Jobs[i].Next, d.Jobs[i].Due = nil, nil
 	}
-	d.Shown, d.Now = nil, nil
+	d.Shown, d.OvertakenBy, d.Now = nil, nil, nil
 	return map[string]any{"definitions": d, "locks": p.HasLocks(), "with locks": p.WithLocks(), "jobs": slices.Sorted(maps.Keys(p.Jobs)), "set": len(p.Set.Jobs)}
 }
 

@@ -332,7 +332,11 @@ func (p *Plan) Foresight() *foresight.Definitions { return p.ahead }
 func (p *Plan) Definitions() ledger.Definitions { return p.defs() }
 
 func (p *Plan) definitions() ledger.Definitions {
-	d := ledger.Definitions{Shown: func(job string) json.RawMessage { return p.Jobs[job].ShownWithin(p.calendars) }}
+	compiler := &sharedCompiler{set: p.Set}
+	d := ledger.Definitions{
+		Shown:       func(job string) json.RawMessage { return p.Jobs[job].ShownWithin(p.calendars) },
+		OvertakenBy: func(o ledger.Overtaken) ([]jobs.Trigger, bool) { return p.overtaken(compiler, o) },
+	}
 	d.Jobs = make([]ledger.JobDef, 0, len(p.names))
 	for _, name := range p.names {
 		j := p.Jobs[name]

@@ -1,7 +1,6 @@
 package triggers
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -34,13 +33,13 @@ func (c *coverage) add(o ledger.Opening) {
 // pass adds rows for all due times up to and including until: those that do not run, for this reason, and those that are left out. It reports
 // whether there was room for all.
 func (c *coverage) pass(until time.Time, o jobs.Outcome, code reason.Code, why string) bool {
-	return c.cover(until, func(s stretch) ledger.Opening { return c.rules.pass(c.job, s, o, code, why) })
+	return c.cover(until, func(s plan.Stretch) ledger.Opening { return c.rules.pass(c.job, s, o, code, why) })
 }
 
 // leaveOut adds rows for all due times up to and including until, which are left out. It reports whether there was room for all.
 func (c *coverage) leaveOut(until time.Time) bool { return c.cover(until, nil) }
 
-func (c *coverage) cover(until time.Time, pass func(stretch) ledger.Opening) bool {
+func (c *coverage) cover(until time.Time, pass func(plan.Stretch) ledger.Opening) bool {
 	if c.full {
 		return false
 	}
@@ -51,8 +50,8 @@ func (c *coverage) cover(until time.Time, pass func(stretch) ledger.Opening) boo
 		if pass == nil {
 			return
 		}
-		if s := between(c.job, c.cursor, until); s.count > 0 {
-			c.rows, c.cursor = append(c.rows, pass(s)), s.last
+		if s := plan.Between(c.job.Times, c.cursor, until); s.Count > 0 {
+			c.rows, c.cursor = append(c.rows, pass(s)), s.Last
 		}
 	}
 	out, more := c.job.Times.LeftOut(c.cursor, until, leftOutLimit)
@@ -68,25 +67,14 @@ func (c *coverage) cover(until time.Time, pass func(stretch) ledger.Opening) boo
 
 // leave adds the row of a stretch that is left out, or makes the last row longer where that is of the same.
 func (c *coverage) leave(o jobs.LeftOut) {
-	why := whyLeftOut(o)
+	why := plan.WhyLeftOut(o)
 	if n := len(c.rows) - 1; n >= 0 && c.rows[n].Trigger.ReasonCode == reason.Calendar && c.rows[n].Trigger.Reason == why {
 		last := &c.rows[n].Trigger
 		last.Count, last.Until = last.Count+o.Count, o.Last
 	} else {
-		row := c.rules.pass(c.job, stretch{o.First, o.Last, o.Count}, jobs.Skipped, reason.Calendar, why)
+		row := c.rules.pass(c.job, plan.Stretch{First: o.First, Last: o.Last, Count: o.Count}, jobs.Skipped, reason.Calendar, why)
 		row.Trigger.Cause = jobs.CauseSchedule // it is not made up for, however late it is written
 		c.rows = append(c.rows, row)
 	}
 	c.cursor = o.Last
-}
-
-func whyLeftOut(o jobs.LeftOut) string {
-	why := "calendar " + o.Calendar + " excludes it"
-	if o.Outside {
-		why = "outside of calendar " + o.Calendar
-	}
-	if !o.Instead.IsZero() {
-		why += fmt.Sprintf("; the run of %s stands for it", second(o.Instead))
-	}
-	return why
 }

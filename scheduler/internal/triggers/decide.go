@@ -60,7 +60,7 @@ func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 		}
 		late := d.late(j, at)
 		if slots.overtaken(len(due.runs) - i - 1) {
-			c.add(d.pass(j, stretch{at, at, 1}, jobs.Skipped, reason.Replaced, "replaced by the due time "+rfc3339(due.runs[len(due.runs)-1])+", before it started"))
+			c.add(d.pass(j, plan.Stretch{First: at, Last: at, Count: 1}, jobs.Skipped, reason.Replaced, "replaced by the due time "+rfc3339(due.runs[len(due.runs)-1])+", before it started"))
 			continue
 		}
 		switch opening, taken := slots.ask(jobs.Trigger{Job: j.Name, At: at, Cause: causeOf(late)}); {
@@ -69,7 +69,7 @@ func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 		case late && j.CatchUp.Policy == jobs.CatchUpAll:
 			waits = at
 		default:
-			c.add(d.pass(j, stretch{at, at, 1}, jobs.Skipped, taken.code, taken.why))
+			c.add(d.pass(j, plan.Stretch{First: at, Last: at, Count: 1}, jobs.Skipped, taken.code, taken.why))
 		}
 		if !waits.IsZero() {
 			break
@@ -95,12 +95,6 @@ type span struct {
 	passed time.Time // those up to here no longer run
 	runs   []time.Time
 	all    bool // there are no others
-}
-
-// stretch is count due times from first to last.
-type stretch struct {
-	first, last time.Time
-	count       int
 }
 
 // due splits the due times after the cursor that start by now. It walks through those that run, and only counts the others: an outage of
@@ -130,16 +124,6 @@ func (c *coverage) due() span {
 // tooOld is the time up to which due times are older than the catch-up window.
 func (d rules) tooOld(j *plan.Job) time.Time {
 	return j.Starts(d.of).Begun(d.now.Add(-j.CatchUp.Window - time.Nanosecond))
-}
-
-// between is the due times of (after, until].
-func between(j *plan.Job, after, until time.Time) stretch {
-	first := j.Next(after)
-	if first.IsZero() || first.After(until) {
-		return stretch{}
-	}
-	count, _ := j.Times.CountBetween(after, until)
-	return stretch{first, j.Times.Latest(after, until, 1)[0], count}
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -191,13 +175,13 @@ func missedBecause(j *plan.Job) (reason.Code, string) {
 }
 
 // pass is the row of due times that do not run.
-func (d rules) pass(j *plan.Job, r stretch, o jobs.Outcome, code reason.Code, why string) ledger.Opening {
+func (d rules) pass(j *plan.Job, r plan.Stretch, o jobs.Outcome, code reason.Code, why string) ledger.Opening {
 	t := jobs.Trigger{
-		Job: j.Name, At: r.first, Count: r.count, Cause: causeOf(d.late(j, r.first)),
+		Job: j.Name, At: r.First, Count: r.Count, Cause: causeOf(d.late(j, r.First)),
 		Outcome: o, Reason: why, ReasonCode: code, Replica: d.replica,
 	}
-	if r.count > 1 {
-		t.Until = r.last
+	if r.Count > 1 {
+		t.Until = r.Last
 	}
 	return ledger.Opening{Trigger: t}
 }

@@ -128,15 +128,13 @@ func (t *trial) coveredIn(job history.Job, spell spell, rows []history.Row, curs
 		}
 	}
 	written := t.ledgerRows()
-	overtaken := false
 	for _, r := range rows {
 		first, last := dbTime(r.At), dbTime(cmp.Or(r.Until, r.At))
 		at, who := dbTime(r.DecidedAt), subject(r)
 		if edited(r) {
-			if overtaken = true; spell.last || last.After(spell.ended) || !first.Equal(want) {
-				t.violate(Accounted, who, at, "missed as the schedule was edited, and it was not the first due time before an edit")
+			if spell.last || last.After(spell.ended) {
+				t.violate(Accounted, who, at, "overtaken by an edit, and that was before")
 			}
-			continue
 		}
 		switch {
 		case !isDue(job.Due, first) || !isDue(job.Due, last) || last.Before(first):
@@ -150,7 +148,7 @@ func (t *trial) coveredIn(job history.Job, spell spell, rows []history.Row, curs
 		if why := t.byCalendars(job, r, first, last); why != "" {
 			t.violate(Accounted, who, at, "%s", why)
 		}
-		if start, runs := t.startOf(job, first); runs && at.Before(start) && t.sameClock(written[keyOf(r)].Seq) {
+		if start, runs := t.startOf(job, first); runs && !edited(r) && at.Before(start) && t.sameClock(written[keyOf(r)].Seq) {
 			t.violate(OnTime, who, at, "decided %v before it starts", ms(start.Sub(at)))
 		}
 		if n := dueCount(job.Due, first, last); int64(n) != max(r.Count, 1) {
@@ -162,10 +160,11 @@ func (t *trial) coveredIn(job history.Job, spell spell, rows []history.Row, curs
 	}
 	until := t.ended.Add(-settle - t.run.Slack)
 	switch {
-	case !spell.last && overtaken: // how many more there were the ledger does not say
-		return
 	case !spell.last:
-		until = spell.until
+		if !want.IsZero() && !want.After(spell.until) { // also what was to start later, or to be left out
+			t.uncovered(job, want, spell.until)
+		}
+		return
 	case t.steps() || job.CatchUp == "all" && cursor.Before(until) && t.busy(job, until):
 		until = cursor
 	}

@@ -11,20 +11,22 @@ import (
 
 // Codes of due times and tasks that an edit leaves behind.
 const (
-	codeEdited  = "schedule_changed"
-	codeRemoved = "job_removed"
+	codeEdited    = "schedule_changed"
+	codeRemoved   = "job_removed"
+	codeSuspended = "suspended"
 )
 
-// edited reports whether a row is of a due time that an edit has overtaken.
+// edited reports whether a row is of due times that an edit has overtaken: no replica has decided it.
 func edited(r history.Row) bool {
-	return r.Code == codeEdited || r.Code == codeRemoved && r.TaskID == ""
+	return r.Code == codeEdited || r.Code == codeRemoved && r.TaskID == "" ||
+		r.Seq == 0 && r.Replica == "" && (r.Code == codeCalendar || r.Code == codeSuspended)
 }
 
 // spell is a time in which a job has one schedule.
 type spell struct {
 	due         []history.Every // none: no configuration has the job
 	after       time.Time       // its cursor at the beginning: only later due times are of this spell
-	until       time.Time       // what is due up to here is of this spell, or has been overtaken
+	until       time.Time       // what is due up to here is of this spell, and has rows
 	ended       time.Time       // when the next one came, by the database
 	from, to    int64           // Seq of the changes that begin it and the next one; 0: none
 	next        int64           // Seq of the change that ends the next one; 0: none

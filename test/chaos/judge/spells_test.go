@@ -36,7 +36,7 @@ func (l *editLog) add(table string, before, after *history.Row) {
 
 // row adds a row of the ledger.
 func (l *editLog) row(r history.Row) {
-	r.DecidedAt, r.Count = l.now.UnixMicro(), 1
+	r.DecidedAt, r.Count = l.now.UnixMicro(), max(r.Count, 1)
 	l.add("triggers", nil, &r)
 	l.h.Final.Triggers = append(l.h.Final.Triggers, r)
 }
@@ -77,7 +77,11 @@ func (l *editLog) loads(before, version int) {
 		}
 		l.add("jobs", was, is)
 		if !late.IsZero() && !late.After(l.now) {
-			l.row(history.Row{Job: job, At: late.UnixMicro(), Outcome: "missed", Reason: "edited", Code: code})
+			r := history.Row{Job: job, At: late.UnixMicro(), Count: 1, Outcome: "missed", Reason: "edited", Code: code}
+			for next := dueNext(l.due(job, before), late); !next.After(l.now); next = dueNext(l.due(job, before), next) {
+				r.Until, r.Count = next.UnixMicro(), r.Count+1
+			}
+			l.row(r)
 		}
 	}
 }
@@ -183,6 +187,18 @@ func TestSpells(t *testing.T) {
 			i := last(h, codeEdited)
 			h.Final.Triggers = slices.Delete(h.Final.Triggers, i, i+1)
 		}, "no row for 1 due times"},
+		"one of two that were overtaken": {func(step string, l *editLog) {
+			if step == "first" {
+				l.now = l.now.Add(6 * time.Second)
+				l.loads(0, 1)
+			}
+		}, func(h *history.History) {
+			r := &h.Final.Triggers[last(h, codeEdited)]
+			r.Until, r.Count = 0, 1
+		}, "no row for 2 due times"},
+		"more than were overtaken": {nothing, func(h *history.History) {
+			h.Final.Triggers[last(h, codeEdited)].Count++
+		}, "stands for 1 due times and says 2"},
 		"overtaken without an edit": {nothing, func(h *history.History) {
 			h.Final.Triggers[2].Code, h.Final.Triggers[2].Outcome = codeEdited, "missed"
 			for _, c := range h.Audit {

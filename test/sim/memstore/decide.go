@@ -284,12 +284,8 @@ func (w *decision) openTrigger(o *ledger.Opening) error {
 	if o.Task != nil {
 		g.StartedAt = o.Task.StartedAt
 	}
-	row := Trigger{
-		Job: g.Job, At: micros(g.At), Seq: g.Seq, Until: micros(g.Until), Count: g.Count, Cause: string(g.Cause), By: g.By,
-		Outcome: string(g.Outcome), Reason: g.Reason, ReasonCode: g.ReasonCode, Result: string(g.Result), TaskID: g.TaskID, Replica: g.Replica,
-		DecidedAt: micros(g.DecidedAt), StartedAt: micros(g.StartedAt), FinishedAt: micros(g.FinishedAt),
-		Definition: g.Definition, Config: g.Config, Overdue: w.Overdue, Order: g.Order,
-	}
+	row := triggerOf(*g)
+	row.Overdue = w.Overdue
 	if !add(w.t, &w.t.triggers, row) {
 		return errDecided
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Enter implements ledger.Configurations.
@@ -122,8 +121,7 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		}
 		var missed []happening
 		for _, name := range names {
-			t.keepDefinition(own.Config, name, d, jobDefs, micros(now))
-			missed = append(missed, t.defineJob(own.Config, name, jobDefs, micros(now))...)
+			missed = append(missed, t.defineJob(own.Config, name, d, jobDefs, micros(now))...)
 		}
 		if err := t.happened(now, missed); err != nil {
 			return err
@@ -242,20 +240,23 @@ func (r *Job) expect(d ledger.JobDef) {
 }
 
 // defineJob returns what was due by the old schedule, and is missed.
-func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef, now int64) (missed []happening) {
+func (t *tx) defineJob(config int64, name string, all ledger.Definitions, defs map[string]ledger.JobDef, now int64) (missed []happening) {
 	row, existed := t.jobs.rows[name]
 	d, defined := defs[name]
-	undecided, _ := row.due()
-	at := micros(undecided)
-	if at > 0 && at <= now && (!defined || row.Schedule != d.Schedule) {
-		code, why := reason.ScheduleChanged, ledger.ReasonEdited
-		if !defined {
-			code, why = reason.JobRemoved, ledger.ReasonRemoved
-		}
-		if add(t, &t.triggers, Trigger{Job: name, At: at, Count: 1, Cause: string(jobs.CauseSchedule), Outcome: string(jobs.Missed), Reason: why, ReasonCode: code, DecidedAt: now, Config: config}) {
-			missed = append(missed, happening{job: name, at: at, count: 1, event: jobs.EventMissed, reason: why, code: code})
+	if row.Schedule != "" && (!defined || row.Schedule != d.Schedule) {
+		due, _ := row.due()
+		for _, g := range all.Overtaken(ledger.Overtaken{
+			Job: name, Definition: t.history.rows[definitionKey{name, row.Defined}].Body, Suspension: row.Suspension(), Cursor: fromMicros(row.Cursor), Due: due,
+			Now: fromMicros(now), Removed: !defined,
+		}) {
+			g.Definition, g.Config = ledger.DefinitionID("", row.Hash), config
+			is := triggerOf(g)
+			if add(t, &t.triggers, is) && g.Outcome == jobs.Missed {
+				missed = append(missed, happening{job: name, at: is.At, until: is.Until, count: g.Count, event: jobs.EventMissed, reason: g.Reason, code: g.ReasonCode})
+			}
 		}
 	}
+	t.keepDefinition(config, name, all, defs, now)
 	row.Config = config
 	switch {
 	case !defined:

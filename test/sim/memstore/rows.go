@@ -122,6 +122,16 @@ func (r Job) Suspension() ledger.Suspension {
 	return ledger.Suspension{Suspended: r.Suspended, Until: fromMicros(r.Until)}
 }
 
+// triggerOf is the row of a trigger.
+func triggerOf(g jobs.Trigger) Trigger {
+	return Trigger{
+		Job: g.Job, At: micros(g.At), Seq: g.Seq, Until: micros(g.Until), Count: g.Count, Cause: string(g.Cause), By: g.By,
+		Outcome: string(g.Outcome), Reason: g.Reason, ReasonCode: g.ReasonCode, Result: string(g.Result), TaskID: g.TaskID, Replica: g.Replica,
+		DecidedAt: micros(g.DecidedAt), StartedAt: micros(g.StartedAt), FinishedAt: micros(g.FinishedAt),
+		Definition: g.Definition, Config: g.Config, Order: g.Order,
+	}
+}
+
 // Pause is the row of pause.
 type Pause struct {
 	ID   int    `col:"id"`
