@@ -75,7 +75,8 @@ func (c *Client) SkipNext(ctx context.Context, name string, n int) (wire.Job, er
 	return post[wire.Job](ctx, c, map[string]int{"n": n}, "jobs", name, "skip-next")
 }
 
-// ResumeJob overrides the configuration: due times of the job run again, from now on.
+// ResumeJob has due times of the job run again, from now on. If its definition suspends it, that is an override; else it removes the one that there is, as
+// ResetJob does.
 func (c *Client) ResumeJob(ctx context.Context, name string) (wire.Job, error) {
 	return post[wire.Job](ctx, c, override{}, "jobs", name, "resume")
 }

@@ -39,7 +39,8 @@ func TestJobsCommands(t *testing.T) {
 	if got := r.fine(t, "jobs", "list"); !strings.Contains(got, "suspended") {
 		t.Error(got)
 	}
-	like(t, "hello is active, by api:127.0.0.1\n", r.fine(t, "jobs", "resume", "hello"))
+	like(t, "hello is active, as configured\n", r.fine(t, "jobs", "resume", "hello"))
+	r.fine(t, "jobs", "suspend", "hello")
 	like(t, "hello is active, as configured\n", r.fine(t, "jobs", "suspend", "hello", "--reset"))
 	like(t, "job:          hello\n"+
 		"description:  Says hello\n"+

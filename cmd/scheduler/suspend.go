@@ -19,10 +19,15 @@ func newJobsSuspendCommand(a *app, action wire.SuspendAction, short string) *cob
 		until  string
 		yes    bool
 	)
+	afterwards := ""
+	if action == wire.ResumeJobs {
+		afterwards = "If the job's definition does not suspend it, there is no override afterwards: a later suspend: true of the file holds.\n"
+	}
 	cmd := &cobra.Command{
 		Use:   string(action) + " [JOB]",
 		Short: short,
-		Long: short + ". This overrides the configuration, survives another file and restarts, and holds until --reset.\n\n" +
+		Long: short + ". This overrides the configuration, survives another file and restarts, and holds until --reset.\n" +
+			afterwards + "\n" +
 			"With --label, and no JOB: all jobs with these labels, as the replica that answers defines them. Without --yes that is a\n" +
 			"preview: it says which they are, and changes nothing.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) (err error) {

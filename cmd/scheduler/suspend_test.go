@@ -44,7 +44,7 @@ func TestSuspendCommands(t *testing.T) {
 	if got := r.fine(t, "jobs", "suspend", "--label", "team=infra", "--yes"); got != "1 job: suspended\n  hello\n" || !job("hello").Suspended || job("fails").Suspended {
 		t.Error(got)
 	}
-	if got := r.fine(t, "jobs", "resume", "--label", "team=infra", "--yes"); got != "1 job: resumed\n  hello\n" || job("hello").Suspended || job("hello").Override == nil {
+	if got := r.fine(t, "jobs", "resume", "--label", "team=infra", "--yes"); got != "1 job: resumed\n  hello\n" || job("hello").Suspended || job("hello").Override != nil {
 		t.Error(got)
 	}
 	if got := decodeJSON[wire.SuspendedMany](t, r.fine(t, "jobs", "resume", "--label", "team=infra", "--reset", "--yes", "-o", "json")); got.Done != 1 || got.Matched != 1 || job("hello").Override != nil {

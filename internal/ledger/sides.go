@@ -72,7 +72,8 @@ type API interface {
 	// SuspendJob and PausePool set the override, or clear it with nil.
 	SuspendJob(ctx context.Context, name string, by string, override *bool) error
 	// SuspendJobs sets the override of these jobs, 1 to 500, in one transaction, and returns the names of those that a configuration has. An
-	// Until that has passed is a *jobs.FieldError.
+	// Until that has passed is a *jobs.FieldError. Where s.Resumes a job whose definition, as the history has it, does not suspend it, its override is cleared; both
+	// do that, so that nobody's resume holds over a definition that suspends the job later.
 	SuspendJobs(ctx context.Context, names []string, by string, s Suspension) (set []string, err error)
 	// SkipNext has the next n due times of a job skipped, 0 … MostSkipped, in place of those that were to be before.
 	SkipNext(ctx context.Context, name string, by string, n int) error

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ import (
 var suspendCases = []Case{
 	{"Suspend/Until", suspendUntil},
 	{"Suspend/Several", suspendSeveral},
+	{"Suspend/Resume", suspendResume},
 	{"Suspend/SkipNext", skipNext},
 }
 
@@ -104,6 +106,43 @@ func suspendSeveral(t *testing.T, b *Bench) {
 	s.wantInt(0, "SELECT COUNT(*) FROM {jobs} WHERE suspended IS NOT NULL OR suspended_by<>''")
 	if set, err = s.Store.SuspendJobs(s.ctx(), []string{"zz"}, "bob", ledger.Suspension{Suspended: &yes, Until: time.Now().Add(time.Hour)}); err != nil || len(set) > 0 {
 		t.Errorf("%q, %v", set, err)
+	}
+}
+
+// A job that its definition suspends is resumed by an override. Of one that it does not suspend the override is cleared, so that it does not hold over a
+// later definition; where the definition is not known the override is set.
+func suspendResume(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	d := definitions()
+	for i := range d.Jobs {
+		d.Jobs[i].Hash = "shown"
+	}
+	d.Shown = func(job string) json.RawMessage {
+		return json.RawMessage(map[string]string{"a": `{"suspend":true,"timezone":"UTC"}`, "b": `{"timezone":"UTC"}`, "c": `{}`}[job])
+	}
+	load(t, b, s.session, d)
+	yes, no := true, false
+	for _, was := range []ledger.Suspension{{}, {Suspended: &yes}, {Suspended: &yes, Until: time.Now().Add(time.Hour)}, {Suspended: &no}} {
+		for _, job := range []string{"a", "b", "c"} {
+			_, err := s.Store.SuspendJobs(s.ctx(), []string{job}, "ann", was)
+			must(t, err)
+		}
+		set, err := s.Store.SuspendJobs(s.ctx(), []string{"b", "a", "c"}, "bob", ledger.Suspension{Suspended: &no})
+		if err != nil || !slices.Equal(set, []string{"a", "b", "c"}) {
+			t.Errorf("resumed are %q, %v", set, err)
+		}
+		for job, want := range map[string]string{"a": "bob", "b": "", "c": "bob"} {
+			state, status := s.stateOf(job)
+			if is := state.Suspended != nil; is != (want != "") || status.SuspendedBy != want || status.Suspended || !state.Until.IsZero() {
+				t.Errorf("after %+v job %s has %+v, shown as %+v", was, job, state.Suspension, status.Job)
+			}
+		}
+	}
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	_, err := s.Store.SuspendJobs(s.ctx(), []string{"b"}, "ann", ledger.Suspension{Suspended: &no, Until: until})
+	must(t, err)
+	if state, _ := s.stateOf("b"); state.Suspended == nil || !state.Until.Equal(until) {
+		t.Errorf("an override with an end of its own was cleared: %+v", state.Suspension)
 	}
 }
 

@@ -58,7 +58,11 @@ func (s *Store) SuspendJobs(ctx context.Context, names []string, by string, o le
 				continue
 			}
 			set = append(set, name)
-			row.Suspended, row.SuspendedBy, row.Until, row.SuspendReason, row.Failures = o.Suspended, byWhom(o.Suspended, by), micros(o.Until), "", 0
+			is := o
+			if suspends, known := ledger.Suspends(t.history.rows[definitionKey{name, row.Hash}].Body); o.Resumes() && known && !suspends {
+				is = ledger.Suspension{}
+			}
+			row.Suspended, row.SuspendedBy, row.Until, row.SuspendReason, row.Failures = is.Suspended, byWhom(is.Suspended, by), micros(is.Until), "", 0
 			put(t, &t.jobs, row)
 		}
 		return nil
