@@ -254,7 +254,11 @@ func check(task jobs.NewTask, within string) error {
 	return unfit(err, within, len(payload))
 }
 
-// unfit is the refusal of a task with a payload of this size for what package jobs says of it; nil if that is nothing.
+// alsoSaid is how many further problems a refusal names.
+const alsoSaid = 4
+
+// unfit is the refusal of a task with a payload of this size for what package jobs says of it; nil if that is nothing. The field is that of the first
+// problem, and the message goes on to the others, each with its field.
 func unfit(err error, within string, payload int) error {
 	wrong, ok := errors.AsType[*jobs.FieldError](err)
 	if !ok {
@@ -264,7 +268,23 @@ func unfit(err error, within string, payload int) error {
 	if wrong.Path == "payload" && payload > jobs.MaxPayload {
 		refuse = tooLarge
 	}
-	return refuse(join(within, wrong.Path), "%s", wrong.Problem)
+	message, others := wrong.Problem, 0
+	if several, is := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); is {
+		for _, one := range several.Unwrap() {
+			if other, is := one.(*jobs.FieldError); is && other != wrong {
+				if others++; others <= alsoSaid {
+					message += "; " + join(within, other.Path) + ": " + other.Problem
+				}
+			}
+		}
+	}
+	if left := others - alsoSaid; left > 0 {
+		message += fmt.Sprintf("; and %d more", left)
+	}
+	return refuse(join(within, wrong.Path), "%s", message)
 }
 
 // useHeader applies the idempotency key of the header, which must not contradict the body's.

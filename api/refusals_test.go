@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -325,3 +326,18 @@ func TestRefusals(t *testing.T) {
 }
 
 func host(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
+
+// A refused payload: the field of the first problem, and a message that goes on to the others.
+func TestAPayloadIsRefusedWithAllThatIsWrong(t *testing.T) {
+	h := newBackend().api(Options{})
+	w := ask(t, h, "POST", "/api/v1/jobs/backup/run", `{"payload":{"to":["ann",5,6,7,8,9,10]}}`)
+	var said struct{ Error wire.Problem }
+	if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil {
+		t.Fatal(err)
+	}
+	const end = "got number, want string, by the job's params"
+	want := end + "; payload/to/2: " + end + "; payload/to/3: " + end + "; payload/to/4: " + end + "; payload/to/5: " + end + "; and 1 more"
+	if said.Error.Field != "payload/to/1" || said.Error.Message != want {
+		t.Errorf("%+v, want %q", said.Error, want)
+	}
+}

@@ -2,13 +2,16 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
@@ -81,8 +84,8 @@ func (p *problems) params(path string, v any) *Params {
 		p.add(path, "not a JSON Schema: %s", clip.Text(invalid.Err.Error(), 300))
 		return nil
 	}
-	for _, one := range leaves(wrong) {
-		p.add(path+keyPath(one.InstanceLocation), "not a JSON Schema: %s", said(one))
+	for _, one := range complaints(wrong) {
+		p.add(path+keyPath(one.at), "not a JSON Schema: %s", one.said)
 	}
 	return nil
 }
@@ -94,8 +97,9 @@ func (alone) Load(url string) (any, error) {
 	return nil, fmt.Errorf("a $ref or $schema leads to %.80q, and no other document is read; put it into $defs", url)
 }
 
-// Check reports what is wrong with the payload of a run by hand: nil, or joined [*FieldError]s. Their paths are payload, and
-// behind it the JSON pointer of the field, as in "payload/to/0".
+// Check reports what is wrong with the payload of a run by hand: nil, or joined [*FieldError]s, at most 20, sorted. Their paths are payload, and
+// behind it the JSON pointer of the field, as in "payload/to/0". Where anyOf or oneOf accepts nothing, one of them says what each alternative
+// refuses, in the order of the schema: "value must be 'latest', or 'x' does not match pattern '^[0-9]+$'".
 func (p *Params) Check(payload json.RawMessage) error {
 	if p == nil {
 		return nil
@@ -122,8 +126,8 @@ func (p *Params) Check(payload json.RawMessage) error {
 		wrong.add("payload", "cannot be checked by the job's params: %s", clip.Text(err.Error(), 300))
 		return wrong.err()
 	}
-	for _, one := range leaves(whole) {
-		wrong.add("payload"+pointer(one.InstanceLocation), "%s, by the job's params", said(one))
+	for _, one := range complaints(whole) {
+		wrong.add("payload"+pointer(one.at), "%s, by the job's params", one.said)
 	}
 	return wrong.err()
 }
@@ -131,22 +135,66 @@ func (p *Params) Check(payload json.RawMessage) error {
 // mostWrong bounds what is said about one document.
 const mostWrong = 20
 
-// leaves are the innermost parts of an error.
-func leaves(e *jsonschema.ValidationError) (all []*jsonschema.ValidationError) {
-	if len(e.Causes) == 0 {
-		return []*jsonschema.ValidationError{e}
+// complaint is what is wrong at a place of a payload.
+type complaint struct {
+	at   []string
+	said string
+}
+
+// complaints are what is wrong, sorted: the validator goes through objects in any order.
+func complaints(e *jsonschema.ValidationError) (all []complaint) {
+	all = gather(e)
+	slices.SortStableFunc(all, func(a, b complaint) int { return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.said, b.said)) })
+	all = slices.CompactFunc(all, func(a, b complaint) bool { return a.said == b.said && slices.Equal(a.at, b.at) })
+	return all[:min(len(all), mostWrong)]
+}
+
+// gather returns the innermost parts of an error, and those of alternatives as one.
+func gather(e *jsonschema.ValidationError) (all []complaint) {
+	switch {
+	case len(e.Causes) == 0:
+		return []complaint{{e.InstanceLocation, said(e)}}
+	case isAlternatives(e) && len(e.Causes) > 1:
+		return []complaint{{e.InstanceLocation, alternatives(e)}}
 	}
 	for _, cause := range e.Causes {
-		if all = append(all, leaves(cause)...); len(all) >= mostWrong {
-			return all[:mostWrong]
-		}
+		all = append(all, gather(cause)...)
 	}
 	return all
+}
+
+func isAlternatives(e *jsonschema.ValidationError) bool {
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		return true
+	}
+	return false
+}
+
+// alternatives says what each of several schemas, one of which has to accept a value, has against it.
+func alternatives(e *jsonschema.ValidationError) string {
+	var each []string
+	for _, cause := range e.Causes {
+		var parts []string
+		for _, one := range complaints(cause) {
+			if inside := one.at[min(len(e.InstanceLocation), len(one.at)):]; len(inside) > 0 {
+				one.said = pointer(inside)[1:] + ": " + one.said
+			}
+			parts = append(parts, one.said)
+		}
+		if text := strings.Join(parts, " and "); !slices.Contains(each, text) {
+			each = append(each, text)
+		}
+	}
+	return clip.Text(strings.Join(each, ", or "), 600)
 }
 
 var english = message.NewPrinter(language.English)
 
 func said(e *jsonschema.ValidationError) string {
+	if more, is := e.ErrorKind.(*kind.AdditionalProperties); is {
+		slices.Sort(more.Properties)
+	}
 	return clip.Text(e.ErrorKind.LocalizedString(english), 300)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -81,6 +82,33 @@ func TestParamsSayEverything(t *testing.T) {
 	}
 	if got := pathsOf(t, params.Check(json.RawMessage("[1"+strings.Repeat(",1", 500)+"]"))); len(got) != mostWrong {
 		t.Errorf("of 501: %d", len(got))
+	}
+}
+
+// Where one of several schemas has to accept a value, what each has against it is said, at one place; and all that is wrong is said in one order.
+func TestParamsSayWhatEachAlternativeRefuses(t *testing.T) {
+	params, err := Job{Params: json.RawMessage(`{
+		"required": ["month"], "additionalProperties": false,
+		"properties": {
+			"month": {"anyOf": [{"const": "latest"}, {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"}, {"const": "latest"}]},
+			"to":    {"oneOf": [{"type": "string"}, {"type": "object", "required": ["name"], "properties": {"zip": {"type": "string"}}}]},
+			"n":     {"oneOf": [{"type": "integer"}, {"type": "number"}]}
+		}
+	}`)}.CompileParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for payload, want := range map[string][]string{
+		`{"month":"May"}`:                         {"payload/month: value must be 'latest', or 'May' does not match pattern '^[0-9]{4}-[0-9]{2}$', by the job's params"},
+		`{"month":"latest","to":{"zip":5},"n":1}`: {"payload/n: 'oneOf' failed, subschemas 0, 1 matched, by the job's params", "payload/to: got object, want string, or missing property 'name' and zip: got number, want string, by the job's params"},
+		`{"d":1,"c":1,"b":1,"a":1}`:               {"payload: additional properties 'a', 'b', 'c', 'd' not allowed, by the job's params", "payload: missing property 'month', by the job's params"},
+	} {
+		for range 20 {
+			if got := pathsOf(t, params.Check(json.RawMessage(payload))); !slices.Equal(got, want) {
+				t.Errorf("%s:\n%q, want\n%q", payload, got, want)
+				break
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package triggers
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
@@ -33,7 +34,7 @@ func (s *slots) orderedRun(o ledger.Order) {
 		payload = s.job.Payload
 	}
 	if err := s.job.Accepts.Check(payload); err != nil { // the params are others by now, or the job's payload never fitted
-		no = taken{code: reason.PayloadRefused, why: err.Error()}
+		no = taken{code: reason.PayloadRefused, why: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	} else {
 		opening, no = s.ask(run)
 	}
