@@ -102,7 +102,7 @@ type Job struct {
 	Payload any    // what each task of the job gets, encoded as that of a NewTask: the body, or standard input
 
 	// Params are a JSON Schema of the payload of runs by hand, as a map or as JSON, see [Job.CompileParams]; nil: any payload is right. The job's own
-	// Payload is checked only where a run by hand uses it.
+	// Payload, if there is one, has to match, whoever starts the run; without one, a run by hand has to bring what they require.
 	Params any `json:",omitempty"`
 
 	Timeout     time.Duration // of one attempt; default 24h

@@ -108,28 +108,39 @@ func (p *Params) Check(payload json.RawMessage) error {
 		payload = json.RawMessage("null")
 	}
 	var wrong problems
+	for _, one := range p.problems(payload) {
+		wrong.add("payload"+pointer(one.at), "%s, by the job's params", one.said)
+	}
+	return wrong.err()
+}
+
+// problems are what is wrong with a payload, which is JSON or not.
+func (p *Params) problems(payload json.RawMessage) []complaint {
+	if p == nil {
+		return nil
+	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
 	if err != nil {
-		wrong.add("payload", "not valid JSON")
-		return wrong.err()
+		return []complaint{{nil, "not valid JSON"}}
 	}
 	if at, why := unfitNumber(value, nil); why != "" {
-		wrong.add("payload"+pointer(at), "%s", why)
-		return wrong.err()
+		return []complaint{{at, why}}
 	}
-	err = p.schema.Validate(value)
-	if err == nil {
+	if err = p.schema.Validate(value); err == nil {
 		return nil
 	}
 	whole, is := errors.AsType[*jsonschema.ValidationError](err)
 	if !is {
-		wrong.add("payload", "cannot be checked by the job's params: %s", clip.Text(err.Error(), 300))
-		return wrong.err()
+		return []complaint{{nil, clip.Text(err.Error(), 300)}}
 	}
-	for _, one := range complaints(whole) {
-		wrong.add("payload"+pointer(one.at), "%s, by the job's params", one.said)
+	return complaints(whole)
+}
+
+// ownPayload checks the payload that a definition gives its job, by the params of the same definition.
+func (p *problems) ownPayload(path string, params *Params, payload json.RawMessage) {
+	for _, one := range params.problems(payload) {
+		p.add(path+keyPath(one.at), "%s, by the job's params; write a payload that they accept, or change params", one.said)
 	}
-	return wrong.err()
 }
 
 // mostWrong bounds what is said about one document.

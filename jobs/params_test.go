@@ -173,3 +173,27 @@ func TestNewRun(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// The payload that a definition gives its job has to match its own params; without one, what they require is for runs by hand to bring.
+func TestTheJobsOwnPayloadMatchesItsParams(t *testing.T) {
+	params := json.RawMessage(`{"type":"object","required":["to"],"properties":{"to":{"items":{"type":"string"}}}}`)
+	for payload, want := range map[string]string{
+		``:                 "",
+		`{"to":["ann"]}`:   "",
+		`{"to":["ann",5]}`: "jobs.x.payload.to[1]: got number, want string, by the job's params; write a payload that they accept, or change params",
+		`{}`:               "jobs.x.payload: missing property 'to', by the job's params; write a payload that they accept, or change params",
+		`null`:             "",
+		`{"to":1e999}`:     "jobs.x.payload.to: 1e999 is out of range for a number; its exponent may be −400…400, by the job's params; write a payload that they accept, or change params",
+		`{"to"`:            "jobs.x.payload: not valid JSON",
+	} {
+		for _, schedule := range []string{"", "@hourly"} {
+			job := Job{Handler: says("h"), Schedule: schedule, Params: params}
+			if payload != "" {
+				job.Payload = json.RawMessage(payload)
+			}
+			if got := strings.Join(pathsOf(t, Set{Jobs: map[string]Job{"x": job}}.Validate()), "\n"); got != want {
+				t.Errorf("%q with schedule %q: %q, want %q", payload, schedule, got, want)
+			}
+		}
+	}
+}

@@ -190,8 +190,10 @@ func (p *problems) job(path, name string, job Job) {
 	p.bounds(path, job)
 	p.spread(path+".spread", job)
 	p.jitter(path+".jitter", job, rules)
-	p.payload(path+".payload", job.Payload)
-	p.params(path+".params", job.Params)
+	payload := p.payload(path+".payload", job.Payload)
+	if params := p.params(path+".params", job.Params); payload != nil && string(payload) != "null" {
+		p.ownPayload(path+".payload", params, payload)
+	}
 	p.duration(path+".timeout", job.Timeout)
 	p.slots(path, job)
 	p.oneOf(path+".on_lost", string(job.OnLost), string(LostFails), string(LostRetries))
