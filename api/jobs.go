@@ -178,6 +178,9 @@ func viewJob(known upcoming, row ledger.JobStatus) wire.Job {
 		v.Output, v.Expect = wire.NewJobOutput(job.Output), wire.NewJobExpect(job.Expect)
 		v.Priority, v.RunsOn, v.Labels = job.Priority, job.RunsOn, job.Labels
 		v.Suspended, v.SuspendAfter = job.Suspend, job.SuspendAfter
+		if v.Override != nil {
+			v.SuspendedDefined = &job.Suspend
+		}
 	}
 	if v.Override != nil {
 		v.Suspended = *v.Override

@@ -66,8 +66,8 @@ func TestShapes(t *testing.T) {
 		{"GET", "/healthz", `{"live":true}`},
 		{"GET", "/readyz", `{"ready":true,"conditions":[{"name":"store","ready":true}]}`},
 		{"POST", "/api/v1/jobs/report/run", `{"trigger":{"job":"report","at":"0001-01-01T00:00:00Z","count":0,"cause":"manual","by":"api:127.0.0.1"},"task":` + twith + `}`},
-		{"POST", "/api/v1/jobs/backup/suspend", strings.Replace(backupWhole, `"suspended":false`, `"suspended":true,"suspended_override":true,"suspended_by":"api:127.0.0.1"`, 1)},
-		{"POST", "/api/v1/jobs/report/resume", strings.TrimSuffix(strings.Replace(report, `"suspended":true`, `"suspended":false,"suspended_override":false,"suspended_by":"api:127.0.0.1"`, 1), "}") + orders},
+		{"POST", "/api/v1/jobs/backup/suspend", strings.Replace(backupWhole, `"suspended":false`, `"suspended":true,"suspended_override":true,"suspended_by":"api:127.0.0.1","suspended_defined":false`, 1)},
+		{"POST", "/api/v1/jobs/report/resume", strings.TrimSuffix(strings.Replace(report, `"suspended":true`, `"suspended":false,"suspended_override":false,"suspended_by":"api:127.0.0.1","suspended_defined":true`, 1), "}") + orders},
 		{"POST", "/api/v1/pools/mail/pause", strings.Replace(mail, `"paused":false`, `"paused":true,"paused_override":true`, 1)},
 		{"POST", "/api/v1/pools/mail/limits?reset=true", mail},
 	}

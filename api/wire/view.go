@@ -39,25 +39,26 @@ type Job struct {
 
 	Definition *JobDefinition `json:"definition,omitempty"` // that governs; lists leave it out
 
-	Suspended       bool          `json:"suspended"`                    // in the end: the override, else the definition
-	Override        *bool         `json:"suspended_override,omitempty"` // set by the API, until it is reset
-	SuspendedBy     string        `json:"suspended_by,omitempty"`       // "suspend_after": it was suspended since its runs failed
-	SuspendedReason string        `json:"suspended_reason,omitempty"`   // then, with the number
-	SuspendedUntil  time.Time     `json:"suspended_until,omitzero"`     // the override ends then by itself; absent: when it is reset
-	SkipNext        int           `json:"skip_next,omitempty"`          // how many of the next due times a user has skipped
-	SkipBy          string        `json:"skip_next_by,omitempty"`
-	Paused          *Pause        `json:"paused,omitempty"`        // everything is; lists leave it out
-	SuspendAfter    int           `json:"suspend_after,omitempty"` // how many runs that fail in a row suspend it
-	Failures        int           `json:"failures,omitempty"`      // of the last runs, in a row, with suspend_after
-	Retired         bool          `json:"retired,omitempty"`       // no live configuration has it
-	NextAt          time.Time     `json:"next_at,omitzero"`        // when it is to run next
-	NextStartAt     time.Time     `json:"next_start_at,omitzero"`  // when what is due then starts, of a job with jitter
-	Unrunnable      string        `json:"unrunnable,omitempty"`    // why no live replica or worker runs it
-	Open            int           `json:"open"`                    // pending and running tasks
-	Orders          []Order       `json:"orders,omitempty"`        // those that are open, the latest first, without their payloads; lists leave them out
-	MoreOrders      bool          `json:"more_orders,omitempty"`   // and more than these
-	Last            *jobs.Trigger `json:"last,omitempty"`
-	LastSuccess     time.Time     `json:"last_success,omitzero"`
+	Suspended        bool          `json:"suspended"`                    // in the end: the override, else the definition
+	Override         *bool         `json:"suspended_override,omitempty"` // set by the API, until it is reset
+	SuspendedBy      string        `json:"suspended_by,omitempty"`       // "suspend_after": it was suspended since its runs failed
+	SuspendedReason  string        `json:"suspended_reason,omitempty"`   // then, with the number
+	SuspendedDefined *bool         `json:"suspended_defined,omitempty"`  // beside an override, what the definition says of it; absent: there is no override, or the replica does not have the job
+	SuspendedUntil   time.Time     `json:"suspended_until,omitzero"`     // the override ends then by itself; absent: when it is reset
+	SkipNext         int           `json:"skip_next,omitempty"`          // how many of the next due times a user has skipped
+	SkipBy           string        `json:"skip_next_by,omitempty"`
+	Paused           *Pause        `json:"paused,omitempty"`        // everything is; lists leave it out
+	SuspendAfter     int           `json:"suspend_after,omitempty"` // how many runs that fail in a row suspend it
+	Failures         int           `json:"failures,omitempty"`      // of the last runs, in a row, with suspend_after
+	Retired          bool          `json:"retired,omitempty"`       // no live configuration has it
+	NextAt           time.Time     `json:"next_at,omitzero"`        // when it is to run next
+	NextStartAt      time.Time     `json:"next_start_at,omitzero"`  // when what is due then starts, of a job with jitter
+	Unrunnable       string        `json:"unrunnable,omitempty"`    // why no live replica or worker runs it
+	Open             int           `json:"open"`                    // pending and running tasks
+	Orders           []Order       `json:"orders,omitempty"`        // those that are open, the latest first, without their payloads; lists leave them out
+	MoreOrders       bool          `json:"more_orders,omitempty"`   // and more than these
+	Last             *jobs.Trigger `json:"last,omitempty"`
+	LastSuccess      time.Time     `json:"last_success,omitzero"`
 }
 
 // JobOutput is a jobs.Output in JSON.

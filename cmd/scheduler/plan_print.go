@@ -12,14 +12,24 @@ import (
 
 // plan is the output of plan.
 type plan struct {
-	File    string      `json:"file"`
-	NewFile string      `json:"new_file"`
-	From    time.Time   `json:"from"` // due times after it, up to and including To, are compared
-	To      time.Time   `json:"to"`
-	Jobs    planNames   `json:"jobs"`
-	Pools   planNames   `json:"pools"`
-	Due     []dueChange `json:"due"`
-	Restart []string    `json:"restart"` // keys that differ, and that a replica reads at its start
+	File      string      `json:"file"`
+	NewFile   string      `json:"new_file"`
+	From      time.Time   `json:"from"` // due times after it, up to and including To, are compared
+	To        time.Time   `json:"to"`
+	Jobs      planNames   `json:"jobs"`
+	Pools     planNames   `json:"pools"`
+	Due       []dueChange `json:"due"`
+	Overrides []override  `json:"overrides,omitempty"` // jobs of which somebody has set otherwise whether they are suspended, by --server
+	Restart   []string    `json:"restart"`             // keys that differ, and that a replica reads at its start
+}
+
+// override is what holds in place of the suspend of a job in the new file.
+type override struct {
+	Job       string    `json:"job"`
+	Defined   bool      `json:"suspended_defined"` // in the new file
+	Suspended bool      `json:"suspended"`
+	By        string    `json:"by,omitempty"`
+	Until     time.Time `json:"until,omitzero"` // it ends then by itself
 }
 
 type planNames struct {
@@ -105,10 +115,26 @@ func (p plan) write(w io.Writer) error {
 			return err
 		}
 	}
+	if len(p.Overrides) > 0 {
+		fmt.Fprintf(w, "\nOverrides that hold over %s; 'scheduler jobs resume JOB --reset' removes one\n", cellText(p.NewFile))
+		err := table(w, "JOB FILE HOLDS UNTIL(UTC) BY", p.Overrides, func(o override) []string {
+			return []string{o.Job, activeOr(o.Defined), activeOr(o.Suspended), utc(o.Until), o.By}
+		})
+		if err != nil {
+			return err
+		}
+	}
 	if len(p.Restart) > 0 {
 		fmt.Fprintf(w, "\nNeeds a restart: %s\n", strings.Join(p.Restart, ", "))
 	}
 	return nil
+}
+
+func activeOr(suspended bool) string {
+	if suspended {
+		return "suspended"
+	}
+	return "active"
 }
 
 // definitions has a line for each job and pool, + added, - removed, ~ changed, and below it one for each key.

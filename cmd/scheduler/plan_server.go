@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
@@ -17,7 +18,8 @@ import (
 // governing are the definitions of jobs that govern on a server, as it shows them.
 type governing struct {
 	shown   map[string]json.RawMessage
-	unknown []string // jobs without one in the history
+	unknown []string            // jobs without one in the history
+	set     map[string]wire.Job // those that an override suspends or resumes
 }
 
 // planJobsMost is for how many jobs a server is asked: one request for each.
@@ -32,7 +34,11 @@ func readGoverning(ctx context.Context, c *client.Client) (g governing, err erro
 		return g, fmt.Errorf("the server has more than %d jobs, each of which is a request; compare with its file: scheduler plan -c FILE NEWFILE", planJobsMost)
 	}
 	g.shown = make(map[string]json.RawMessage, len(all))
+	g.set = map[string]wire.Job{}
 	for _, j := range all {
+		if j.Override != nil {
+			g.set[j.Name] = j
+		}
 		history, err := c.History(ctx, j.Name, wire.Page{Limit: 1})
 		switch {
 		case err != nil:
@@ -89,6 +95,8 @@ func (a *app) planServer(ctx context.Context, server string, now *config.Config)
 			compared.Jobs[name] = set.Jobs[name]
 		}
 	}
+	p.Overrides = g.overrides(set.Jobs)
+	g.hold(p.To, old.Jobs, compared.Jobs)
 	times, err := foresight.Compare(old, compared, p.From, p.To, planTimes)
 	if err != nil {
 		return p, false, err
@@ -105,6 +113,32 @@ func (a *app) planServer(ctx context.Context, server string, now *config.Config)
 		}
 	}
 	return p, changes.Any(), nil
+}
+
+// overrides are those that hold over a new file, where it says otherwise.
+func (g governing) overrides(defined map[string]jobs.Job) (all []override) {
+	for _, name := range slices.Sorted(maps.Keys(g.set)) {
+		is := g.set[name]
+		if job, kept := defined[name]; kept && job.Suspend != *is.Override {
+			all = append(all, override{name, job.Suspend, *is.Override, is.SuspendedBy, is.SuspendedUntil})
+		}
+	}
+	return all
+}
+
+// hold has jobs be suspended or not as overrides say, those that do not end before a time.
+func (g governing) hold(until time.Time, each ...map[string]jobs.Job) {
+	for name, is := range g.set {
+		if !is.SuspendedUntil.IsZero() && is.SuspendedUntil.Before(until) {
+			continue
+		}
+		for _, all := range each {
+			if job, has := all[name]; has {
+				job.Suspend = *is.Override
+				all[name] = job
+			}
+		}
+	}
 }
 
 // shownChanges are the keys in which two definitions differ, as they are shown.

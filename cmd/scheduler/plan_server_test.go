@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -44,7 +45,50 @@ jobs:
 	if fields != "handler schedules " || strings.Join(p.Jobs.Added, " ") != "new" {
 		t.Errorf("changed are %q, added %q", fields, p.Jobs.Added)
 	}
+	if len(p.Overrides) > 0 {
+		t.Errorf("overrides %+v", p.Overrides)
+	}
 	if len(p.Due) != 2 || p.Due[0].Job != "hello" || p.Due[0].New+p.Due[0].Moved < 23 || p.Due[1].Job != "new" || p.Due[1].New != 48 {
 		t.Errorf("due times %+v", p.Due)
+	}
+
+	// What somebody has set holds over the file: its due times are those that it has after all, and what differs is listed.
+	r.fine(t, "jobs", "suspend", "hello")
+	hourly := strings.Replace(same, "0 0 1 1 *", "@hourly", 1)
+	code, p, _ = plan(hourly)
+	if len(p.Due) > 0 || len(p.Overrides) != 1 || p.Overrides[0] != (override{Job: "hello", Suspended: true, By: "api:127.0.0.1"}) || code != exitChange {
+		t.Errorf("of a suspended job: due %+v, overrides %+v", p.Due, p.Overrides)
+	}
+	r.fine(t, "jobs", "suspend", "hello", "--until", "1h")
+	if _, p, _ = plan(hourly); len(p.Due) != 1 || len(p.Overrides) != 1 || p.Overrides[0].Until.IsZero() {
+		t.Errorf("of one that is suspended for an hour: due %+v, overrides %+v", p.Due, p.Overrides)
+	}
+	db, err := sql.Open("sqlite", r.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("UPDATE lockstep_jobs SET suspended=0, suspended_by='ann', suspended_until=0 WHERE name='hello'"); err != nil { // as an older program resumed it
+		t.Fatal(err)
+	}
+	suspended := strings.Replace(hourly, "hello: {", "hello: {suspend: true, ", 1)
+	if _, p, _ = plan(suspended); len(p.Due) != 1 || p.Due[0].New+p.Due[0].Moved < 23 || len(p.Overrides) != 1 || p.Overrides[0] != (override{Job: "hello", Defined: true, By: "ann"}) {
+		t.Errorf("of one that was resumed: due %+v, overrides %+v", p.Due, p.Overrides)
+	}
+	if _, p, _ = plan(hourly); len(p.Overrides) > 0 {
+		t.Errorf("an override that the file agrees with: %+v", p.Overrides)
+	}
+	file := filepath.Join(t.TempDir(), "new.yaml")
+	if err := os.WriteFile(file, []byte(suspended), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.fine(t, "plan", file, "--server", r.url); !strings.Contains(got, "'scheduler jobs resume JOB --reset' removes one\nJOB     FILE        HOLDS    UNTIL(UTC)   BY\nhello   suspended   active   -            ann\n") {
+		t.Error(got)
+	}
+	if got := r.fine(t, "jobs", "get", "hello"); !strings.Contains(got, "active, by ann; this would hold over a later suspend: true of the file, too: 'scheduler jobs resume hello --reset' has the definition hold again\n") {
+		t.Error(got)
+	}
+	if got := r.fine(t, "jobs", "resume", "hello"); got != "hello is active, as configured\n" {
+		t.Error(got)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -125,6 +126,9 @@ func suspension(j wire.Job) string {
 	if !j.SuspendedUntil.IsZero() {
 		state += " until " + j.SuspendedUntil.UTC().Format(time.RFC3339)
 	}
+	if j.Override != nil && !*j.Override && j.SuspendedDefined != nil {
+		return state + cmp.Or(after(", by ", j.SuspendedBy), ", overridden") + resumedOver(j)
+	}
 	switch {
 	case j.Override == nil:
 		return state + ", as configured"
@@ -134,6 +138,15 @@ func suspension(j wire.Job) string {
 		return state + ", by " + j.SuspendedBy
 	}
 	return state + ", overridden"
+}
+
+// resumedOver says what an override that keeps a job active holds over, and how it ends.
+func resumedOver(j wire.Job) string {
+	over := "; this would hold over a later suspend: true of the file, too"
+	if *j.SuspendedDefined {
+		over = "; its definition suspends it"
+	}
+	return over + ": 'scheduler jobs resume " + j.Name + " --reset' has the definition hold again"
 }
 
 // skipping says which due times a user has skipped; "" if none.

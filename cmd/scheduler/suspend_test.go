@@ -130,3 +130,17 @@ func TestPauseCommands(t *testing.T) {
 	}
 	close(r.release)
 }
+
+// An override that keeps a job active says what it holds over.
+func TestResumedJobsSayOverWhat(t *testing.T) {
+	for want, j := range map[string]wire.Job{
+		"active, by ann; its definition suspends it: 'scheduler jobs resume a --reset' has the definition hold again":     {Name: "a", Override: new(false), SuspendedBy: "ann", SuspendedDefined: new(true)},
+		"active, overridden; its definition suspends it: 'scheduler jobs resume a --reset' has the definition hold again": {Name: "a", Override: new(false), SuspendedDefined: new(true)},
+		"active, by ann":    {Name: "a", Override: new(false), SuspendedBy: "ann"}, // of an older replica
+		"suspended, by ann": {Name: "a", Suspended: true, Override: new(true), SuspendedBy: "ann", SuspendedDefined: new(false)},
+	} {
+		if got := suspension(j); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}

@@ -27,7 +27,7 @@ type HereOfJob struct {
 	Zone     *time.Location                // of the job; nil: UTC
 	Policy   jobs.Concurrency
 	Slots    int          // how many runs may be open at once, without jobs.Allow; 0: 1
-	InFile   bool         // the definition suspends the job
+	InFile   bool         // the definition suspends the job: the one of the facts if it is known, else that of this replica
 	Locks    []string     // that the job's next task needs, as the lock service has them
 	Task     []wire.Cause // why the task of the row is in its state, if that has not ended
 }
@@ -144,7 +144,7 @@ func (x *ofJob) decided() (all []wire.Cause) {
 	} else {
 		all = append(all, x.became())
 	}
-	for _, look := range []func() (wire.Cause, bool){x.suspender, x.wasPaused, x.outage, x.decidedLate, x.otherDecider, x.clockApart, x.storeSlow, x.startedLate} {
+	for _, look := range []func() (wire.Cause, bool){x.suspender, x.ranResumed, x.wasPaused, x.outage, x.decidedLate, x.otherDecider, x.clockApart, x.storeSlow, x.startedLate} {
 		if c, is := look(); is {
 			all = append(all, c)
 		}
@@ -237,6 +237,14 @@ func (x *ofJob) suspendedBy(e wire.AuditEntry) (c wire.Cause, is bool) {
 	}
 	by := caller(e)
 	return wire.Cause{Code: reason.Suspended, By: by, Since: e.At, Override: true, Message: "it was suspended by " + cmp.Or(by, "the API") + " at " + clock(e.At)}, true
+}
+
+// ranResumed: what a definition suspends runs where an override says so. Who has set it then is not known.
+func (x *ofJob) ranResumed() (c wire.Cause, is bool) {
+	if !x.here.InFile || x.Definition == nil || x.Row.TaskID == "" {
+		return c, false
+	}
+	return wire.Cause{Code: reason.Resumed, Override: true, Message: "the definition that governed suspends the job, and it had been resumed by the API or the command line, which comes before that"}, true
 }
 
 // wasPaused: everything was paused, and so nothing was decided.

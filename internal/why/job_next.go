@@ -38,12 +38,30 @@ func (x *ofJob) undecided(w *wire.WhyJob) []wire.Cause {
 		if len(all) == 0 {
 			last.Message += "; any live replica does that within a second"
 		}
-		return append([]wire.Cause{last}, all...)
+		all = append([]wire.Cause{last}, all...)
+		if c, is := x.isResumed(); is {
+			all = append(all, c)
+		}
+		return all
 	}
 	if len(all) == 0 {
 		last.Message += "; nothing is known that would stop it"
 	}
-	return append(all, last)
+	all = append(all, last)
+	if c, is := x.isResumed(); is {
+		all = append(all, c)
+	}
+	return all
+}
+
+// isResumed: an override has the job run although its definition suspends it.
+func (x *ofJob) isResumed() (c wire.Cause, is bool) {
+	if o := x.Job.Override; o == nil || *o || !x.here.InFile {
+		return c, false
+	}
+	c = wire.Cause{Code: reason.Resumed, Override: true, By: x.Job.SuspendedBy, Until: x.Job.SuspendedUntil}
+	c.Message = "its definition suspends the job, and it was resumed" + after(" by ", c.By) + ", which comes before that; 'scheduler jobs resume " + x.Job.Name + " --reset' has the definition hold again"
+	return c, true
 }
 
 // none: there is no such due time, or nothing is known of it.

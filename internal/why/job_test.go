@@ -259,9 +259,24 @@ var dueTimes = map[string]struct {
 	"suspended by a user": {"suspended due", func(f *ledger.JobFacts, _ *why.HereOfJob) {
 		f.Job.Override, f.Job.Suspended, f.Job.SuspendedBy, f.Suspension = new(true), true, "ann", wire.AuditEntry{Who: "ann", At: at(-time.Hour)}
 	}},
-	"suspended by nobody":           {"suspended due", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.Job.Override = new(true) }},
-	"suspended in the file":         {"suspended due", func(_ *ledger.JobFacts, h *why.HereOfJob) { h.InFile = true }},
-	"resumed against the file":      {"due", func(f *ledger.JobFacts, h *why.HereOfJob) { f.Job.Override, h.InFile = new(false), true }},
+	"suspended by nobody":     {"suspended due", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.Job.Override = new(true) }},
+	"suspended in the file":   {"suspended due", func(_ *ledger.JobFacts, h *why.HereOfJob) { h.InFile = true }},
+	"resumed, as in the file": {"due", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.Job.Override = new(false) }},
+	"resumed against the file": {"due resumed", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.Job.Override, f.Job.SuspendedBy, h.InFile = new(false), "ann", true
+	}},
+	"resumed against the file, and overdue now": {"undecided resumed", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.About, f.Job.NextAt, f.Job.Cursor = now, now, at(-time.Hour)
+		f.Job.Override, h.InFile = new(false), true
+	}},
+	"resumed against the file then": {"succeeded resumed", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		decided(f, func(*ledger.DecidedRow) {})
+		h.InFile = true
+	}},
+	"suspended by a file that is not known": {"succeeded", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		decided(f, func(*ledger.DecidedRow) {})
+		f.Definition, h.InFile = nil, true
+	}},
 	"another configuration governs": {"other_config due", func(_ *ledger.JobFacts, h *why.HereOfJob) { h.Differs = true }},
 	"no live replica":               {"no_live_replica due", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.Next.Live = nil }},
 	"no replica with the labels":    {"no_replica due", func(_ *ledger.JobFacts, h *why.HereOfJob) { h.RunsOn = map[string]string{"zone": "b"} }},

@@ -114,5 +114,6 @@ const (
 	ClockApart   Code = "clock_apart"    // the clocks of its decider and of the database were more than a second apart
 	StoreSlow    Code = "store_slow"     // the store took more than a second for the decision
 	StartedLate  Code = "started_late"   // its first attempt started more than a second after it was decided
+	Resumed      Code = "resumed"        // its definition suspends the job, and an override has it run
 	OtherConfig  Code = "other_config"   // the configuration that governs has the job otherwise than the replica that answers
 )

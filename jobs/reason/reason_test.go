@@ -20,7 +20,7 @@ const published = `
 	job_removed late lock_key lock_lost lock_service_down lock_wait lost_limit lost_may_run max_running memory_limit no_further no_handler
 	no_live_replica no_pool no_replica no_room no_row no_worker not_a_due_time not_due not_retried on_demand order_changed ordered other_config
 	other_decider other_definition outage outcome_unknown panic paused payload_refused pool_paused quarantined queue_full rate ready record_refused
-	replaced replica_died replica_silent retry running schedule_changed session_expired skip_next slot_taken snoozed start_late started_late store_slow
+	replaced replica_died replica_silent resumed retry running schedule_changed session_expired skip_next slot_taken snoozed start_late started_late store_slow
 	succeeded suspended timeout undecided waits_for_key waits_for_kind waits_for_lock waits_for_slot was_paused workers_busy
 `
 
