@@ -42,6 +42,7 @@ func TestAStoreWithABugIsFound(t *testing.T) {
 		"shows nothing that waits":        func(s ledger.Store) ledger.Store { return deciding{s, showsNone} },
 		"stops nothing that is replaced":  func(s ledger.Store) ledger.Store { return deciding{s, endsNone} },
 		"edits what is past":              func(s ledger.Store) ledger.Store { return retroactive{s} },
+		"an edit takes limits away":       func(s ledger.Store) ledger.Store { return unlimited{s} },
 		"an edit leaves out the calendar": func(s ledger.Store) ledger.Store { return overtakes{s, reason.Calendar} },
 		"an edit leaves out what was due": func(s ledger.Store) ledger.Store { return overtakes{s, reason.ScheduleChanged} },
 		"claims the last first":           func(s ledger.Store) ledger.Store { return hindmost{s} },

@@ -36,7 +36,11 @@ func (w *world) judge(end time.Time) {
 			w.judgeCoverage(name, byJob[name], end)
 		}
 		for id := range w.acked {
-			if w.done[id] == "" && !w.retired[rows.Tasks[id].Job] {
+			switch r, is := rows.Tasks[id]; {
+			case w.done[id] != "", is && w.retired[r.Job]:
+			case is && w.removed[r.Pool] && r.State != memstore.Running:
+				w.counted["waits for its pool"]++
+			default:
 				w.violate(id, "task %s was acknowledged and has not ended", id)
 			}
 		}

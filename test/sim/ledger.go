@@ -73,7 +73,7 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run 
 		w.judgeKeys(me)
 	}
 	r.running[t.Pool]++
-	if n, most := r.running[t.Pool], w.plan.Pools[t.Pool].WithDefaults().Workers; n > most {
+	if n, most := r.running[t.Pool], w.plan.workers(t.Pool); n > most {
 		w.violate(t.ID, "%d attempts of pool %s execute in %s, which has %d workers", n, t.Pool, r.id, most)
 	}
 	w.runs[k] = me

@@ -15,21 +15,22 @@ import (
 
 // plan has all choices of a seed. The order of goroutines is not among them.
 type plan struct {
-	Seed     uint64
-	Start    time.Duration // of the first replica, after the beginning of 2000, with which the bubble's clock starts
-	Zone     timeZone      // whose clock may jump near the run
-	Replicas int
-	TTL      time.Duration // of sessions and of locks
-	NoLocks  bool          // the store's rows are the guards
-	WhenDown scheduler.WhenDown
-	Drain    time.Duration // drain timeout
-	Slow     bool          // tasks that must not be lost take seconds, if there is room beside them
-	SameIDs  bool          // a replica that is started again keeps its id
-	Jobs     map[string]job
-	Pools    map[string]jobs.Pool
-	Edited   map[string]job // the jobs of the newer configuration; nil: there is none
-	Steps    []step
-	Length   time.Duration // then all faults are healed
+	Seed        uint64
+	Start       time.Duration // of the first replica, after the beginning of 2000, with which the bubble's clock starts
+	Zone        timeZone      // whose clock may jump near the run
+	Replicas    int
+	TTL         time.Duration // of sessions and of locks
+	NoLocks     bool          // the store's rows are the guards
+	WhenDown    scheduler.WhenDown
+	Drain       time.Duration // drain timeout
+	Slow        bool          // tasks that must not be lost take seconds, if there is room beside them
+	SameIDs     bool          // a replica that is started again keeps its id
+	Jobs        map[string]job
+	Pools       map[string]jobs.Pool
+	Edited      map[string]job       // the jobs of the newer configuration; nil: there is none
+	EditedPools map[string]jobs.Pool // its pools
+	Steps       []step
+	Length      time.Duration // then all faults are healed
 
 	misread func(*jobs.Set) // how replicas take their configurations, in tests of the judge; nil: as they are written
 }
@@ -90,6 +91,7 @@ func newPlan(seed uint64) *plan {
 	p.drawRetriesOn(newDraw(seed, "retries on"))
 	p.drawReplaces(newDraw(seed, "replaces"))
 	p.drawExpectations(newDraw(seed, "expectations"))
+	p.drawPoolEdits(newDraw(seed, "pool edits"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }
@@ -213,7 +215,7 @@ func (p *plan) configuration(version int, h jobs.Handler) jobs.Set {
 		j.Handler = h
 		set.Jobs[name] = withCalendar(&set, name, j)
 	}
-	for name, pool := range p.Pools {
+	for name, pool := range p.pools(version) {
 		pool.Handler, pool.Kinds = h, map[string]jobs.Handler{limitedKind: h}
 		set.Pools[name] = pool
 	}
@@ -248,9 +250,12 @@ func (p *plan) String() string {
 				version, name, j.Times, j.Timezone, j.StartsAt, j.EndsAt, j.Spread, j.Jitter, j.Pool, j.Concurrency, j.MaxRunning, j.QueueLimit, j.SuspendAfter, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn, j.Expect, j.Priority)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
-		pool := p.Pools[name]
-		fmt.Fprintf(&b, "  pool %s: workers %d, max running %d, rate %v, burst %d, on lost %s, retries %+v\n", name, pool.Workers, pool.MaxRunning, pool.Rate, pool.Burst, pool.OnLost, pool.Retries)
+	for version := range p.versions() {
+		pools := p.pools(version)
+		for _, name := range slices.Sorted(maps.Keys(pools)) {
+			pool := pools[name]
+			fmt.Fprintf(&b, "  %d pool %s: workers %d, max running %d, rate %v, burst %d, on lost %s, retries %+v\n", version, name, pool.Workers, pool.MaxRunning, pool.Rate, pool.Burst, pool.OnLost, pool.Retries)
+		}
 	}
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "  %v %s replica %d for %v by %v p %.2f %s %d\n", s.At, s.Kind, s.Replica, s.For, s.By, s.P, s.Name, s.N)

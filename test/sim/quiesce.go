@@ -51,7 +51,7 @@ func (w *world) unfinished(end time.Time) (what string) {
 		defer w.mu.Unlock()
 		healed := w.healed
 		for id, r := range rows.Tasks {
-			if r.CreatedAt <= healed.UnixMicro() && !retired(rows, r.Job) {
+			if r.CreatedAt <= healed.UnixMicro() && !retired(rows, r.Job) && !removed(rows, r.Pool) {
 				what = id
 			}
 		}
@@ -94,6 +94,10 @@ func (w *world) noteRetired(rows memstore.Rows) {
 	w.retired = map[string]bool{}
 	for name := range rows.Jobs {
 		w.retired[name] = retired(rows, name)
+	}
+	w.removed = map[string]bool{}
+	for name := range rows.Pools {
+		w.removed[name] = removed(rows, name)
 	}
 }
 

@@ -59,6 +59,25 @@ func (s overtakes) without(d ledger.Definitions) ledger.Definitions {
 	return d
 }
 
+// unlimited has the rows of pools be without the limits of their definitions.
+type unlimited struct{ ledger.Store }
+
+func (s unlimited) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
+	return s.Store.Load(ctx, session, s.without(d))
+}
+
+func (s unlimited) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
+	return s.Store.Assert(ctx, session, s.without(d))
+}
+
+func (s unlimited) without(d ledger.Definitions) ledger.Definitions {
+	d.Pools = slices.Clone(d.Pools)
+	for i := range d.Pools {
+		d.Pools[i].MaxRunning, d.Pools[i].Rate = 0, jobs.Rate{}
+	}
+	return d
+}
+
 // hindmost claims tasks of a low priority first.
 type hindmost struct{ ledger.Store }
 

@@ -12,44 +12,45 @@ type seen struct {
 	mu sync.Mutex
 
 	// The rows, as they were committed, and the clock by which they were.
-	token     map[string]int64                    // the last one, by job
-	claims    map[claimKey]claim                  // all
-	slotted   map[string]map[string]memstore.Task // tasks that have a slot, by job
-	queued    map[string]map[string]memstore.Task // tasks that wait for one
-	inPool    map[string]int                      // running rows
-	ready     map[string]map[string]memstore.Task // tasks that are, by pool
-	inLines   map[string]bool                     // pools whose tasks each replica may claim, all of them
-	owned     map[string]int64                    // tokens of running rows, by task
-	leaving   map[string]memstore.Task            // rows between tasks and done
-	done      map[string]string                   // states
-	epochs    map[string][]epoch                  // by job
-	redefined map[string]int64                    // by job, when its latest definition ended
-	busy      map[string]map[string]int64         // by job and task: until when attempts may run whose replicas are gone, without a result
-	failures  map[string]int                      // runs of a job that failed in a row
-	suspended map[string]int                      // how often a job was, after failures
-	toldOf    map[string]int                      // events of that
-	held      map[string]*held                    // what users have said of jobs
-	pause     pausing                             // of everything
-	paused    map[string]bool                     // pools, by override
-	rated     map[string]*rated                   // by pool
-	byKey     map[string]*poolKeys                // by pool
-	byKind    map[string]*kindLimits              // by pool
-	ofKind    map[string]int                      // tasks of the limited kind that run, by pool
-	withKey   map[keyOf][]string                  // tasks that have not ended, as they were enqueued
-	inKey     map[keyOf][]string                  // tasks that run
-	sharing   map[string]*sharing                 // by pool
-	expiring  map[string]expiring                 // by task
-	sessions  map[string]*replica                 // by session
-	numbers   map[string]int64                    // of configurations, by hash, as they were given first
-	loaded    map[string]int64                    // numbers of live sessions
-	beats     map[string]time.Time                // the last ones that the store took, by session
-	expired   map[string]bool                     // sessions that other replicas expired
-	committed map[memstore.TriggerKey]time.Time   // when rows of the ledger were
-	waits     map[waitKey]memstore.LockWait
-	abandoned map[string]time.Time // tasks that sessions had queued for their locks, by when those were declared dead, or the task became first since
-	late      lateness
-	offset    time.Duration // of the database's clock
-	high      time.Time     // the highest time that it showed before its last step
+	token       map[string]int64                    // the last one, by job
+	claims      map[claimKey]claim                  // all
+	slotted     map[string]map[string]memstore.Task // tasks that have a slot, by job
+	queued      map[string]map[string]memstore.Task // tasks that wait for one
+	inPool      map[string]int                      // running rows
+	ready       map[string]map[string]memstore.Task // tasks that are, by pool
+	inLines     map[string]bool                     // pools whose tasks each replica may claim, all of them
+	owned       map[string]int64                    // tokens of running rows, by task
+	leaving     map[string]memstore.Task            // rows between tasks and done
+	done        map[string]string                   // states
+	epochs      map[string][]epoch                  // by job
+	redefined   map[string]int64                    // by job, when its latest definition ended
+	unknownPool map[string]bool                     // pools that no configuration has
+	busy        map[string]map[string]int64         // by job and task: until when attempts may run whose replicas are gone, without a result
+	failures    map[string]int                      // runs of a job that failed in a row
+	suspended   map[string]int                      // how often a job was, after failures
+	toldOf      map[string]int                      // events of that
+	held        map[string]*held                    // what users have said of jobs
+	pause       pausing                             // of everything
+	paused      map[string]bool                     // pools, by override
+	rated       map[string]*rated                   // by pool
+	byKey       map[string]*poolKeys                // by pool
+	byKind      map[string]*kindLimits              // by pool
+	ofKind      map[string]int                      // tasks of the limited kind that run, by pool
+	withKey     map[keyOf][]string                  // tasks that have not ended, as they were enqueued
+	inKey       map[keyOf][]string                  // tasks that run
+	sharing     map[string]*sharing                 // by pool
+	expiring    map[string]expiring                 // by task
+	sessions    map[string]*replica                 // by session
+	numbers     map[string]int64                    // of configurations, by hash, as they were given first
+	loaded      map[string]int64                    // numbers of live sessions
+	beats       map[string]time.Time                // the last ones that the store took, by session
+	expired     map[string]bool                     // sessions that other replicas expired
+	committed   map[memstore.TriggerKey]time.Time   // when rows of the ledger were
+	waits       map[waitKey]memstore.LockWait
+	abandoned   map[string]time.Time // tasks that sessions had queued for their locks, by when those were declared dead, or the task became first since
+	late        lateness
+	offset      time.Duration // of the database's clock
+	high        time.Time     // the highest time that it showed before its last step
 
 	// The attempts, by the independent ledger.
 	runs   map[claimKey]*run // all
@@ -68,6 +69,7 @@ type seen struct {
 	// The judgement.
 	healed     time.Time       // the highest time that the database's clock showed before all was healed
 	retired    map[string]bool // jobs, when all had come to rest
+	removed    map[string]bool // pools, then
 	over       bool
 	counted    map[string]int // what was seen
 	history    []entry
@@ -77,7 +79,7 @@ type seen struct {
 func newSeen() *seen {
 	return &seen{
 		token: map[string]int64{}, claims: map[claimKey]claim{}, slotted: map[string]map[string]memstore.Task{}, queued: map[string]map[string]memstore.Task{}, inPool: map[string]int{},
-		ready: map[string]map[string]memstore.Task{}, inLines: map[string]bool{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{}, redefined: map[string]int64{},
+		ready: map[string]map[string]memstore.Task{}, inLines: map[string]bool{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{}, redefined: map[string]int64{}, unknownPool: map[string]bool{},
 		busy: map[string]map[string]int64{}, held: map[string]*held{}, failures: map[string]int{}, suspended: map[string]int{}, toldOf: map[string]int{}, paused: map[string]bool{}, rated: map[string]*rated{},
 		byKind: map[string]*kindLimits{}, ofKind: map[string]int{}, byKey: map[string]*poolKeys{}, withKey: map[keyOf][]string{}, inKey: map[keyOf][]string{}, sharing: map[string]*sharing{}, expiring: map[string]expiring{},
 		sessions: map[string]*replica{}, numbers: map[string]int64{}, loaded: map[string]int64{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},

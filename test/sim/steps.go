@@ -134,7 +134,7 @@ func anything([]ledger.Started) bool { return true }
 
 // tooMany reports whether a replica that has claimed these tasks cannot start all of them.
 func (w *world) tooMany(tasks []ledger.Started) bool {
-	return len(tasks) > w.plan.Pools[tasks[0].Pool].Workers
+	return len(tasks) > w.plan.workers(tasks[0].Pool)
 }
 
 // trap makes a step strike a replica when it claims what the trap waits for.

@@ -41,6 +41,8 @@ func (w *world) watch(c memstore.Change) {
 		w.watchPause(ledger.ReadPause(r.Said))
 	case memstore.Pool:
 		note()
+		before, _ := c.Before.(memstore.Pool)
+		w.judgePoolGoverns(before, r)
 		w.watchPool(r)
 	case memstore.LockWait:
 		note()
@@ -124,6 +126,9 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		w.inPool[r.Pool]++
 		if w.pausedNow() {
 			w.violate(r.ID, "task %s became running while everything was paused", r.ID)
+		}
+		if w.unknownPool[r.Pool] {
+			w.violate(r.ID, "task %s was claimed in pool %s, which no configuration has", r.ID, r.Pool)
 		}
 		if w.paused[r.Pool] {
 			w.violate(r.ID, "task %s was claimed in pool %s, which is paused", r.ID, r.Pool)

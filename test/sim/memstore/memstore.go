@@ -168,13 +168,14 @@ func (s *Store) newID() (string, error) {
 func (d *Database) Look(f func(Rows)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f(Rows{d.sessions.rows, d.jobs.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.results.rows, slices.Collect(maps.Values(d.chunks.rows))})
+	f(Rows{d.sessions.rows, d.jobs.rows, d.pools.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.results.rows, slices.Collect(maps.Values(d.chunks.rows))})
 }
 
 // Rows are what a simulation judges.
 type Rows struct {
 	Sessions map[string]Session
 	Jobs     map[string]Job
+	Pools    map[string]Pool
 	Triggers map[TriggerKey]Trigger
 	Tasks    map[string]Task
 	Done     map[string]Done
