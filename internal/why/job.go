@@ -32,7 +32,7 @@ type HereOfJob struct {
 	Task     []wire.Cause // why the task of the row is in its state, if that has not ended
 }
 
-// ExplainJob returns at least one cause. Of a due time that was decided, what became of it is first, then what held it up. Of one that was not, what
+// ExplainJob returns at least one cause. A time between the due times of one row is a due time if the definition that governed says so. Of a due time that was decided, what became of it is first, then what held it up. Of one that was not, what
 // may stop it is first, and last that it is due.
 func ExplainJob(f ledger.JobFacts, h HereOfJob) wire.WhyJob {
 	if h.Zone == nil {
@@ -43,8 +43,9 @@ func ExplainJob(f ledger.JobFacts, h HereOfJob) wire.WhyJob {
 		w.Local = f.About.In(h.Zone).Format(time.RFC3339)
 	}
 	x := ofJob{JobFacts: f, here: h}
+	x.passOver()
 	switch {
-	case f.Row != nil:
+	case x.Row != nil:
 		w.Trigger, w.Causes = x.row(), x.decided()
 		w.Summary = x.subject() + " " + w.Causes[0].Message
 	default:
@@ -85,7 +86,8 @@ func (x *ofJob) ordered() (all []wire.Cause) {
 // ofJob is a due time of a job.
 type ofJob struct {
 	ledger.JobFacts
-	here HereOfJob
+	here  HereOfJob
+	among *ledger.DecidedRow // the row for several due times that the time lies between; nil: it does not
 }
 
 // subject names the due time in a sentence.

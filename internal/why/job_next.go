@@ -64,14 +64,41 @@ func (x *ofJob) isResumed() (c wire.Cause, is bool) {
 	return c, true
 }
 
+// stretches is how many closures of a row are looked through for the due time before a time.
+const stretches = 1000
+
+// passOver takes the row away if it stands for due times on either side of the time, which is none of them. Its definition has to be known, and to have
+// its first due time: else it is not known which these are.
+func (x *ofJob) passOver() {
+	r := x.Row
+	if r == nil || x.Definition == nil || !r.At.Before(x.About) || !x.About.Before(r.Until) {
+		return
+	}
+	if s := x.schedule(); s != nil && x.has(s, r.At) && !x.has(s, x.About) {
+		x.Row, x.among = nil, r
+	}
+}
+
+// schedule is the one of then, or else that of the replica that answers; nil: neither is known.
+func (x *ofJob) schedule() *jobs.Schedule {
+	if x.here.Then != nil {
+		return x.here.Then
+	}
+	return x.here.Schedule
+}
+
+// has reports whether a schedule has a due time, be it one that a calendar leaves out.
+func (x *ofJob) has(s *jobs.Schedule, due time.Time) bool {
+	before := due.Add(-time.Nanosecond)
+	leftOut, _ := s.LeftOut(before, due, 1)
+	return len(leftOut) > 0 || s.Next(before).Equal(due)
+}
+
 // none: there is no such due time, or nothing is known of it.
 func (x *ofJob) none(w *wire.WhyJob) (c wire.Cause, is bool) {
 	x.beside(w)
 	passed := !x.About.IsZero() && !x.About.After(x.At)
-	then := x.here.Then
-	if then == nil {
-		then = x.here.Schedule
-	}
+	then := x.schedule()
 	fits := then == nil || x.About.IsZero() || then.Next(x.About.Add(-time.Nanosecond)).Equal(x.About)
 	undecided := passed && x.About.After(x.Job.Cursor) && !x.Job.NextAt.IsZero() && !x.Job.NextAt.After(x.About)
 	switch {
@@ -131,10 +158,7 @@ func (x *ofJob) leftOut() string {
 
 // beside finds the due times next to the one asked about: by the schedule of then, and by the ledger.
 func (x *ofJob) beside(w *wire.WhyJob) {
-	s := x.here.Then
-	if s == nil {
-		s = x.here.Schedule
-	}
+	s := x.schedule()
 	about := x.About
 	if about.IsZero() {
 		about = x.At
@@ -148,6 +172,14 @@ func (x *ofJob) beside(w *wire.WhyJob) {
 	if b := x.JobFacts.Before; b != nil {
 		if at := cmp.Or(b.Until, b.At); at.After(w.Before) {
 			w.Before = at
+		}
+	}
+	if r := x.among; r != nil { // what calendars leave out has rows, too
+		if left, _ := s.LeftOut(r.At.Add(-time.Nanosecond), about, stretches); len(left) > 0 && left[len(left)-1].Last.After(w.Before) {
+			w.Before = left[len(left)-1].Last
+		}
+		if left, _ := s.LeftOut(about, r.Until, 1); len(left) > 0 && (w.After.IsZero() || left[0].First.Before(w.After)) {
+			w.After = left[0].First
 		}
 	}
 	if a := x.JobFacts.After; a != nil && (w.After.IsZero() || a.At.Before(w.After)) {

@@ -72,6 +72,25 @@ func skipped(r *ledger.DecidedRow, o jobs.Outcome, code reason.Code, why string)
 	r.Outcome, r.ReasonCode, r.Reason, r.Result, r.TaskID, r.StartedAt, r.FinishedAt = o, code, why, "", "", time.Time{}, time.Time{}
 }
 
+// among asks about a time in a row for the due times of three hours.
+func among(f *ledger.JobFacts, about time.Duration) {
+	decided(f, func(r *ledger.DecidedRow) {
+		skipped(r, jobs.Skipped, reason.Suspended, "suspended")
+		r.At, r.Until, r.Count = at(-3*time.Hour), at(-time.Hour), 3
+	})
+	f.About, f.Before, f.Row.DecidedAt = at(about), nil, at(-time.Hour+time.Millisecond)
+}
+
+// leftOut is a row for the due times that a closure of some hours leaves out, asked about the day after.
+func leftOut(f *ledger.JobFacts, h *why.HereOfJob) {
+	decided(f, func(r *ledger.DecidedRow) {
+		skipped(r, jobs.Skipped, reason.Calendar, "calendar holidays excludes it")
+		r.At, r.Until, r.Count = at(18*time.Hour+30*time.Minute), at(22*time.Hour+30*time.Minute), 5
+		r.DecidedAt = r.Until
+	})
+	f.Before, f.At, h.Schedule = nil, at(48*time.Hour), closed("skip")
+}
+
 var dueTimes = map[string]struct {
 	codes  string // in order
 	change func(f *ledger.JobFacts, h *why.HereOfJob)
@@ -340,6 +359,34 @@ var dueTimes = map[string]struct {
 	"overdue now, for the slot": {"undecided slot_taken", func(f *ledger.JobFacts, h *why.HereOfJob) {
 		f.About, f.Job.NextAt, f.Job.Cursor, h.Policy = now, now, at(-time.Hour), jobs.Forbid
 		f.Open, f.OpenN.N = []jobs.Task{{ID: "t9", State: jobs.StateRunning, Replica: "r3", StartedAt: at(-time.Hour)}}, 1
+	}},
+	"between the due times of one row": {"not_a_due_time", func(f *ledger.JobFacts, _ *why.HereOfJob) { among(f, -90*time.Minute) }},
+	"one of the due times of one row":  {"suspended decided_late", func(f *ledger.JobFacts, _ *why.HereOfJob) { among(f, -2*time.Hour) }},
+	"the last of one row":              {"suspended", func(f *ledger.JobFacts, _ *why.HereOfJob) { among(f, -time.Hour) }},
+	"between the due times of one row, by the definition of then": {"not_a_due_time", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		among(f, -2*time.Hour)
+		f.Row.At, f.Row.Until = at(-210*time.Minute), at(-30*time.Minute)
+		h.Then, _ = jobs.ParseSchedule([]string{"30 * * * *"}, "UTC")
+	}},
+	"between the due times of one row, by a definition that is not known": {"suspended decided_late", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		among(f, -90*time.Minute)
+		f.Definition = nil
+	}},
+	"in a row of due times that the definition does not have": {"suspended decided_late", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		among(f, -90*time.Minute)
+		f.Row.At = at(-190 * time.Minute)
+	}},
+	"between due times that a calendar leaves out": {"not_a_due_time", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		leftOut(f, h)
+		f.About = at(20 * time.Hour)
+	}},
+	"one of the due times that a calendar leaves out": {"calendar decided_late", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		leftOut(f, h)
+		f.About = at(20*time.Hour + 30*time.Minute)
+	}},
+	"run by hand between the due times of one row": {"by_hand", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		among(f, -90*time.Minute)
+		f.ByHand = []jobs.Trigger{{Job: "sync", At: f.About, Seq: 1, Cause: jobs.CauseManual, By: "ann", Outcome: jobs.Ran, Result: jobs.StateSucceeded}}
 	}},
 	"not a due time":         {"not_a_due_time", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.About, f.Before = at(-90*time.Minute), nil }},
 	"not a due time to come": {"not_a_due_time", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.About = at(90 * time.Minute) }},
