@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/why"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -127,10 +129,39 @@ func (s *server) listOrders(w http.ResponseWriter, r *http.Request, q *query) er
 
 func (s *server) getOrder(w http.ResponseWriter, r *http.Request, _ *query) error {
 	order, err := s.store.Order(r.Context(), r.PathValue("id"))
+	if err == nil && order.State == wire.OrderOpen {
+		order.Causes, err = s.causesOf(r.Context(), order)
+	}
 	if err != nil {
 		return err
 	}
 	return reply(w, http.StatusOK, order)
+}
+
+// causesOf is what an open order waits for; nothing if its job is gone.
+func (s *server) causesOf(ctx context.Context, o wire.Order) ([]wire.Cause, error) {
+	u := s.upcoming()
+	job, known := u.Set.Jobs[o.Job]
+	job = job.WithDefaults()
+	question := ledger.JobQuestion{Job: o.Job}
+	if known {
+		question.Pool, question.Kind = job.Pool, job.Kind
+	}
+	facts, err := s.store.WhyJob(ctx, question)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := why.HereOfJob{Here: s.hereOf(facts.Next.Task), Known: known, Policy: job.Concurrency, Slots: job.MaxRunning}
+	h.Differs = known && facts.Job.Hash != "" && facts.Job.Hash != u.Hash(o.Job)
+	if b := o.Backfill; b != nil && len(b.OpenTasks) > 0 {
+		if of, err := s.store.Why(ctx, b.OpenTasks[0]); err == nil && of.Task.State == jobs.StatePending { // else it has ended, or runs
+			h.Task = why.Explain(of, s.here(ctx, of)).Causes
+		}
+	}
+	return why.ExplainOrder(o, facts, h), nil
 }
 
 // cancelOrder ends an open order: what it has made goes on.

@@ -44,6 +44,7 @@ type Order struct {
 	Payload    json.RawMessage `json:"payload,omitempty"` // of a run; absent: the job's
 	TaskID     string          `json:"task_id,omitempty"` // of a run that was made
 	Backfill   *Backfill       `json:"backfill,omitempty"`
+	Causes     []Cause         `json:"causes,omitempty"` // of an open order that was asked for alone: what it waits for, the most important first
 }
 
 // NewBackfill asks for runs of the due times of a job in [From, To), which lie in the past, as its schedule has them.
@@ -67,6 +68,8 @@ type Backfill struct {
 	Cancelled int       `json:"cancelled"`        // before or after they had started
 	Left      int       `json:"left"`             // due times that it has not come to
 	Reached   time.Time `json:"reached,omitzero"` // the last due time that it has come to
+
+	OpenTasks []string `json:"open_tasks,omitempty"` // of the runs that have not ended, in due order, 20 at most
 }
 
 // BackfillPreview is what a backfill would do.

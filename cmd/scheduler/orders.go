@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +48,7 @@ func newOrdersCommand(a *app) *cobra.Command {
 func whatOf(o wire.Order) string {
 	switch b := o.Backfill; {
 	case b != nil:
-		return fmt.Sprintf("%s to %s: %d of %d left, %d running, %d succeeded, %d failed%s", utc(b.From), utc(b.To), b.Left, b.DueTimes, b.Running, b.Succeeded, b.Failed, after(", ", o.Reason))
+		return fmt.Sprintf("%s to %s: %d of %d left, %d had run, %d running, %d succeeded, %d failed, %d cancelled%s", utc(b.From), utc(b.To), b.Left, b.DueTimes, b.Ran, b.Running, b.Succeeded, b.Failed, b.Cancelled, after("; ", o.Reason))
 	case o.TaskID != "":
 		return "at " + utc(o.At) + ": task " + o.TaskID
 	}
@@ -79,9 +80,12 @@ func (a *app) showOrder(w io.Writer, o wire.Order) error {
 		}
 		all = append(all,
 			field{"due times", fmt.Sprintf("%d from %s to %s", b.DueTimes, utc(b.From), utc(b.To))}, field{"at once", number(b.MaxRunning)}, field{"rate", rate},
-			field{"made", number(b.Made)}, field{"running", number(b.Running)}, field{"succeeded", number(b.Succeeded)}, field{"failed", number(b.Failed)}, field{"cancelled", number(b.Cancelled)},
-			field{"had run", number(b.Ran)}, field{"left", number(b.Left)}, field{"reached", a.when(b.Reached)},
+			field{"had run", strconv.Itoa(b.Ran)}, field{"made", strconv.Itoa(b.Made)}, field{"running", strconv.Itoa(b.Running)}, field{"succeeded", strconv.Itoa(b.Succeeded)},
+			field{"failed", strconv.Itoa(b.Failed)}, field{"cancelled", strconv.Itoa(b.Cancelled)}, field{"left", strconv.Itoa(b.Left)}, field{"reached", a.when(b.Reached)},
 		)
+	}
+	for _, c := range o.Causes {
+		all = append(all, field{"waits", c.Message})
 	}
 	return fields(w, all...)
 }

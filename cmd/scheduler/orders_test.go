@@ -25,6 +25,9 @@ func TestOrderCommands(t *testing.T) {
 	if got := r.fine(t, "orders", "list", "--job", "hello", "--state", "open"); !strings.Contains(got, id) {
 		t.Error(got)
 	}
+	if got := r.fine(t, "orders", "get", id); !strings.Contains(got, "waits:    its time comes in ") {
+		t.Error(got)
+	}
 	if got := r.fine(t, "jobs", "get", "hello"); !strings.Contains(got, id+": run at "+order(id).At.Format("2006-01-02 15:04:05")+", by api:127.0.0.1") {
 		t.Error(got)
 	}
@@ -63,6 +66,46 @@ func TestOrderCommands(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	if got := r.fine(t, "why", "hello", would.Last.Format(time.RFC3339)); !strings.Contains(got, "made by a backfill") {
+		t.Error(got)
+	}
+}
+
+// An open backfill says what it waits for: the slot that another run has, then its own run and what holds that up, then everything.
+func TestABackfillSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t)
+	r.fine(t, "pools", "pause", "default")
+	run := decodeJSON[wire.Run](t, r.fine(t, "jobs", "run", "hello", "-o", "json"))
+	from := time.Now().AddDate(-2, -1, 0).UTC().Format(time.RFC3339) // hello is due once a year
+	id := strings.TrimSpace(r.fine(t, "jobs", "backfill", "hello", "--from", from, "--yes"))
+	waits := func(want ...string) {
+		t.Helper()
+		got := ""
+		defer func() {
+			if t.Failed() {
+				t.Log(got)
+			}
+		}()
+		await.Until(t, "it says that", func() bool {
+			got = r.fine(t, "orders", "get", id)
+			for _, text := range want {
+				if !strings.Contains(got, text) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	waits("it waits for the slot of job hello, taken by task "+run.Task.ID+", pending", "made:       0", "cancelled:  0")
+	r.fine(t, "tasks", "cancel", run.Task.ID)
+	waits("as many of its runs are open as may be at once, 1: task ", "pool default is paused", "made:       1")
+	o := decodeJSON[wire.Order](t, r.fine(t, "orders", "get", id, "-o", "json"))
+	if b := o.Backfill; len(o.Causes) != 2 || o.Causes[0].Code != reason.MaxRunning || o.Causes[1].Code != reason.PoolPaused || len(b.OpenTasks) != 1 || o.Causes[0].Tasks[0].ID != b.OpenTasks[0] {
+		t.Errorf("%+v of %+v", o.Causes, b)
+	}
+	r.fine(t, "pause", "--reason", "upgrade")
+	waits("everything is paused by ")
+	if got := r.fine(t, "orders", "list", "--job", "hello"); !strings.Contains(got, " 0 had run, 1 running, 0 succeeded, 0 failed, 0 cancelled") {
 		t.Error(got)
 	}
 }

@@ -146,6 +146,9 @@ func (o Order) View(ended map[string]jobs.State) wire.Order {
 			NewBackfill: *b, DueTimes: o.Asked.DueTimes, Made: p.Made, Ran: p.Ran, Running: len(p.Open), Succeeded: p.Succeeded, Failed: p.Failed, Cancelled: p.Cancelled,
 			Left: max(0, o.Asked.DueTimes-p.Made-p.Ran), Reached: p.Cursor,
 		}
+		for _, r := range p.Open[:min(len(p.Open), WhyTasks)] {
+			v.Backfill.OpenTasks = append(v.Backfill.OpenTasks, r.Task)
+		}
 		if p.Made+p.Ran == 0 {
 			v.Backfill.Reached = time.Time{}
 		}

@@ -84,7 +84,7 @@ const (
 	PoolPaused      Code = "pool_paused"       // its pool is paused
 	OrderChanged    Code = "order_changed"     // the order of its pool has changed, and nothing of it starts until all its tasks are sorted anew
 	LockServiceDown Code = "lock_service_down" // the lock service does not answer, and nothing that needs it starts
-	MaxRunning      Code = "max_running"       // as many tasks of the pool run as may at once
+	MaxRunning      Code = "max_running"       // as many tasks of the pool run as may at once; of a backfill: as many of its runs are open
 	Rate            Code = "rate"              // the rate of the pool lets none start now
 	WorkersBusy     Code = "workers_busy"      // all slots of the replicas that can run it are taken
 	BehindOthers    Code = "behind_others"     // other tasks of the pool come before it
