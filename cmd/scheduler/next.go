@@ -97,7 +97,7 @@ func newNextCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			due := wire.DueTimes(job, args[0], schedule, namespaceOf(set), zone, start, n)
+			due := wire.DueTimes(job, args[0], schedule, namespaceOf(set), zone, start.after(), n)
 			if !end.IsZero() {
 				due = slices.DeleteFunc(due, func(d wire.Due) bool { return !d.At.Before(end) })
 			}
@@ -105,9 +105,9 @@ func newNextCommand(a *app) *cobra.Command {
 				fmt.Fprintf(a.stderr, "note: the file suspends job %s: these due times are skipped\n", args[0])
 			}
 			if len(due) == 0 && job.Calendars.Any() {
-				fmt.Fprintf(a.stderr, "note: %s, as far as its calendars are known\n", noneDue(start, end, zone))
+				fmt.Fprintf(a.stderr, "note: %s, as far as its calendars are known\n", start.noneDue(end, zone))
 			} else if len(due) == 0 {
-				fmt.Fprintf(a.stderr, "note: %s\n", noneDue(start, end, zone))
+				fmt.Fprintf(a.stderr, "note: %s\n", start.noneDue(end, zone))
 			}
 			return a.print(due, func(w io.Writer) error {
 				heading, row := "UTC LOCAL", func(d wire.Due) []string { return []string{d.At.Format(time.RFC3339), dueText(d, zone)} }
@@ -126,7 +126,7 @@ func newNextCommand(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 10, "number of due times")
-	cmd.Flags().StringVar(&from, "from", "", "first due time after this `TIME`: RFC 3339, or 2006-01-02 or 2006-01-02T15:04:05 in the zone (default now)")
+	cmd.Flags().StringVar(&from, "from", "", "due times from this `TIME` on, one at it too: RFC 3339, or 2006-01-02 or 2006-01-02T15:04:05 in the zone (default those after now)")
 	cmd.Flags().StringVar(&until, "until", "", "only due times before this `TIME`, written in the same way")
 	cmd.Flags().StringArrayVar(&labels, "label", nil, "of all jobs, only those with this label, `KEY=VALUE`; may be repeated, for jobs that have all of them")
 	cmd.Flags().StringVar(&name, "job", "", "read H of an expression as in the job `NAME`, of its first expression")

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// nextAll are the first due times of all jobs of the file that have the labels, in the order in which they start, after from and before until, if that is not zero. The times of
+// nextAll are the first due times of all jobs of the file that have the labels, in the order in which they start, from from on, or after now, and before until, if that is not empty. The times of
 // the output are in the zone timezone, or each in that of its job.
 func (a *app) nextAll(n int, labels []string, from, until, timezone string) error {
 	wanted, err := parseLabels(labels)
@@ -39,7 +39,7 @@ func (a *app) nextAll(n int, labels []string, from, until, timezone string) erro
 		if err != nil {
 			return fmt.Errorf("job %s: %w", name, err)
 		}
-		if first, ok := foresight.After(name, schedule, foresight.StartsOf(job, name, schedule, namespace), start); ok {
+		if first, ok := foresight.After(name, schedule, foresight.StartsOf(job, name, schedule, namespace), start.after()); ok {
 			times[name] = schedule
 			all = append(all, first)
 		}
@@ -62,7 +62,7 @@ func (a *app) nextAll(n int, labels []string, from, until, timezone string) erro
 		dues = append(dues, due)
 	}
 	if len(dues) == 0 {
-		fmt.Fprintf(a.stderr, "note: %s\n", noneDue(start, end, shown))
+		fmt.Fprintf(a.stderr, "note: %s\n", start.noneDue(end, shown))
 	}
 	return a.print(dues, func(w io.Writer) error {
 		heading := "UTC LOCAL JOB"
@@ -82,9 +82,26 @@ func (a *app) nextAll(n int, labels []string, from, until, timezone string) erro
 	})
 }
 
-// noneDue says that there is no due time after start and before end, if that is not zero.
-func noneDue(start, end time.Time, in *time.Location) string {
-	text := "there is no due time after " + start.In(in).Format(time.RFC3339)
+// nextFrom is where due times that are asked for begin.
+type nextFrom struct {
+	at    time.Time
+	given bool // a due time at that moment is one of them, too
+}
+
+// after is the moment after which they are.
+func (b nextFrom) after() time.Time {
+	if b.given {
+		return b.at.Add(-time.Nanosecond)
+	}
+	return b.at
+}
+
+// noneDue says that there is no due time, before end if that is not zero.
+func (b nextFrom) noneDue(end time.Time, in *time.Location) string {
+	text := "there is no due time after " + b.at.In(in).Format(time.RFC3339)
+	if b.given {
+		text = "there is no due time from " + b.at.In(in).Format(time.RFC3339) + " on"
+	}
 	if !end.IsZero() {
 		text += " and before " + end.In(in).Format(time.RFC3339)
 	}
@@ -92,10 +109,11 @@ func noneDue(start, end time.Time, in *time.Location) string {
 }
 
 // bounds reads --from, by default now, and --until, by default none.
-func (a *app) bounds(from, until string, in *time.Location) (start, end time.Time, err error) {
-	start = a.now()
+func (a *app) bounds(from, until string, in *time.Location) (start nextFrom, end time.Time, err error) {
+	start.at = a.now()
 	if from != "" {
-		if start, err = parseTime(from, in); err != nil {
+		start.given = true
+		if start.at, err = parseTime(from, in); err != nil {
 			return start, end, usagef("--from: %w", err)
 		}
 	}
@@ -103,8 +121,8 @@ func (a *app) bounds(from, until string, in *time.Location) (start, end time.Tim
 		if end, err = parseTime(until, in); err != nil {
 			return start, end, usagef("--until: %w", err)
 		}
-		if !end.After(start) {
-			return start, end, usagef("--until: %s is not after %s", end.In(in).Format(time.RFC3339), start.In(in).Format(time.RFC3339))
+		if !end.After(start.at) {
+			return start, end, usagef("--until: %s is not after %s", end.In(in).Format(time.RFC3339), start.at.In(in).Format(time.RFC3339))
 		}
 	}
 	return start, end, nil
