@@ -62,7 +62,10 @@ func newNextCommand(a *app) *cobra.Command {
 			"  scheduler next nightly-backup\n" +
 			"  scheduler next '30 2 * * *' --timezone Europe/London --from 2026-03-28 -n 3\n" +
 			"  scheduler next 'H H(0-5) LW * *' --job nightly-backup",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := unused(cmd, "next reads the file, and asks no replica; 'scheduler jobs list' and 'scheduler why JOB' do. Remove it", ofServers...); err != nil {
+				return err
+			}
 			if n < 1 || n > maxNext {
 				return usagef("-n %d: must be 1 to %d", n, maxNext)
 			}
@@ -78,6 +81,11 @@ func newNextCommand(a *app) *cobra.Command {
 			set, job, named, err := a.jobOf(args[0])
 			if err != nil {
 				return err
+			}
+			if !named {
+				if err := unused(cmd, fmt.Sprintf("%q is an expression, and for these no file is read. Remove it", args[0]), "config"); err != nil {
+					return err
+				}
 			}
 			if named && name != "" {
 				return usagef("--job is for an expression, and %q is the name of a job: remove one of them", args[0])

@@ -31,6 +31,13 @@ func newPlanCommand(a *app) *cobra.Command {
 			"  scheduler plan -c /etc/lockstep.yaml new.yaml --exit-code -o json\n" +
 			"  scheduler plan new.yaml --server http://127.0.0.1:8080",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.serverFlag != "" {
+				if err := unused(cmd, "with --server NEWFILE is compared with what governs there. Remove one of them", "config"); err != nil {
+					return err
+				}
+			} else if err := unused(cmd, withServer, ofServers...); err != nil {
+				return err
+			}
 			now, err := config.Load(args[0], config.Options{Environ: a.environ})
 			if a.serverFlag != "" {
 				if err != nil {

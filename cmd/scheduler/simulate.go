@@ -22,6 +22,9 @@ const (
 	maxMaxDue    = 1_000_000_000
 )
 
+// withServer says what the flags of a replica need where --server is given by hand alone.
+const withServer = "it is for a replica, and none is asked without --server URL. Add that, or remove it"
+
 func newSimulateCommand(a *app) *cobra.Command {
 	var (
 		from, to, timezone, step string
@@ -41,6 +44,11 @@ func newSimulateCommand(a *app) *cobra.Command {
 			"  scheduler simulate --to 7d --server http://127.0.0.1:8080\n" +
 			"  scheduler simulate --step 1h --label team=infra -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.serverFlag == "" {
+				if err := unused(cmd, withServer, ofServers...); err != nil {
+					return err
+				}
+			}
 			in, err := zone.Load(timezone)
 			if err != nil {
 				return usagef("--timezone: %w", err)

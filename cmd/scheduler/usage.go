@@ -86,6 +86,19 @@ func checkFlags(cmd *cobra.Command) (err error) {
 	return err
 }
 
+// unused refuses flags of these names: what is given otherwise makes them ignored. how says why, and what to do.
+func unused(cmd *cobra.Command, how string, names ...string) error {
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			return usagef("--%s would be ignored: %s", name, how)
+		}
+	}
+	return nil
+}
+
+// ofServers are the flags that are about a replica.
+var ofServers = []string{"server", "ca-file", "insecure"}
+
 // commandArgument is the name of what stands behind -- in the Use line of a command that takes another one.
 func commandArgument(cmd *cobra.Command) (name string, is bool) {
 	_, name, is = strings.Cut(cmd.Use, " -- ")

@@ -71,8 +71,14 @@ func newValidateCommand(a *app) *cobra.Command {
 		Short: "Check a configuration and show when its jobs run next",
 		Long: "Check a configuration. If it is valid, show its pools and jobs, with the next due times of each job in its zone.\n" +
 			"Else show all errors, each with file:line:column, and exit with 2. No server is contacted.",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := unused(cmd, "validate checks a file, and asks no replica; 'scheduler plan FILE --server URL' compares one with what governs there. Remove it", ofServers...); err != nil {
+				return err
+			}
 			if len(args) == 1 {
+				if err := unused(cmd, "the file to check is "+args[0]+". Remove one of them", "config"); err != nil {
+					return err
+				}
 				a.configFlag = args[0]
 			}
 			c, err := a.loadConfig()
