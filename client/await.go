@@ -19,6 +19,28 @@ const (
 	awaitOne   = 20 * time.Second      // how long one request may take: it may be of a replica that is frozen
 )
 
+// silence is how long there has been no answer.
+type silence struct {
+	client   *Client
+	answered time.Time
+	told     bool
+}
+
+func (s *silence) ends() { s.answered, s.told = time.Now(), false }
+
+// holds reports whether a try that failed with err is to be repeated, and tells the first of them.
+func (s *silence) holds(err error) bool {
+	left := awaitAway - time.Since(s.answered)
+	if !Transient(err) || left < 0 {
+		return false
+	}
+	if !s.told && s.client.away != nil {
+		s.client.away(err, left)
+	}
+	s.told = true
+	return true
+}
+
 // Await waits until a task has ended, and returns it with its earlier attempts; see Follow.
 func (c *Client) Await(ctx context.Context, id string) (wire.Task, error) {
 	return c.Follow(ctx, id, func(wire.Task) error { return nil })
@@ -34,16 +56,16 @@ func (c *Client) Await(ctx context.Context, id string) (wire.Task, error) {
 // and the last error where all requests of a minute failed in another way, see Transient. The task is not changed by any of it: after an
 // error it can be awaited again.
 func (c *Client) Follow(ctx context.Context, id string, see func(wire.Task) error) (wire.Task, error) {
-	pause, answered := awaitFirst, time.Now()
+	pause, quiet := awaitFirst, silence{client: c, answered: time.Now()}
 	for {
 		task, err := c.ask(ctx, id)
 		switch {
 		case err == nil:
-			answered = time.Now()
+			quiet.ends()
 			if err := see(task); err != nil || task.State.Ended() {
 				return task, err
 			}
-		case ctx.Err() == nil && (!Transient(err) || time.Since(answered) > awaitAway):
+		case ctx.Err() == nil && !quiet.holds(err):
 			return task, err
 		}
 		timer := time.NewTimer(pause)
@@ -69,13 +91,14 @@ const followWait = 10 * time.Second
 //
 // see gets the task without its payload, and what is returned is [Client.Task]. Errors: as Follow, and that of write, which ends the wait.
 func (c *Client) FollowOutput(ctx context.Context, id string, see func(jobs.Task) error, write func(wire.OutputPart) error) (wire.Task, error) {
-	pause, answered, place := awaitFirst, time.Now(), ""
+	pause, quiet, place := awaitFirst, silence{client: c, answered: time.Now()}, ""
 	var news wire.OutputNews
 	for !news.Ended {
-		next, err := c.OutputNews(ctx, id, place, followWait)
+		next, err := c.news(ctx, id, place)
 		switch {
 		case err == nil:
-			news, place, pause, answered = next, next.Next, awaitFirst, time.Now()
+			news, place, pause = next, next.Next, awaitFirst
+			quiet.ends()
 			for _, part := range news.Items {
 				if err := write(part); err != nil {
 					return wire.Task{Task: news.Task}, err
@@ -85,7 +108,7 @@ func (c *Client) FollowOutput(ctx context.Context, id string, see func(jobs.Task
 				return wire.Task{Task: news.Task}, err
 			}
 			continue
-		case ctx.Err() == nil && (!Transient(err) || time.Since(answered) > awaitAway):
+		case ctx.Err() == nil && !quiet.holds(err):
 			return wire.Task{Task: news.Task}, err
 		}
 		timer := time.NewTimer(pause)
@@ -98,6 +121,13 @@ func (c *Client) FollowOutput(ctx context.Context, id string, see func(jobs.Task
 		pause = min(pause*5/4, awaitMost)
 	}
 	return c.Await(ctx, id)
+}
+
+// news are what has come since place, of a replica that is not frozen.
+func (c *Client) news(ctx context.Context, id, place string) (wire.OutputNews, error) {
+	ctx, cancel := context.WithTimeout(ctx, followWait+awaitOne)
+	defer cancel()
+	return c.OutputNews(ctx, id, place, followWait)
 }
 
 func (c *Client) ask(ctx context.Context, id string) (wire.Task, error) {

@@ -131,6 +131,40 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// That there is no answer is told at the first try, with how long it is tried again, once until there is one.
+func TestFollowSaysThatThereIsNoAnswer(t *testing.T) {
+	for what, c := range map[string]struct {
+		replies []string
+		told    string // after how long, rounded to seconds, and how long is left
+	}{
+		"all answer":          {[]string{running, succeeded}, ""},
+		"refused at once":     {[]string{unknown}, ""},
+		"away twice":          {[]string{running, away, down, away, running, reset, succeeded}, "0s 1m0s, 0s 1m0s"},
+		"one is frozen":       {[]string{running, frozen, succeeded}, "20s 40s"},
+		"no replica for long": {[]string{away}, "0s 1m0s"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told []string
+				began := time.Now()
+				replica, err := New("http://replica.test", Options{HTTPClient: &http.Client{Transport: &replies{all: c.replies}}, Away: func(err error, left time.Duration) {
+					if err == nil {
+						t.Error("without an error")
+					}
+					told = append(told, time.Since(began).Truncate(time.Second).String()+" "+left.Round(time.Second).String())
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = replica.Await(t.Context(), "a")
+				if got := strings.Join(told, ", "); got != c.told {
+					t.Errorf("told: %s, want %s", got, c.told)
+				}
+			})
+		})
+	}
+}
+
 // The pauses between requests grow from 50 ms to a second.
 func TestFollowAsksLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -65,6 +65,10 @@ type Options struct {
 	Token      string       // sent as bearer token
 	TLS        *tls.Config  // of https; default: the authorities that the system trusts
 	HTTPClient *http.Client // default: one with TLS that gives up after 60 s and follows no redirects
+
+	// Away is called when Follow, FollowOutput or Await have got no answer, or one that may pass, once until there is an answer again: with the error of the
+	// first try, and for how long they go on trying. It must be safe for concurrent use; nil: they are silent.
+	Away func(err error, left time.Duration)
 }
 
 // Client is safe for concurrent use.
@@ -72,6 +76,7 @@ type Client struct {
 	base  *url.URL
 	token string
 	http  *http.Client
+	away  func(err error, left time.Duration)
 }
 
 // New returns a client of the replica at base, such as "http://127.0.0.1:8080". It sends nothing.
@@ -104,7 +109,7 @@ func New(base string, o Options) (*Client, error) {
 		}
 	}
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), ""
-	return &Client{base: u, token: o.Token, http: o.HTTPClient}, nil
+	return &Client{base: u, token: o.Token, http: o.HTTPClient, away: o.Away}, nil
 }
 
 // maxAnswer bounds the bytes read of a response.

@@ -99,7 +99,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 				fmt.Fprintln(a.stderr, "Note:", made.Reason)
 			}
 			if wait {
-				return a.followRun(ctx, c, made.ID)
+				return a.followRun(ctx, c, made.Task)
 			}
 			return a.print(made, textLine(made.ID))
 		}),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -11,16 +12,17 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// followRun waits for the task to end and prints its output. The error has the final state, unless that is succeeded.
-func (a *app) followRun(ctx context.Context, c *client.Client, id string) error {
-	task, err := a.follow(ctx, c, id)
-	if err != nil {
-		return err
-	}
+// followRun waits for the task to end and prints its output; with -o json the task, once, also if it was not waited for to its end: then as it was seen
+// last. The error has the final state, unless that is succeeded.
+func (a *app) followRun(ctx context.Context, c *client.Client, first jobs.Task) error {
+	task, err := a.follow(ctx, c, first)
 	if a.output != "table" {
-		if err := a.print(task, nil); err != nil {
+		if err := cmp.Or(a.print(task, nil), err); err != nil {
 			return err
 		}
+	}
+	if err != nil {
+		return err
 	}
 	if task.State != jobs.StateSucceeded {
 		return fmt.Errorf("the run did not succeed: %s", task.State) // the reason is on stderr
@@ -29,9 +31,11 @@ func (a *app) followRun(ctx context.Context, c *client.Client, id string) error 
 }
 
 // follow waits for the task to end. Each change of its state and progress is printed on stderr, with -o table what its attempts write on stdout, as it
-// comes, and the result of the task, too, on stderr: stdout has what the attempts wrote, and nothing else.
-func (a *app) follow(ctx context.Context, c *client.Client, id string) (task wire.Task, err error) {
+// comes, and the result of the task, too, on stderr: stdout has what the attempts wrote, and nothing else. With an error it returns the task as it was seen
+// last, which is first if it was not.
+func (a *app) follow(ctx context.Context, c *client.Client, first jobs.Task) (task wire.Task, err error) {
 	var shown string
+	last := wire.Task{Task: first}
 	see := func(task jobs.Task) error {
 		if news := progress(task); news != shown {
 			fmt.Fprintln(a.stderr, news)
@@ -40,10 +44,17 @@ func (a *app) follow(ctx context.Context, c *client.Client, id string) (task wir
 		return nil
 	}
 	if a.output != "table" {
-		return c.Follow(ctx, id, func(task wire.Task) error { return see(task.Task) })
+		task, err = c.Follow(ctx, first.ID, func(task wire.Task) error {
+			last = task
+			return see(task.Task)
+		})
+		if err != nil {
+			task = last
+		}
+		return task, err
 	}
 	out := following{a: a}
-	task, err = c.FollowOutput(ctx, id, see, out.write)
+	task, err = c.FollowOutput(ctx, first.ID, see, out.write)
 	if ended := out.end(); err == nil {
 		err = ended
 	}

@@ -50,7 +50,7 @@ func TestOutputAfterTheEnd(t *testing.T) {
 				var stdout, stderr strings.Builder
 				a := &app{stdout: &stdout, stderr: &stderr, exact: &stdout, output: "table", now: time.Now}
 				began := time.Now()
-				err = a.followRun(t.Context(), replica, "a")
+				err = a.followRun(t.Context(), replica, jobs.Task{ID: "a"})
 				if took := time.Since(began); !errors.Is(err, c.err) || stdout.String() != c.output || took < c.took || took > c.took+time.Second {
 					t.Errorf("%q, %v after %v", stdout.String(), err, took)
 				}
@@ -62,7 +62,7 @@ func TestOutputAfterTheEnd(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		a := &app{stdout: io.Discard, stderr: io.Discard, exact: io.Discard, output: "table", now: time.Now}
-		if err := a.followRun(ctx, replica, "a"); !errors.Is(err, context.DeadlineExceeded) {
+		if err := a.followRun(ctx, replica, jobs.Task{ID: "a"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after the end of ctx: %v", err)
 		}
 	})

@@ -51,7 +51,8 @@ func newJobsRunCommand(a *app) *cobra.Command {
 			"With --payload: this run gets that payload in place of the job's. If the job has params, they judge it.\n" +
 			"With --at: order the run for a time to come. It starts then, or as soon as a replica lives; until then\n" +
 			"'scheduler orders list' shows it, and 'scheduler orders cancel' cancels it.\n" +
-			"With --wait: wait for its end, print its output, and exit with 1 unless it succeeded.\n\n" +
+			"With --wait: wait for its end, print its output, and exit with 1 unless it succeeded. With -o json its output is\n" +
+			"not printed, and its task is, once, with its state, error and result: also if the wait breaks off before the end.\n\n" +
 			"When a replica is lost, the attempt that it ran may still be running, so the job is not run again before the attempt's\n" +
 			"deadline. The refusal names the attempt's task, and --force=TASK runs the job nevertheless: use it when you know that\n" +
 			"the attempt has ended. It overrides no other attempt. The audit, the run's reason and the log record it.\n" +
@@ -93,7 +94,7 @@ func newJobsRunCommand(a *app) *cobra.Command {
 			case err != nil:
 				return err
 			case wait:
-				return a.followRun(ctx, c, run.Task.ID)
+				return a.followRun(ctx, c, run.Task)
 			}
 			return a.print(run, textLine(run.Task.ID))
 		}),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 const (
@@ -93,25 +95,38 @@ func (a *app) showOrder(w io.Writer, o wire.Order) error {
 // followOrder waits for the run of an order, and follows it.
 //
 //  1. while the order is open, wait orderEvery and ask about it again, for as long as there is an answer at least once in orderAway
-//  2. follow the run that was made; none: the error says what became of the order
+//  2. follow the run that was made; none: the error says what became of the order, which -o json prints
 func (a *app) followOrder(ctx context.Context, c *client.Client, o wire.Order) error {
+	told := false
 	for answered := time.Now(); o.State == wire.OrderOpen; {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return a.brokeOff(o, ctx.Err())
 		case <-time.After(orderEvery):
 		}
 		switch next, err := c.Order(ctx, o.ID); {
 		case err == nil:
-			o, answered = next, time.Now()
+			o, answered, told = next, time.Now(), false
+		case ctx.Err() != nil:
 		case !client.Transient(err) || time.Since(answered) > orderAway:
-			return err
+			return a.brokeOff(o, err)
+		case !told:
+			a.away(err, orderAway-time.Since(answered))
+			told = true
 		}
 	}
 	if o.TaskID == "" {
-		return fmt.Errorf("the run was not made: the order is %s%s", o.State, after(": ", o.Reason))
+		return a.brokeOff(o, fmt.Errorf("the run was not made: the order is %s%s", o.State, after(": ", o.Reason)))
 	}
-	return a.followRun(ctx, c, o.TaskID)
+	return a.followRun(ctx, c, jobs.Task{ID: o.TaskID, Job: o.Job})
+}
+
+// brokeOff prints, with -o json, an order whose run there is none to follow of, and returns the error that says why.
+func (a *app) brokeOff(o wire.Order, why error) error {
+	if a.output == "table" {
+		return why
+	}
+	return cmp.Or(a.print(o, nil), why)
 }
 
 func newJobsBackfillCommand(a *app) *cobra.Command {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,11 +48,16 @@ func (a *app) remote() (*client.Client, error) {
 	if u, err := url.Parse(server); err == nil && token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !a.insecure {
 		return nil, usagef("--server: the token would be sent to %s in plain text; write https://%s, or add --insecure if the network is private", server, u.Host)
 	}
-	c, err := client.New(server, client.Options{Token: token, TLS: settings})
+	c, err := client.New(server, client.Options{Token: token, TLS: settings, Away: a.away})
 	if err != nil {
 		return nil, usagef("--server: %w", err)
 	}
 	return c, nil
+}
+
+// away says that there is no answer to what waits for one, and how long that goes on.
+func (a *app) away(err error, left time.Duration) {
+	fmt.Fprintf(a.stderr, "No answer yet, it is asked again for %s: %v\n", left.Round(time.Second), err)
 }
 
 // token returns the token, if any. No error contains it.

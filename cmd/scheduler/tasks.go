@@ -104,7 +104,7 @@ func newTasksLogsCommand(a *app) *cobra.Command {
 			case a.output != "table":
 				return usagef("an output is text: remove --output")
 			case follow:
-				_, err := a.follow(ctx, c, args[0])
+				_, err := a.follow(ctx, c, jobs.Task{ID: args[0]})
 				return err
 			}
 			output, err := c.Output(ctx, args[0], attempt)
