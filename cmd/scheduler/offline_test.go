@@ -294,7 +294,7 @@ func TestConfigurationIsFound(t *testing.T) {
 		{find(nil), "here"},
 		{find(environ), "variable"},
 		{find(environ, "-c", "f.yaml"), "flag"},
-		{find(environ, "-c", "f.yaml", "a.yaml"), "argument"},
+		{find(environ, "a.yaml"), "argument"},
 	} {
 		if got.got != got.want {
 			t.Errorf("found %s, want %s", got.got, got.want)
