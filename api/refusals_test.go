@@ -59,6 +59,7 @@ func TestRefusals(t *testing.T) {
 		{method: "POST", target: "/api/v1/jobs/nope/suspend", status: 404, code: "not_found"},
 		{method: "POST", target: "/api/v1/jobs/report/run/", status: 404, code: "no_path"},
 		{method: "POST", target: "/api/v1/jobs/nope/skip-next", status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/jobs/report/skip-next", status: 409, code: "conflict"},
 		{method: "POST", target: "/api/v1/jobs/report/skip-next", body: `{"n":-1}`, status: 422, code: "invalid", field: "n"},
 		{method: "POST", target: "/api/v1/jobs/report/skip-next", body: `{"n":1001}`, status: 422, code: "invalid", field: "n"},
 		{method: "POST", target: "/api/v1/jobs/report/skip-next", body: `{"n":"1"}`, status: 400, code: "malformed", field: "n"},

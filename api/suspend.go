@@ -1,11 +1,14 @@
 package api
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/foresight"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
@@ -126,7 +129,7 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
-// skipNext has the next "n" due times of a job skipped, 1 unless the body says so; 0 undoes it.
+// skipNext has the next "n" due times of a job skipped, 1 unless the body says so; 0 undoes it. A job without a schedule has none: 409.
 func (s *server) skipNext(w http.ResponseWriter, r *http.Request, q *query) error {
 	n := 1
 	var given *int
@@ -140,8 +143,28 @@ func (s *server) skipNext(w http.ResponseWriter, r *http.Request, q *query) erro
 		return invalid("n", "must be a whole number from 0 to %d; to skip more, suspend the job", ledger.MostSkipped)
 	}
 	name := r.PathValue("name")
+	if n > 0 {
+		if scheduled, err := s.scheduled(r.Context(), name); err != nil || !scheduled {
+			return cmp.Or(err, conflict("job %s has no schedule: it runs on demand, and has no due time to skip", quote(name)))
+		}
+	}
 	if err := s.store.SkipNext(r.Context(), name, by(r), n); err != nil {
 		return err
 	}
 	return s.replyJob(r.Context(), w, name)
+}
+
+// scheduled reports whether a job has a schedule, by the definition that governs, or else by that of this replica; true if neither is known.
+func (s *server) scheduled(ctx context.Context, name string) (bool, error) {
+	history, _, err := s.store.History(ctx, name, wire.Page{Limit: 1})
+	if err != nil {
+		return false, err
+	}
+	if len(history) > 0 && history[0].Until.IsZero() {
+		if shown, err := foresight.ReadShown(history[0].Definition); err == nil && shown.Timezone != "" {
+			return len(shown.Schedules) > 0, nil
+		}
+	}
+	job, known := s.Replica.Set().Jobs[name]
+	return !known || len(job.Specs()) > 0, nil
 }

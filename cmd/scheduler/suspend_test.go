@@ -91,6 +91,12 @@ func TestSuspendCommands(t *testing.T) {
 	if code, _, stderr := r.scheduler(t, "", "jobs", "skip-next", "hello", "-n", "1001"); code != exitFailed || !strings.Contains(stderr, "from 0 to 1000") {
 		t.Errorf("%d %q", code, stderr)
 	}
+	if code, _, stderr := r.scheduler(t, "", "jobs", "skip-next", "fails"); code != exitFailed || !strings.Contains(stderr, `job "fails" has no schedule: it runs on demand, and has no due time to skip`) {
+		t.Errorf("%d %q", code, stderr)
+	}
+	if got := r.fine(t, "jobs", "skip-next", "fails", "-n", "0"); got != "fails skips nothing\n" {
+		t.Error(got)
+	}
 	close(r.release)
 }
 
