@@ -130,7 +130,7 @@ func (a *app) nextOf(j wire.Job) string {
 	case j.Retired:
 		return "retired"
 	case j.Suspended && !j.SuspendedUntil.IsZero():
-		return "suspended until " + utc(j.SuspendedUntil)
+		return "suspended until " + utc(j.SuspendedUntil) + " UTC"
 	case j.Suspended:
 		return "suspended"
 	case j.SkipNext > 0:

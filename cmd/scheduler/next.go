@@ -21,16 +21,15 @@ func dueText(d wire.Due, zone *time.Location) string {
 	return d.At.In(zone).Format("Mon 2006-01-02 15:04:05 MST")
 }
 
-// startText formats when the run of a due time starts, or before when; the day if that is another one than the due time's.
+// startText formats when the run of a due time starts, or before when, in the zone; with the day if that is another one than the due time's.
 func startText(d wire.Due, zone *time.Location) string {
-	before, at := "", d.StartAt
+	layout, before, at := "15:04:05.000 MST", "", d.StartAt
 	if at.IsZero() && d.StartBefore.IsZero() {
 		return "at once"
 	}
 	if at.IsZero() {
 		before, at = "before ", d.StartBefore
 	}
-	layout := "15:04:05.000"
 	if at.In(zone).Format(time.DateOnly) != d.At.In(zone).Format(time.DateOnly) {
 		layout = "Mon 2006-01-02 " + layout
 	}

@@ -50,11 +50,11 @@ func newOrdersCommand(a *app) *cobra.Command {
 func whatOf(o wire.Order) string {
 	switch b := o.Backfill; {
 	case b != nil:
-		return fmt.Sprintf("%s to %s: %d of %d left, %d had run, %d running, %d succeeded, %d failed, %d cancelled%s", utc(b.From), utc(b.To), b.Left, b.DueTimes, b.Ran, b.Running, b.Succeeded, b.Failed, b.Cancelled, after("; ", o.Reason))
+		return fmt.Sprintf("%s to %s UTC: %d of %d left, %d had run, %d running, %d succeeded, %d failed, %d cancelled%s", utc(b.From), utc(b.To), b.Left, b.DueTimes, b.Ran, b.Running, b.Succeeded, b.Failed, b.Cancelled, after("; ", o.Reason))
 	case o.TaskID != "":
-		return "at " + utc(o.At) + ": task " + o.TaskID
+		return "at " + utc(o.At) + " UTC: task " + o.TaskID
 	}
-	return "at " + utc(o.At) + after(": ", o.Reason)
+	return "at " + utc(o.At) + " UTC" + after(": ", o.Reason)
 }
 
 // after is a text behind what separates it; "" without one.
@@ -81,7 +81,7 @@ func (a *app) showOrder(w io.Writer, o wire.Order) error {
 			rate = b.Rate.String()
 		}
 		all = append(all,
-			field{"due times", fmt.Sprintf("%d from %s to %s", b.DueTimes, utc(b.From), utc(b.To))}, field{"at once", number(b.MaxRunning)}, field{"rate", rate},
+			field{"due times", fmt.Sprintf("%d from %s to %s UTC", b.DueTimes, utc(b.From), utc(b.To))}, field{"at once", number(b.MaxRunning)}, field{"rate", rate},
 			field{"had run", strconv.Itoa(b.Ran)}, field{"made", strconv.Itoa(b.Made)}, field{"running", strconv.Itoa(b.Running)}, field{"succeeded", strconv.Itoa(b.Succeeded)},
 			field{"failed", strconv.Itoa(b.Failed)}, field{"cancelled", strconv.Itoa(b.Cancelled)}, field{"left", strconv.Itoa(b.Left)}, field{"reached", a.when(b.Reached)},
 		)

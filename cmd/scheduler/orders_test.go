@@ -28,7 +28,7 @@ func TestOrderCommands(t *testing.T) {
 	if got := r.fine(t, "orders", "get", id); !strings.Contains(got, "waits:    its time comes in ") {
 		t.Error(got)
 	}
-	if got := r.fine(t, "jobs", "get", "hello"); !strings.Contains(got, id+": run at "+order(id).At.Format("2006-01-02 15:04:05")+", by api:127.0.0.1") {
+	if got := r.fine(t, "jobs", "get", "hello"); !strings.Contains(got, id+": run at "+order(id).At.Format("2006-01-02 15:04:05")+" UTC, by api:127.0.0.1") {
 		t.Error(got)
 	}
 	if j := decodeJSON[wire.Job](t, r.fine(t, "jobs", "get", "hello", "-o", "json")); len(j.Orders) != 1 || j.Orders[0].ID != id {

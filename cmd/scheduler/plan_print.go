@@ -98,7 +98,7 @@ func (p plan) write(w io.Writer) error {
 	}
 	if len(p.Due) > 0 {
 		fmt.Fprintf(w, "\nDue times until %s UTC\n", utc(p.To))
-		err := table(w, "JOB NEW GONE MOVED FIRST", p.Due, func(d dueChange) []string {
+		err := table(w, "JOB NEW GONE MOVED FIRST(UTC)", p.Due, func(d dueChange) []string {
 			least := ""
 			if d.AtLeast {
 				least = "≥ "

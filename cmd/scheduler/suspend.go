@@ -101,7 +101,7 @@ func showSuspended(w io.Writer, action wire.SuspendAction, many wire.SuspendMany
 	case action == wire.ResumeJobs:
 		what = "resumed"
 	case !many.Until.IsZero():
-		what += " until " + utc(many.Until)
+		what += " until " + utc(many.Until) + " UTC"
 	}
 	if many.DryRun {
 		fmt.Fprintf(w, "%s would be %s; add --yes to do it\n", count(done.Done, "job"), what)

@@ -24,7 +24,7 @@ func TestSuspendCommands(t *testing.T) {
 	if is := job("hello"); !is.Suspended || !is.SuspendedUntil.Equal(until) {
 		t.Errorf("%+v", is)
 	}
-	if got := r.fine(t, "jobs", "list"); !strings.Contains(got, "suspended until "+utc(until)) {
+	if got := r.fine(t, "jobs", "list"); !strings.Contains(got, "suspended until "+utc(until)+" UTC") {
 		t.Error(got)
 	}
 	r.fine(t, "jobs", "suspend", "hello", "--until", "30m")

@@ -157,7 +157,7 @@ func newTokenListCommand(a *app) *cobra.Command {
 				rows[i] = rowOf(t)
 			}
 			return a.print(rows, func(w io.Writer) error {
-				return table(w, "NAME ROLE POOLS STATE EXPIRES SHA256", rows, func(r tokenRow) []string {
+				return table(w, "NAME ROLE POOLS STATE EXPIRES(UTC) SHA256", rows, func(r tokenRow) []string {
 					state := "valid"
 					if !r.Expires.IsZero() && !a.now().Before(r.Expires) {
 						state = "expired"
