@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -125,4 +126,37 @@ func readWebhook(r *reader, n *yaml.Node, d *handlerDraft) {
 	if url, ok := r.text(n); ok {
 		d.http = &httphandler.Request{URL: url, Timeout: webhookTimeout, SecretPath: true}
 	}
+}
+
+// adviseUnheard warns about jobs whose late runs nobody is told of: that has to be asked for. It is one warning, since expect may stand in the defaults.
+func (r *reader) adviseUnheard() {
+	first, others := "", 0
+	for name, job := range r.c.Set.Jobs {
+		switch {
+		case job.Expect == (jobs.Expect{}) || job.Notify.Wants(jobs.EventLate):
+		case first == "":
+			first = name
+		default:
+			first, others = min(first, name), others+1
+		}
+	}
+	if first == "" {
+		return
+	}
+	problem, hint := "nobody is told of a run that is late, since notify of the job does not have late: only the log says so", "write notify: {webhook: …, on: [late]} beside it"
+	if job := r.c.Set.Jobs[first]; job.Notify.Handler != nil {
+		on := job.Notify.On
+		if on == nil {
+			on = []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered, jobs.EventSuspended} // as without on
+		}
+		hint = "add it, as in on: ["
+		for _, event := range on {
+			hint += string(event) + ", "
+		}
+		hint += string(jobs.EventLate) + "]"
+	}
+	if others > 0 {
+		problem += fmt.Sprintf(", and so it is with %d more", others)
+	}
+	r.advise("jobs."+first+".expect", problem, hint)
 }

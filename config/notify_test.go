@@ -117,3 +117,22 @@ jobs:
 		}
 	}
 }
+
+// Who expects something of a job, and is told of no late run, is warned once, with what to write.
+func TestLateRunsThatNobodyIsToldOf(t *testing.T) {
+	const expects = "expect: {start_within: 1m}"
+	for text, want := range map[string]string{
+		"jobs: {a: {command: [echo]}}": "",
+		"jobs: {a: {command: [echo], " + expects + ", notify: {webhook: \"http://h.internal/\", on: [late]}}}":                                                         "",
+		"defaults: {notify: {webhook: \"http://h.internal/\", on: [late]}}\njobs: {a: {command: [echo], " + expects + "}}":                                             "",
+		"jobs: {a: {command: [echo], " + expects + "}}":                                                                                                                `lockstep.yaml:2:37: jobs.a.expect: nobody is told of a run that is late, since notify of the job does not have late: only the log says so; write notify: {webhook: …, on: [late]} beside it`,
+		"jobs: {a: {command: [echo], " + expects + ", notify: {webhook: \"http://h.internal/\"}}}":                                                                     `lockstep.yaml:2:37: jobs.a.expect: nobody is told of a run that is late, since notify of the job does not have late: only the log says so; add it, as in on: [failed, missed, lost, recovered, suspended, late]`,
+		"jobs: {a: {command: [echo], " + expects + ", notify: {webhook: \"http://h.internal/\", on: [lost]}}}":                                                         `lockstep.yaml:2:37: jobs.a.expect: nobody is told of a run that is late, since notify of the job does not have late: only the log says so; add it, as in on: [lost, late]`,
+		"defaults: {" + expects + "}\njobs: {c: {command: [echo]}, b: {command: [echo]}, d: {command: [echo], notify: {webhook: \"http://h.internal/\", on: [late]}}}": `lockstep.yaml:2:20: jobs.b.expect: nobody is told of a run that is late, since notify of the job does not have late: only the log says so, and so it is with 1 more; write notify: {webhook: …, on: [late]} beside it`,
+	} {
+		c := load(t, text)
+		if got := strings.Join(warnings(c), "\n"); got != want {
+			t.Errorf("%s:\n%s, want\n%s", text, got, want)
+		}
+	}
+}

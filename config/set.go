@@ -37,6 +37,9 @@ func (r *reader) checkSet() {
 		}
 	}
 	r.checkJobLocks()
+	if r.report.errors() == nil {
+		r.adviseUnheard()
+	}
 	if len(set.Calendars) > 0 && r.report.errors() == nil {
 		r.adviseNeverDue(time.Now())
 	}
