@@ -44,6 +44,15 @@ func usesHash(spec string) bool {
 	return false
 }
 
+// rangeOfH is a range of H, with the step of an item.
+func rangeOfH(first, last, item string) string {
+	_, step, stepped := strings.Cut(item, "/")
+	if stepped {
+		step = "/" + step
+	}
+	return "H(" + first + "-" + last + ")" + step
+}
+
 // addHashed puts the values of H, H(0-29), H/15 or H(0-29)/10 into c: one number of the range, or, with a
 // step, each one that is a number of steps from a start within the first step.
 func (f *field) addHashed(c *chosen, item string, s seed) error {
@@ -66,8 +75,10 @@ func (f *field) addHashed(c *chosen, item string, s seed) error {
 			return err
 		}
 		switch {
+		case to < from && to == 0 && f.weekdays():
+			return fmt.Errorf("%q: a range of H does not wrap; Sunday is 7 at its end: %s", item, rangeOfH(first, "7", item))
 		case to < from:
-			return fmt.Errorf("%q: the range is descending; write the smaller number first", item)
+			return fmt.Errorf("%q: a range of H does not wrap; %s chooses from %d to %d", item, rangeOfH(last, first, item), to, from)
 		case f.max == 31 && to > lastHashed:
 			return fmt.Errorf("%q: H chooses a day that every month has; end the range at %d", item, lastHashed)
 		}
