@@ -45,6 +45,18 @@ func (r *reader) readFile(n *yaml.Node, path string, rule trustedfile.Rule) (tru
 	return file, err == nil
 }
 
+// readIncluded is readFile for a file of include, which may be named by the folder that it is in.
+func (r *reader) readIncluded(n *yaml.Node, path string, limit int64) (trustedfile.File, bool) {
+	file, err := r.options.read(path, trustedfile.Rule{Limit: limit})
+	if bad := (*trustedfile.Error)(nil); errors.As(err, &bad) {
+		if bad.Folder {
+			bad.Problem, bad.Remedy = "is a folder", "name the files in it, as in "+filepath.Join(path, "*.yaml")
+		}
+		r.fail(n, path+": "+bad.Problem, bad.Remedy)
+	}
+	return file, err == nil
+}
+
 // unreadable converts the error of reading a file.
 func unreadable(err error) Error {
 	if bad := (*trustedfile.Error)(nil); errors.As(err, &bad) {

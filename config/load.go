@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,9 @@ func (o Options) read(path string, rule trustedfile.Rule) (trustedfile.File, err
 // own and can write. /dev/stdin and /dev/fd/N may be pipes.
 func Load(path string, o Options) (*Config, error) {
 	file, err := o.read(path, trustedfile.Rule{Limit: maxSize, Handed: true})
+	if bad := (*trustedfile.Error)(nil); errors.As(err, &bad) && bad.Folder {
+		return nil, Errors{{File: path, Problem: "is a folder", Hint: "name the configuration in it, as in " + filepath.Join(path, "lockstep.yaml")}}
+	}
 	if err != nil {
 		return nil, Errors{unreadable(err)}
 	}
@@ -160,7 +164,7 @@ func (r *reader) readIncludes(n *yaml.Node) (all []*source) {
 				r.fail(item, fmt.Sprintf("%s: more than %d files are included", file, maxFiles), "")
 				continue
 			}
-			read, ok := r.readFile(item, file, trustedfile.Rule{Limit: int64(maxSize - size)})
+			read, ok := r.readIncluded(item, file, int64(maxSize-size))
 			if !ok {
 				continue
 			}

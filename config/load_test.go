@@ -424,6 +424,21 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
+// A folder in the place of a configuration, or of an included file, is said to be one, with what to write.
+func TestFoldersAreNoFiles(t *testing.T) {
+	folder := t.TempDir()
+	main := write(t, folder, "lockstep.yaml", "version: 1\ninclude: [jobs.d]\njobs: {}\n", 0o600)
+	jobsOf := filepath.Dir(write(t, folder, "jobs.d/a.yaml", "jobs: {}\n", 0o600))
+	for path, want := range map[string]string{
+		folder: folder + ": is a folder; name the configuration in it, as in " + main,
+		main:   main + ":2:11: include[0]: " + jobsOf + ": is a folder; name the files in it, as in " + filepath.Join(jobsOf, "*.yaml"),
+	} {
+		if _, err := config.Load(path, options); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+}
+
 func TestUnreadable(t *testing.T) {
 	folder := t.TempDir()
 	for _, path := range []string{filepath.Join(folder, "none.yaml"), folder} {

@@ -51,6 +51,7 @@ type Error struct {
 	Path    string
 	Problem string // of the file, without its path: "can be written by others (mode 0666)"
 	Remedy  string // what to do: "chmod go-w PATH"; may be empty
+	Folder  bool   // it is one
 	cause   error
 }
 
@@ -79,7 +80,7 @@ func (r Rule) Read(path string) (File, error) {
 	case handed && piped(info.Mode()):
 		file.Mode = 0 // it was opened before this process started: there is no other user to check
 	case !info.Mode().IsRegular():
-		return File{}, &Error{Path: path, Problem: "is " + kind(info.Mode()) + ", not a regular file", Remedy: "name a regular file"}
+		return File{}, &Error{Path: path, Problem: "is " + kind(info.Mode()) + ", not a regular file", Remedy: "name a regular file", Folder: info.IsDir()}
 	default:
 		if err := r.judge(path, f, info); err != nil {
 			return File{}, err
