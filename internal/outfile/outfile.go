@@ -5,6 +5,7 @@
 package outfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,7 +20,7 @@ const lookAfter = time.Second
 
 // Rotation says when a file is rotated.
 type Rotation struct {
-	Size int // bytes; what is written at once is not divided
+	Size int // bytes, at least 1: no file gets larger, but for what other processes write to it within a second
 	Keep int // how many rotated files are kept, at least 1
 }
 
@@ -84,10 +85,34 @@ func (w *Writer) Close() (err error) {
 	return err
 }
 
-// Append writes p, after a rotation if the file would be too large with it.
+// Append writes p, after a rotation if the file would be too large with it. What is larger than a file goes into several, divided behind a line, and within
+// one only if that is larger than a file, too.
 func (f *file) Append(p []byte, r Rotation) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for {
+		part := p[:fits(p, r.Size)]
+		if err := f.append(part, r); err != nil {
+			return err
+		}
+		if p = p[len(part):]; len(p) == 0 {
+			return nil
+		}
+	}
+}
+
+// fits is how many bytes of p, in whole lines if possible, a file of that size can have.
+func fits(p []byte, size int) int {
+	if len(p) <= size {
+		return len(p)
+	}
+	if lines := bytes.LastIndexByte(p[:size], '\n') + 1; lines > 0 {
+		return lines
+	}
+	return max(size, 1)
+}
+
+func (f *file) append(p []byte, r Rotation) error {
 	if f.f == nil || time.Since(f.looked) > lookAfter && !f.current() {
 		if err := f.reopen(); err != nil {
 			return err
@@ -103,7 +128,7 @@ func (f *file) Append(p []byte, r Rotation) error {
 	return err
 }
 
-// current reports whether the open file is the one with its name.
+// current reports whether the open file is the one with its name, and counts what others have written to it.
 func (f *file) current() bool {
 	f.looked = time.Now()
 	is, err := os.Lstat(f.path)
@@ -111,7 +136,11 @@ func (f *file) current() bool {
 		return false
 	}
 	own, err := f.f.Stat()
-	return err == nil && os.SameFile(is, own)
+	if err != nil || !os.SameFile(is, own) {
+		return false
+	}
+	f.size = own.Size()
+	return true
 }
 
 // rotate gives the file and the rotated ones the next numbers, and opens a new one.

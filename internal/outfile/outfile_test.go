@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -46,13 +47,61 @@ func TestRotation(t *testing.T) {
 			t.Errorf("job.log%s has %q, want %q", name, got, want)
 		}
 	}
-	if err := w.Append([]byte(strings.Repeat("x", 20)), Rotation{14, 3}); err != nil || read(t, path) != strings.Repeat("x", 20) || read(t, path+".1") != "line 8\n" {
-		t.Errorf("what is larger than a file: %q, %v", read(t, path), err)
-	}
 	for name, mode := range map[string]os.FileMode{path: 0o600, path + ".1": 0o600, filepath.Dir(path): 0o700, filepath.Dir(filepath.Dir(path)): 0o700} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
+	}
+}
+
+// What is larger than a file, as what a command writes fast, goes into several, none of which is too large: whole lines, and parts of one that is larger than a file.
+func TestNoFileIsTooLarge(t *testing.T) {
+	for what, c := range map[string]struct {
+		before, text string
+		want         []string // the oldest first
+	}{
+		"lines":                       {"", "aaa\nbbb\nccc\nddd\neee\n", []string{"aaa\nbbb\n", "ccc\nddd\n", "eee\n"}},
+		"behind others":               {"x\n", "aaa\nbbb\nccc\n", []string{"x\naaa\nbbb\n", "ccc\n"}},
+		"where the rest is too small": {"xxx\n", "aaa\nbbb\nccc\n", []string{"xxx\n", "aaa\nbbb\n", "ccc\n"}},
+		"a line that fits exactly":    {"", "123456789\nb\n", []string{"123456789\n", "b\n"}},
+		"a line without end":          {"", "aaa\n0123456789", []string{"aaa\n", "0123456789"}},
+		"a long line":                 {"", "0123456789abcdefghijABC\n", []string{"0123456789", "abcdefghij", "ABC\n"}},
+		"a long line between lines":   {"", "a\n0123456789abc\nd\n", []string{"a\n", "0123456789", "abc\nd\n"}},
+	} {
+		path := filepath.Join(t.TempDir(), "job.log")
+		var files Files
+		w := open(t, &files, path)
+		for _, text := range []string{c.before, c.text} {
+			if err := w.Append([]byte(text), Rotation{10, 9}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for n := len(c.want) - 1; n > 0; n-- {
+			got = append(got, read(t, fmt.Sprintf("%s.%d", path, n)))
+		}
+		if got = append(got, read(t, path)); !slices.Equal(got, c.want) || read(t, fmt.Sprintf("%s.%d", path, len(c.want))) != "" {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "job.log")
+	var files Files
+	w := open(t, &files, path)
+	for range 20 { // as the pipe of a command is read
+		if err := w.Append([]byte(strings.Repeat("a line of a fast command\n", 1310)), Rotation{4096, 200}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, _ := filepath.Glob(path + "*")
+	total := 0
+	for _, name := range all {
+		text := read(t, name)
+		if total += len(text); len(text) > 4096 || !strings.HasSuffix(text, "command\n") {
+			t.Errorf("%s has %d bytes, and ends with %q", name, len(text), text[max(0, len(text)-10):])
+		}
+	}
+	if total != 20*1310*25 {
+		t.Errorf("%d bytes in %d files", total, len(all))
 	}
 }
 
@@ -117,6 +166,12 @@ func TestAFileOfAnother(t *testing.T) {
 	write(a, "line 4\n") // too large: it rotates
 	write(b, "line 5\n") // too large, and is rotated already
 	if got := read(t, path) + "|" + read(t, path+".1") + "|" + read(t, path+".2"); got != "line 4\nline 5\n|line 0\nline 1\nline 2\nline 3\n|" {
+		t.Errorf("%q", got)
+	}
+	write(b, "")
+	a.looked = a.looked.Add(-lookAfter)
+	write(a, "line x\n") // it counts what the other has written
+	if got := read(t, path) + "|" + read(t, path+".1"); got != "line x\n|line 4\nline 5\n" {
 		t.Errorf("%q", got)
 	}
 	if err := os.Remove(path); err != nil {
