@@ -43,6 +43,7 @@ type backend struct {
 	output   map[string][]byte
 	health   []wire.Condition
 	starting bool // the definitions are not loaded
+	orders   int  // further ones that are open, of job report
 
 	err     error    // of every method
 	lockErr error    // of the lock service
@@ -393,7 +394,7 @@ func (b *backend) SkipNext(_ context.Context, name, by string, n int) error {
 
 var since = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// Orders are two of job report.
+// Orders are two of job report, and as many more as b says.
 func (b *backend) Orders(_ context.Context, f wire.OrderFilter) (rows []wire.Order, next string, err error) {
 	for _, id := range []string{"task-2", "task-1"} {
 		o, _ := b.Order(context.Background(), id)
@@ -401,7 +402,15 @@ func (b *backend) Orders(_ context.Context, f wire.OrderFilter) (rows []wire.Ord
 			rows = append(rows, o)
 		}
 	}
-	return rows, "", b.err
+	for i := range b.orders {
+		if f.Job == "report" && f.State == wire.OrderOpen {
+			rows = append(rows, wire.Order{ID: fmt.Sprintf("order-%d", i), Job: f.Job, Kind: wire.OrderBackfill, State: wire.OrderOpen, CreatedAt: since})
+		}
+	}
+	if f.Limit > 0 && len(rows) > f.Limit {
+		rows, next = rows[:f.Limit], "more"
+	}
+	return rows, next, b.err
 }
 
 func (b *backend) Order(_ context.Context, id string) (wire.Order, error) {

@@ -489,6 +489,18 @@ func TestJobShowsItsOpenOrders(t *testing.T) {
 	}
 }
 
+// A job with more than 20 open orders is shown with 20 of them, and that there are more.
+func TestJobSaysThatItHasMoreOrders(t *testing.T) {
+	for open, more := range map[int]bool{19: false, 20: false, 21: true, 400: true} {
+		b := newBackend()
+		b.orders = open - 2
+		body := ask(t, b.api(Options{}), "GET", "/api/v1/jobs/report", "").Body.String()
+		if j := decode[wire.Job](t, body); len(j.Orders) != min(open, 20) || j.Orders[0].ID != "task-2" || j.MoreOrders != more || strings.Contains(body, `"more_orders":true`) != more {
+			t.Errorf("of %d it has %d, more: %v", open, len(j.Orders), j.MoreOrders)
+		}
+	}
+}
+
 // One job is shown with what becomes of its output, what is expected of its runs, and the definition that governs, also where the replica that answers has another one.
 func TestJobShowsItsDefinition(t *testing.T) {
 	b := newBackend()

@@ -109,3 +109,20 @@ func TestABackfillSaysWhatItWaitsFor(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A job with more open orders than it is shown with names the command that has all of them, and a list has all counts of a backfill.
+func TestJobsGetSaysThatThereAreMoreOrders(t *testing.T) {
+	a := &app{now: time.Now}
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	b := &wire.Backfill{NewBackfill: wire.NewBackfill{From: at, To: at.Add(time.Hour)}, DueTimes: 12, Made: 9, Ran: 1, Running: 2, Succeeded: 3, Failed: 3, Cancelled: 1, Left: 2}
+	for more, want := range map[bool]string{false: "", true: "open orders:  more: 'scheduler orders list --state open --job report' has all of them\n"} {
+		var out strings.Builder
+		if err := a.showJob(&out, wire.Job{Name: "report", Orders: []wire.Order{{ID: "o1", Kind: wire.OrderBackfill, Backfill: b}}, MoreOrders: more}); err != nil {
+			t.Fatal(err)
+		}
+		const shown = "o1: backfill 2026-11-01 00:00:00 to 2026-11-01 01:00:00 UTC: 2 of 12 left, 1 had run, 2 running, 3 succeeded, 3 failed, 1 cancelled\n"
+		if got := out.String(); !strings.Contains(got, shown) || !strings.HasSuffix(got, shown+want) && more || strings.Contains(got, "open orders:") != more {
+			t.Errorf("more: %v\n%s", more, got)
+		}
+	}
+}
