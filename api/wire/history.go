@@ -14,8 +14,8 @@ type Definition struct {
 	Hash       string          `json:"hash"`           // triggers name it so as their definition
 	Config     int64           `json:"config"`         // number of the configuration that brought it first
 	FirstAt    time.Time       `json:"first_at"`       // when it began to govern first
-	Since      time.Time       `json:"since"`          // when it began to govern last
-	Until      time.Time       `json:"until,omitzero"` // when it ceased to; absent: it governs
+	Since      time.Time       `json:"since"`          // when it began to govern last; later than FirstAt of one that came back
+	Until      time.Time       `json:"until,omitzero"` // when it ceased to, that time; absent: it governs
 	Definition json.RawMessage `json:"definition"`     // by the names of a file, with defaults; values of variables and headers are left out
 }
 

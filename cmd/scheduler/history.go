@@ -20,7 +20,8 @@ func newJobsHistoryCommand(a *app) *cobra.Command {
 		Use:   "history JOB",
 		Short: "List the definitions that a job has had, the latest first",
 		Long: "List the definitions that a job has had, the one first that began to govern last, and what changed with each. Due times name the one\n" +
-			"that they were decided under, see 'scheduler triggers list -o json'. Of values that may be secret it shows none.",
+			"that they were decided under, see 'scheduler triggers list -o json'. A definition that came back has one row: SINCE and UNTIL are of the last time that it governed, and\n" +
+			"first_at of -o json is when it governed first. Of values that may be secret it shows none.",
 	}
 	cmd.RunE = a.call(func(ctx context.Context, c *client.Client, args []string) error {
 		if limit < 0 {
@@ -38,6 +39,7 @@ func newJobsHistoryCommand(a *app) *cobra.Command {
 			for i, d := range rows[:max(0, len(rows)-1)] {
 				before[d.Hash] = rows[i+1]
 			}
+			fmt.Fprint(a.stderr, returned(rows))
 			return table(w, "HASH CONFIG SINCE(UTC) UNTIL(UTC) CHANGED", rows, func(d wire.Definition) []string {
 				until := utc(d.Until)
 				if d.Until.IsZero() {
@@ -49,6 +51,17 @@ func newJobsHistoryCommand(a *app) *cobra.Command {
 	})
 	cmd.Flags().IntVar(&limit, "limit", limit, "show the latest `N`; 0 shows all")
 	return cmd
+}
+
+// returned says of definitions that governed before the time that their row has; "" if none did.
+func returned(rows []wire.Definition) string {
+	var said strings.Builder
+	for _, d := range rows {
+		if d.FirstAt.Before(d.Since) {
+			fmt.Fprintf(&said, "note: %s governed before, first from %s UTC; SINCE and UNTIL are of the last time\n", d.Hash, utc(d.FirstAt))
+		}
+	}
+	return said.String()
 }
 
 // changedFields names what differs from the definition before; "" of the first that is known.

@@ -58,3 +58,15 @@ func TestDefinitionsAreChosen(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Of a definition that came back the row has the last time that it governed, and a note has the first.
+func TestDefinitionsThatReturn(t *testing.T) {
+	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	rows := []wire.Definition{{Hash: "ab1", FirstAt: at, Since: at.Add(2 * time.Hour)}, {Hash: "cc1", FirstAt: at.Add(time.Hour), Since: at.Add(time.Hour), Until: at.Add(2 * time.Hour)}}
+	if got := returned(rows); got != "note: ab1 governed before, first from 2026-03-01 08:00:00 UTC; SINCE and UNTIL are of the last time\n" {
+		t.Error(got)
+	}
+	if got := returned(rows[1:]); got != "" {
+		t.Error(got)
+	}
+}
