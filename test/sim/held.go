@@ -26,7 +26,7 @@ func (w *world) heldOf(job string) *held {
 // judgeHeld judges a new row of the ledger: the next due times are skipped if a user has said so, in order; then those within a suspension, and
 // none outside. What counts is when a due time starts.
 func (w *world) judgeHeld(r memstore.Trigger) {
-	if r.Seq != 0 || r.ReasonCode == reason.ScheduleChanged || r.ReasonCode == reason.JobRemoved || r.ReasonCode == reason.Calendar {
+	if r.Seq != 0 || r.Replica == "" || r.ReasonCode == reason.Calendar { // without a replica an edit has overtaken it
 		return
 	}
 	h := w.heldOf(r.Job)

@@ -51,7 +51,7 @@ func (w *world) unfinished(end time.Time) (what string) {
 		defer w.mu.Unlock()
 		healed := w.healed
 		for id, r := range rows.Tasks {
-			if r.CreatedAt <= healed.UnixMicro() && !retired(rows, r.Job) && !removed(rows, r.Pool) {
+			if r.CreatedAt <= healed.UnixMicro() && !retired(rows, r.Job) && (r.State == memstore.Running || !removed(rows, r.Pool)) {
 				what = id
 			}
 		}
