@@ -489,6 +489,33 @@ func TestJobShowsItsOpenOrders(t *testing.T) {
 	}
 }
 
+// One open order has what it waits for, as far as its job is known; one that was cancelled has not, and lists leave it out.
+func TestAnOpenOrderSaysWhatItWaitsFor(t *testing.T) {
+	b := newBackend()
+	h := b.api(Options{})
+	causes := func(method, target string) string {
+		t.Helper()
+		o := decode[wire.Order](t, ask(t, h, method, target, "").Body.String())
+		if o.ID != "task-1" {
+			t.Errorf("%s %s: %+v", method, target, o)
+		}
+		return codesOf(wire.Why{Causes: o.Causes})
+	}
+	if got := causes("GET", "/api/v1/orders/task-1"); got != "other_config" { // the fake store has it otherwise
+		t.Errorf("an open order waits for %q", got)
+	}
+	if got := causes("POST", "/api/v1/orders/task-1/cancel"); got != "" {
+		t.Errorf("a cancelled order waits for %q", got)
+	}
+	if list := ask(t, h, "GET", "/api/v1/orders", "").Body.String(); strings.Contains(list, `"causes"`) {
+		t.Errorf("the list has causes: %s", list)
+	}
+	b.jobs = nil
+	if got := causes("GET", "/api/v1/orders/task-1"); got != "" {
+		t.Errorf("the order of a job that is gone waits for %q", got)
+	}
+}
+
 // A job with more than 20 open orders is shown with 20 of them, and that there are more.
 func TestJobSaysThatItHasMoreOrders(t *testing.T) {
 	for open, more := range map[int]bool{19: false, 20: false, 21: true, 400: true} {
