@@ -121,6 +121,32 @@ func TestARunAtATimeIsRefused(t *testing.T) {
 	})
 }
 
+// A payload that the params of the time of its run do not accept is skipped, and the reason is one line with all that is wrong.
+func TestARunAtATimeWhosePayloadIsWrongByThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memstore.New()
+		st := &memstore.Store{Database: db}
+		h := newGiven()
+		s, stop := until(t, &memstore.Store{Database: db}, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, "a")
+		time.Sleep(5 * time.Second)
+		o, err := s.RunJobAt(t.Context(), "j", jobs.NewRun{Payload: map[string]string{"m": "x", "n": "y"}}, time.Now().Add(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		number := map[string]any{"type": "number"}
+		runs(t, &memstore.Store{Database: db}, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Params: map[string]any{"properties": map[string]any{"m": number, "n": number}}}}}, Options{ID: "b"})
+		time.Sleep(2 * time.Minute)
+		const want = "payload/m: got string, want number, by the job's params; payload/n: got string, want number, by the job's params"
+		if o = orderOf(t, st, o.ID); o.State != wire.OrderSkipped || o.ReasonCode != reason.PayloadRefused || !strings.HasSuffix(o.Reason, want) || strings.Contains(o.Reason, "\n") {
+			t.Errorf("the order is %+v", o)
+		}
+		if got := h.now(); got.ID != "" {
+			t.Errorf("it started: %+v", got)
+		}
+	})
+}
+
 // While no replica lives, and while everything is paused, a run waits; then it starts, late and once. Where the job forbids a second run, it is skipped.
 func TestARunAtATimeThatIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
