@@ -50,7 +50,9 @@ func (s *server) whyOfJob(w http.ResponseWriter, r *http.Request, q *query) erro
 	}
 	if d := facts.Definition; d != nil && (!d.Until.IsZero() || !known || h.Differs) {
 		h.Then, h.Delays = othersTimes(set, name, d.Definition)
-		h.InFile, _ = ledger.Suspends(d.Definition)
+		if facts.Row != nil || d.Until.IsZero() { // else it is decided by the one that governs now
+			h.InFile, _ = ledger.Suspends(d.Definition)
+		}
 	}
 	if t := facts.Task; t != nil && !t.State.Ended() {
 		if of, err := s.store.Why(r.Context(), t.ID); err == nil { // else it has ended, and is not kept

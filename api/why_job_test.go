@@ -76,13 +76,29 @@ func TestWhyJobAddsWhatTheReplicaKnows(t *testing.T) {
 			b.set.Jobs["backup"] = job
 			b.lockErr = errors.New("connection refused")
 		}, time.Date(2098, 7, 1, 1, 30, 0, 0, time.UTC), "lock_service_down due", "connection refused"},
+		"resumed against the file": {func(b *backend) {
+			job := b.set.Jobs["backup"]
+			job.Suspend = true
+			b.set.Jobs["backup"], b.jobs[0].Override = job, new(false)
+		}, time.Date(2098, 7, 1, 1, 30, 0, 0, time.UTC), "due resumed", "'scheduler jobs resume backup --reset'"},
+		"resumed against the file then": {func(b *backend) {
+			b.history = []wire.Definition{{Job: "backup", Hash: "1", Until: due.Add(time.Hour), Definition: json.RawMessage(`{"schedules":["0 8 * * *"],"timezone":"UTC","suspend":true}`)}}
+			b.triggers[0].ReasonCode = reason.ExitCode
+		}, time.Date(2026, 3, 1, 8, 0, 0, 123000, time.UTC), "exit_code resumed", "the definition that governed suspends the job"},
+		"suspended by another definition": {func(b *backend) {
+			b.jobs[0].Hash = "other"
+			b.history = []wire.Definition{{Job: "backup", Hash: "1", Definition: json.RawMessage(`{"schedules":["30 1 * * *"],"timezone":"UTC","suspend":true}`)}}
+		}, time.Date(2098, 7, 1, 1, 30, 0, 0, time.UTC), "suspended other_config due", "in its definition"},
+		"suspended by a definition that has ended": {func(b *backend) {
+			b.history = []wire.Definition{{Job: "backup", Hash: "1", Until: due, Definition: json.RawMessage(`{"schedules":["30 1 * * *"],"timezone":"UTC","suspend":true}`)}}
+		}, time.Date(2098, 7, 1, 1, 30, 0, 0, time.UTC), "due", "nothing is known"},
 		"another definition": {func(b *backend) { b.jobs[0].Hash = "other" }, time.Date(2098, 7, 1, 1, 30, 0, 0, time.UTC), "other_config due", "r1, which answers"},
 	} {
 		b := newBackend()
 		b.jobs[0].Hash = b.set.Jobs["backup"].WithDefaults().Hash()
 		b.jobs[0].Open = 0
 		c.change(b)
-		if name != "another definition" {
+		if !strings.HasSuffix(name, "another definition") {
 			b.jobs[0].Hash = b.set.Jobs["backup"].WithDefaults().Hash()
 		}
 		w := ask(t, New(b.backend(), Options{}), "GET", "/api/v1/jobs/backup/why?at="+url.QueryEscape(c.at.Format(time.RFC3339Nano)), "")
