@@ -130,13 +130,13 @@ func historyOfTriggers(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT overdue FROM {triggers} WHERE job='b'")
 	s.wantInt(0, "SELECT overdue FROM {triggers} WHERE job='a'")
 
-	// What an edit leaves undecided was decided under none; the configuration that did it is named.
-	s.DB.Exec(t, "UPDATE {jobs} SET next_at=5 WHERE name='c'")
+	// What an edit leaves undecided was due by the definition that it replaces, which is named; so is the configuration that did it.
+	s.DB.Exec(t, "UPDATE {jobs} SET cursor_at=4, next_at=5 WHERE name='c'")
 	d3 := hashed("two")
 	d3.Jobs[2].Schedule, d3.Jobs[2].Hash = "each hour", "three"
 	config = load(t, b, s.session, d3)
-	is := s.row("triggers", "job='c'")
-	s.wantRow("missed by an edit", row{"definition": is["definition"], "config": is["config"]}, row{"definition": "", "config": config})
+	is, id := s.row("triggers", "job='c'"), s.DB.Text(t, "SELECT definition FROM {definitions} WHERE job='c' AND hash=?", hash)
+	s.wantRow("missed by an edit", row{"definition": is["definition"], "config": is["config"]}, row{"definition": id, "config": config})
 }
 
 // A definition is deleted when it has not governed for longer than triggers are kept, and no trigger is left of when it did.
