@@ -32,6 +32,9 @@ func (w *world) judgeLocks() {
 func (w *world) poolLocks() map[string]locks.Info {
 	held := map[string]locks.Info{}
 	for _, h := range w.listLocks("sys/pool/") {
+		if h.Token == 0 {
+			continue // it waits
+		}
 		held[h.Key] = h
 	}
 	return held
