@@ -158,7 +158,7 @@ var lostMayRun = regexp.MustCompile(`^(a lost attempt|[2-9]\d* lost attempts) ma
 
 // asked returns what is wrong with a suspension.
 func (w witness) asked(r history.Row) string {
-	all, decided := w.suspended[r.Job], dbTime(r.DecidedAt)
+	all, decided := w.suspended[r.Job], dbTime(cmp.Or(r.FinishedAt, r.DecidedAt)) // what waited for a slot was skipped at its end
 	switch {
 	case len(all) == 0:
 		return "no client requested it"

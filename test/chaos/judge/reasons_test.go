@@ -84,6 +84,17 @@ func TestReasons(t *testing.T) {
 			ask(h, "suspend", "slow", "ok", at.Add(-8*time.Second))
 			ask(h, "resume", "slow", "unknown", at.Add(-6*time.Second))
 		}},
+		{"suspended when it had waited, and not before", Accounted, "it was not, then", func(h *history.History) {
+			r := row(h, "slow", "skipped")
+			r.Reason, r.FinishedAt = "suspended while it waited for a slot", r.DecidedAt+(10*time.Second).Microseconds()
+		}, func(h *history.History) {
+			at := dbTime(row(h, "slow", "skipped").DecidedAt)
+			ask(h, "suspend", "slow", "ok", at.Add(-time.Second))
+			ask(h, "resume", "slow", "ok", at.Add(time.Second))
+		}, func(h *history.History) {
+			at := dbTime(row(h, "slow", "skipped").DecidedAt)
+			ask(h, "suspend", "slow", "ok", at.Add(9*time.Second))
+		}},
 		{"a lost attempt whose time was over", Accounted, "no attempt was lost", skip("a lost attempt may run until then"), func(h *history.History) {
 			loses(h, "slow", -time.Second)
 		}, func(h *history.History) { loses(h, "slow", time.Second) }},
