@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,8 +147,8 @@ func (r *reader) adviseUnheard() {
 	problem, hint := "nobody is told of a run that is late, since notify of the job does not have late: only the log says so", "write notify: {webhook: …, on: [late]} beside it"
 	if job := r.c.Set.Jobs[first]; job.Notify.Handler != nil {
 		on := job.Notify.On
-		if on == nil {
-			on = []jobs.Event{jobs.EventFailed, jobs.EventMissed, jobs.EventLost, jobs.EventRecovered, jobs.EventSuspended} // as without on
+		if on == nil { // those that it has without on; pools alone are paused
+			on = slices.DeleteFunc(slices.Clone(events), func(e jobs.Event) bool { return !job.Notify.Wants(e) || e == jobs.EventPaused })
 		}
 		hint = "add it, as in on: ["
 		for _, event := range on {

@@ -84,7 +84,7 @@ func (p *problems) params(path string, v any) *Params {
 		p.add(path, "not a JSON Schema: %s", clip.Text(invalid.Err.Error(), 300))
 		return nil
 	}
-	for _, one := range complaints(wrong) {
+	for _, one := range violations(wrong) {
 		p.add(path+keyPath(one.at), "not a JSON Schema: %s", one.said)
 	}
 	return nil
@@ -115,25 +115,25 @@ func (p *Params) Check(payload json.RawMessage) error {
 }
 
 // problems are what is wrong with a payload, which is JSON or not.
-func (p *Params) problems(payload json.RawMessage) []complaint {
+func (p *Params) problems(payload json.RawMessage) []violation {
 	if p == nil {
 		return nil
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
 	if err != nil {
-		return []complaint{{nil, "not valid JSON"}}
+		return []violation{{nil, "not valid JSON"}}
 	}
 	if at, why := unfitNumber(value, nil); why != "" {
-		return []complaint{{at, why}}
+		return []violation{{at, why}}
 	}
 	if err = p.schema.Validate(value); err == nil {
 		return nil
 	}
 	whole, is := errors.AsType[*jsonschema.ValidationError](err)
 	if !is {
-		return []complaint{{nil, clip.Text(err.Error(), 300)}}
+		return []violation{{nil, clip.Text(err.Error(), 300)}}
 	}
-	return complaints(whole)
+	return violations(whole)
 }
 
 // ownPayload checks the payload that a definition gives its job, by the params of the same definition.
@@ -146,27 +146,27 @@ func (p *problems) ownPayload(path string, params *Params, payload json.RawMessa
 // mostWrong bounds what is said about one document.
 const mostWrong = 20
 
-// complaint is what is wrong at a place of a payload.
-type complaint struct {
+// violation is what is wrong at a place of a payload.
+type violation struct {
 	at   []string
 	said string
 }
 
-// complaints are what is wrong, sorted: the validator goes through objects in any order.
-func complaints(e *jsonschema.ValidationError) (all []complaint) {
+// violations are what is wrong, sorted: the validator goes through objects in any order.
+func violations(e *jsonschema.ValidationError) (all []violation) {
 	all = gather(e)
-	slices.SortStableFunc(all, func(a, b complaint) int { return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.said, b.said)) })
-	all = slices.CompactFunc(all, func(a, b complaint) bool { return a.said == b.said && slices.Equal(a.at, b.at) })
+	slices.SortStableFunc(all, func(a, b violation) int { return cmp.Or(slices.Compare(a.at, b.at), cmp.Compare(a.said, b.said)) })
+	all = slices.CompactFunc(all, func(a, b violation) bool { return a.said == b.said && slices.Equal(a.at, b.at) })
 	return all[:min(len(all), mostWrong)]
 }
 
 // gather returns the innermost parts of an error, and those of alternatives as one.
-func gather(e *jsonschema.ValidationError) (all []complaint) {
+func gather(e *jsonschema.ValidationError) (all []violation) {
 	switch {
 	case len(e.Causes) == 0:
-		return []complaint{{e.InstanceLocation, said(e)}}
+		return []violation{{e.InstanceLocation, said(e)}}
 	case isAlternatives(e) && len(e.Causes) > 1:
-		return []complaint{{e.InstanceLocation, alternatives(e)}}
+		return []violation{{e.InstanceLocation, alternatives(e)}}
 	}
 	for _, cause := range e.Causes {
 		all = append(all, gather(cause)...)
@@ -187,7 +187,7 @@ func alternatives(e *jsonschema.ValidationError) string {
 	var each []string
 	for _, cause := range e.Causes {
 		var parts []string
-		for _, one := range complaints(cause) {
+		for _, one := range violations(cause) {
 			if inside := one.at[min(len(e.InstanceLocation), len(one.at)):]; len(inside) > 0 {
 				one.said = pointer(inside)[1:] + ": " + one.said
 			}
