@@ -108,11 +108,11 @@ func TestSpecialDaysAreCheap(t *testing.T) {
 			s.Next(monday)
 		}
 	}
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("took %v", took)
-	}
 	every := schedule(t, "Europe/London", "* * * 1-31,L * *")
 	if n, exact := every.CountBetween(monday, monday.Add(3650*day)); n != 3650*86400 || !exact {
 		t.Errorf("ten years of seconds: %d, %v", n, exact)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("took %v; a walk through the seconds takes minutes", took)
 	}
 }
