@@ -56,7 +56,7 @@ install: ## the C compiler and the servers that the tests need
 	.ci/install
 
 unit: ## every test, with the race detector; check has vetted them
-	$(RACED) -vet=off -shuffle=on -timeout 20m -p $(AT_ONCE) $(LONGEST) ./...
+	.ci/failures env $(RACED) -vet=off -shuffle=on -timeout 20m -p $(AT_ONCE) $(LONGEST) ./...
 
 untimed: ## the tests in which no time passes, or time that is simulated; with the priority of idle work, beside unit
 	LOCKSTEP_TEST_ALL=1 nice -n 19 $(GO) test ./test/sim # 1,000 seeds; with the race detector 200
