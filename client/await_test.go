@@ -165,6 +165,40 @@ func TestFollowSaysThatThereIsNoAnswer(t *testing.T) {
 	}
 }
 
+// An order is awaited as a task is, and what was seen of it last is returned with an error.
+func TestAwaitOrder(t *testing.T) {
+	const open, done, skipped = `{"id":"o","state":"open"}`, `{"id":"o","state":"done","task_id":"a"}`, `{"id":"o","state":"skipped"}`
+	for what, c := range map[string]struct {
+		replies []string
+		state   wire.OrderState
+		took    time.Duration // within a second
+		err     error
+	}{
+		"it has ended":        {[]string{done}, wire.OrderDone, 0, nil},
+		"it is skipped":       {[]string{open, open, skipped}, wire.OrderSkipped, 0, nil},
+		"nothing answers":     {[]string{open, away, down, reset, done}, wire.OrderDone, 0, nil},
+		"one is frozen":       {[]string{open, frozen, done}, wire.OrderDone, 20 * time.Second, nil},
+		"no replica for long": {[]string{open, away}, wire.OrderOpen, time.Minute, ErrUnreachable},
+		"it is deleted":       {[]string{open, unknown}, wire.OrderOpen, 0, jobs.ErrNotFound},
+		"ended by ctx":        {[]string{open}, wire.OrderOpen, 2 * time.Minute, context.DeadlineExceeded},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				began := time.Now()
+				order, err := (&replies{all: c.replies}).client(t).AwaitOrder(ctx, "o")
+				if took := time.Since(began); !errors.Is(err, c.err) || c.err == nil && err != nil || took < c.took || took > c.took+3*time.Second {
+					t.Errorf("%v after %v, want %v after %v", err, took, c.err, c.took)
+				}
+				if order.State != c.state {
+					t.Errorf("returned %+v, want it %s", order, c.state)
+				}
+			})
+		})
+	}
+}
+
 // The pauses between requests grow from 50 ms to a second.
 func TestFollowAsksLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

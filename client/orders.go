@@ -41,6 +41,23 @@ func (c *Client) Order(ctx context.Context, id string) (wire.Order, error) {
 	return get[wire.Order](ctx, c, nil, "orders", id)
 }
 
+// AwaitOrder waits until an order has ended: its run was made, see TaskID, or it makes none, see State and Reason; a backfill, until each of its runs
+// has ended. Errors: as Follow; the order is as it was seen last.
+func (c *Client) AwaitOrder(ctx context.Context, id string) (wire.Order, error) {
+	w, last := c.waits("order "+id), wire.Order{}
+	for {
+		order, err := within(ctx, id, c.Order)
+		if err == nil {
+			if last = order; order.State != wire.OrderOpen {
+				return order, nil
+			}
+		}
+		if err := w.pause(ctx, err); err != nil {
+			return last, err
+		}
+	}
+}
+
 // CancelOrder ends an open order: it makes nothing more, and what it has made goes on. jobs.ErrConflict: it has ended.
 func (c *Client) CancelOrder(ctx context.Context, id string) (wire.Order, error) {
 	return post[wire.Order](ctx, c, nil, "orders", id, "cancel")
