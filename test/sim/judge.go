@@ -118,44 +118,6 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 	}
 }
 
-// judgeCatchUp: late due times ran by the policy.
-func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
-	if len(w.specs[name]) > 1 && w.plan.Edited != nil {
-		return // the policy at that time is not known here
-	}
-	spec := w.specs[name][0]
-	policy := spec.CatchUp
-	rows = slices.DeleteFunc(slices.Clone(rows), func(g memstore.Trigger) bool { return g.ReasonCode == reason.Calendar })
-	fires := func(g memstore.Trigger) time.Time { // of the latest
-		return w.startOf(name, time.UnixMicro(max(g.At, g.Until)).UTC())
-	}
-	stood := map[int64]int64{} // by the time of a decision, the latest due time of it that was not missed
-	for _, g := range rows {
-		if g.Outcome != string(jobs.Missed) {
-			stood[g.DecidedAt] = max(stood[g.DecidedAt], g.At)
-		}
-	}
-	for _, g := range rows {
-		if g.Replica == "" {
-			continue // no policy catches up with what an edit overtakes
-		}
-		missed := g.Outcome == string(jobs.Missed)
-		decided := time.UnixMicro(g.DecidedAt)
-		late := decided.Sub(fires(g))
-		old := late > policy.Window
-		switch {
-		case spec.Closed == nil && decided.Sub(w.startOf(name, time.UnixMicro(g.At).UTC())) > policy.Grace != (g.Cause == string(jobs.CauseCatchUp)):
-			w.violate(name, "job %s decided %s at %s, and its cause is %s", name, clock(g.At), clock(g.DecidedAt), g.Cause)
-		case missed && late < policy.Grace:
-			w.violate(name, "job %s missed %s, within its grace", name, clock(g.At))
-		case missed && !old && policy.Policy == jobs.CatchUpLatest && stood[g.DecidedAt] < g.At:
-			w.violate(name, "job %s missed %s, and nothing stands for it", name, clock(g.At))
-		case policy.Policy == jobs.CatchUpNone && g.Cause == string(jobs.CauseCatchUp) && g.TaskID != "":
-			w.violate(name, "job %s made up for %s, which its policy forbids", name, clock(g.At))
-		}
-	}
-}
-
 // storeFaults are those that delay what is due.
 var storeFaults = []string{refuses, storeDown, loses, hangs, slows, stalls, repeats, pauses}
 
