@@ -57,6 +57,33 @@ func TestNextOfAJobWithCalendars(t *testing.T) {
 	})
 }
 
+// Why asks about no look at what calendars leave out: a job that they never let run has no further due time, unless another replica's definition may have one.
+func TestWhyOfAJobThatItsCalendarsNeverLetRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend()
+		b.set.Calendars = map[string]jobs.Calendar{"never": {}}
+		b.set.Jobs["report"] = jobs.Job{Schedule: "*/5 * * * *", Calendars: jobs.JobCalendars{Only: []string{"never"}}}
+		look := time.Now().Add(time.Hour)
+		for i := range b.jobs {
+			b.jobs[i].NextAt, b.jobs[i].NextStartAt, b.jobs[i].Hash = look, time.Time{}, ""
+		}
+		h := b.api(Options{})
+		y := decode[wire.WhyJob](t, ask(t, h, "GET", "/api/v1/jobs/report/why", "").Body.String())
+		if causesOf(y) != "no_further" || !y.At.IsZero() || !strings.HasPrefix(y.Summary, "report has no further due time that its calendars allow: calendar never leaves out those from 2000-01-01 00:05:00 UTC on") {
+			t.Errorf("%s at %v: %s", causesOf(y), y.At, y.Summary)
+		}
+		if y := decode[wire.WhyJob](t, ask(t, h, "GET", "/api/v1/jobs/report/why?at=2000-01-01T00:05:00Z", "").Body.String()); causesOf(y) != "calendar" {
+			t.Errorf("of a time that is left out: %s", y.Summary)
+		}
+		for i := range b.jobs {
+			b.jobs[i].Hash = "other"
+		}
+		if y = decode[wire.WhyJob](t, ask(t, h, "GET", "/api/v1/jobs/report/why", "").Body.String()); !y.At.Equal(look) {
+			t.Errorf("of a definition that differs: %v, %s", y.At, y.Summary)
+		}
+	})
+}
+
 // Rows of jobs whose calendars are closed come first, each with a look: the jobs that start before them are found nevertheless, with what their own rows say.
 func TestNextWhileCalendarsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

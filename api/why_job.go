@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/foresight"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -28,12 +29,14 @@ func (s *server) whyOfJob(w http.ResponseWriter, r *http.Request, q *query) erro
 	if known {
 		question.Pool, question.Kind = job.Pool, job.Kind
 	}
+	never := false
 	if at.IsZero() && job.Calendars.Any() { // the row may say when to look at what they leave out
 		row, err := s.jobRow(r.Context(), name)
 		if err != nil {
 			return err
 		}
-		if c, ok := u.first(name, row.NextAt, row.NextStartAt); ok {
+		c, ok := u.first(name, row.NextAt, row.NextStartAt)
+		if never = !ok; ok {
 			question.At = c.At
 		}
 	}
@@ -47,6 +50,9 @@ func (s *server) whyOfJob(w http.ResponseWriter, r *http.Request, q *query) erro
 		if err != nil {
 			return err
 		}
+	}
+	if never && !h.Differs { // the row has the time of a look alone
+		facts.Row, facts.About = nil, time.Time{}
 	}
 	if d := facts.Definition; d != nil && (!d.Until.IsZero() || !known || h.Differs) {
 		h.Then, h.Delays = othersTimes(set, name, d.Definition)

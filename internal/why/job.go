@@ -230,7 +230,14 @@ func (x *ofJob) suspender() (c wire.Cause, is bool) {
 	if x.Row.ReasonCode != reason.Suspended {
 		return c, false
 	}
-	return x.suspendedBy(x.Suspension)
+	if c, is = x.suspendedBy(x.Suspension); is {
+		return c, true
+	}
+	// That runs failed is in no audit. Where nothing was decided otherwise since, it is the suspension of now.
+	if o := x.Job.Override; o == nil || !*o || x.Job.SuspendedReason == "" || x.JobFacts.After != nil && x.JobFacts.After.ReasonCode != reason.Suspended {
+		return c, false
+	}
+	return wire.Cause{Code: reason.Suspended, By: x.Job.SuspendedBy, Override: true, Message: "the job is suspended now, by " + x.Job.SuspendedBy + ": " + x.Job.SuspendedReason}, true
 }
 
 func (x *ofJob) suspendedBy(e wire.AuditEntry) (c wire.Cause, is bool) {
@@ -353,5 +360,9 @@ func (x *ofJob) startedLate() (c wire.Cause, is bool) {
 	if r.StartedAt.IsZero() || wait <= apart {
 		return c, false
 	}
-	return wire.Cause{Code: reason.StartedLate, Since: r.StartedAt, Message: fmt.Sprintf("its first attempt started %s after it was decided: it waited for a worker, a limit of its pool or a lock", wait.Round(time.Millisecond))}, true
+	what := "a slot of the job, a worker, a limit of its pool or a lock"
+	if x.here.Policy == jobs.Allow {
+		what = "a worker, a limit of its pool or a lock"
+	}
+	return wire.Cause{Code: reason.StartedLate, Since: r.StartedAt, Message: fmt.Sprintf("its first attempt started %s after it was decided: it waited for %s", wait.Round(time.Millisecond), what)}, true
 }

@@ -116,8 +116,10 @@ func (x *ofJob) none(w *wire.WhyJob) (c wire.Cause, is bool) {
 		return wire.Cause{Code: reason.NotADueTime, Message: "is no due time of the job" + x.nearest(w)}, true
 	case x.here.Known && x.here.Schedule == nil && !passed:
 		return wire.Cause{Code: reason.OnDemand, Message: "has no schedule: it runs on demand"}, true
+	case passed && then == nil && x.here.Known && x.Definition != nil:
+		return wire.Cause{Code: reason.OnDemand, Message: "has no schedule, and no run was asked for at " + clock(x.About)}, true
 	case x.About.IsZero():
-		return wire.Cause{Code: reason.NoFurther, Message: "has no further due time" + x.nearest(w)}, true
+		return wire.Cause{Code: reason.NoFurther, Message: "has no further due time" + x.allowed() + x.nearest(w)}, true
 	case passed && !undecided:
 		return wire.Cause{Code: reason.NoRow, Message: "has no row in the ledger: the job had another schedule then, or no live configuration had it" + x.nearest(w)}, true
 	}
@@ -144,6 +146,18 @@ func (x *ofJob) byHand(due bool) wire.Cause {
 	return c
 }
 
+// allowed says which calendar leaves out the next due times, where there are some.
+func (x *ofJob) allowed() string {
+	if x.here.Schedule == nil {
+		return ""
+	}
+	all, _ := x.here.Schedule.LeftOut(x.At, x.At.AddDate(1, 0, 0), 1)
+	if len(all) == 0 {
+		return ""
+	}
+	return " that its calendars allow: calendar " + all[0].Calendar + " leaves out those from " + clock(all[0].First) + " on"
+}
+
 // leftOut is the calendar that leaves out the due time, by what the replica that answers has; "": none does.
 func (x *ofJob) leftOut() string {
 	if x.here.Schedule == nil || x.here.Then != nil {
@@ -168,6 +182,9 @@ func (x *ofJob) beside(w *wire.WhyJob) {
 			w.Before = before[0]
 		}
 		w.After = s.Next(about)
+		if d := x.Definition; d != nil && x.here.Then != nil && !d.Until.IsZero() && !w.After.Before(d.Until) {
+			w.After = time.Time{} // that definition does not govern any more
+		}
 	}
 	if b := x.JobFacts.Before; b != nil {
 		if at := cmp.Or(b.Until, b.At); at.After(w.Before) {
@@ -252,6 +269,7 @@ func (x *ofJob) isSuspended() (c wire.Cause, is bool) {
 		if !c.Since.IsZero() {
 			c.Message += " since " + clock(c.Since)
 		}
+		c.Message += after(": ", x.Job.SuspendedReason)
 	case o == nil && x.here.InFile:
 		c = wire.Cause{Code: reason.Suspended, Message: "the job is suspended in its definition"}
 	default:
@@ -278,10 +296,15 @@ func (x *ofJob) isPaused() (c wire.Cause, is bool) {
 	return c, true
 }
 
-// isSkipped: which due times these are depends on what is decided until then.
+// isSkipped: a due time is among those that are skipped if fewer come before it.
 func (x *ofJob) isSkipped() (c wire.Cause, is bool) {
 	if x.Job.SkipNext == 0 {
 		return c, false
+	}
+	if s := x.here.Schedule; s != nil && !x.here.Differs && !x.Job.Cursor.IsZero() {
+		if before, _ := s.Between(x.Job.Cursor, x.About.Add(-time.Nanosecond), x.Job.SkipNext); len(before) == x.Job.SkipNext {
+			return c, false
+		}
 	}
 	c = wire.Cause{Code: reason.SkipNext, By: x.Job.SkipBy, Count: x.Job.SkipNext, Message: "its next due time that is not decided yet is skipped"}
 	if c.Count > 1 {

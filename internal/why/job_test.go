@@ -143,6 +143,24 @@ var dueTimes = map[string]struct {
 	"suspended then, by a file": {"suspended", func(f *ledger.JobFacts, _ *why.HereOfJob) {
 		decided(f, func(r *ledger.DecidedRow) { skipped(r, jobs.Skipped, reason.Suspended, "suspended") })
 	}},
+	"suspended then, and now, since its runs failed": {"suspended suspended", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		decided(f, func(r *ledger.DecidedRow) { skipped(r, jobs.Skipped, reason.Suspended, "suspended") })
+		f.Job.Override, f.Job.Suspended, f.Job.SuspendedBy, f.Job.SuspendedReason = new(true), true, "suspend_after", "3 runs in a row have failed; suspend_after: 3"
+		f.After = &jobs.Trigger{At: at(-time.Hour), Outcome: jobs.Skipped, ReasonCode: reason.Suspended}
+	}},
+	"suspended then, and again since its runs failed": {"suspended", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		decided(f, func(r *ledger.DecidedRow) { skipped(r, jobs.Skipped, reason.Suspended, "suspended") })
+		f.Job.Override, f.Job.Suspended, f.Job.SuspendedBy, f.Job.SuspendedReason = new(true), true, "suspend_after", "3 runs in a row have failed; suspend_after: 3"
+		f.After = &jobs.Trigger{At: at(-time.Hour), Outcome: jobs.Ran, Result: jobs.StateFailed}
+	}},
+	"suspended then, and active now": {"suspended", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		decided(f, func(r *ledger.DecidedRow) { skipped(r, jobs.Skipped, reason.Suspended, "suspended") })
+		f.Job.Override, f.Job.SuspendedBy = new(false), "ann"
+	}},
+	"started late, and others may run": {"succeeded started_late", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		decided(f, func(r *ledger.DecidedRow) { r.StartedAt = at(-2*time.Hour + 40*time.Second) })
+		h.Policy = jobs.Allow
+	}},
 	"missed over an outage": {"catch_up_latest outage decided_late", func(f *ledger.JobFacts, _ *why.HereOfJob) {
 		decided(f, func(r *ledger.DecidedRow) {
 			skipped(r, jobs.Missed, reason.CatchUpLatest, "catch-up policy latest: a later due time stands for it")
@@ -270,6 +288,15 @@ var dueTimes = map[string]struct {
 		f.Job.Override, f.Job.Suspended, f.Job.SuspendedBy, f.Job.SuspendedUntil = new(true), true, "ann", at(time.Hour)
 	}},
 	"skipped next": {"skip_next due", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.Job.SkipNext, f.Job.SkipBy = 2, "ann" }},
+	"skipped next, the last of them": {"skip_next due", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		f.About, f.Job.SkipNext, f.Job.SkipBy = at(2*time.Hour), 2, "ann"
+	}},
+	"skipped next, and one after them": {"due", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		f.About, f.Job.SkipNext, f.Job.SkipBy = at(3*time.Hour), 2, "ann"
+	}},
+	"skipped next, by a configuration that differs": {"skip_next other_config due", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.About, f.Job.SkipNext, f.Job.SkipBy, h.Differs = at(3*time.Hour), 2, "ann", true
+	}},
 
 	"next": {"due", func(*ledger.JobFacts, *why.HereOfJob) {}},
 	"next, of a process without a replica": {"due", func(f *ledger.JobFacts, h *why.HereOfJob) {
@@ -277,6 +304,9 @@ var dueTimes = map[string]struct {
 	}},
 	"suspended by a user": {"suspended due", func(f *ledger.JobFacts, _ *why.HereOfJob) {
 		f.Job.Override, f.Job.Suspended, f.Job.SuspendedBy, f.Suspension = new(true), true, "ann", wire.AuditEntry{Who: "ann", At: at(-time.Hour)}
+	}},
+	"suspended since its runs failed": {"suspended due", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		f.Job.Override, f.Job.Suspended, f.Job.SuspendedBy, f.Job.SuspendedReason = new(true), true, "suspend_after", "3 runs in a row have failed; suspend_after: 3"
 	}},
 	"suspended by nobody":     {"suspended due", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.Job.Override = new(true) }},
 	"suspended in the file":   {"suspended due", func(_ *ledger.JobFacts, h *why.HereOfJob) { h.InFile = true }},
@@ -411,6 +441,32 @@ var dueTimes = map[string]struct {
 	}},
 	"on demand": {"on_demand", func(f *ledger.JobFacts, h *why.HereOfJob) {
 		f.About, f.Job.NextAt, h.Schedule = time.Time{}, time.Time{}, nil
+	}},
+	"on demand, at a time that has passed": {"on_demand", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.About, f.Before, f.Job.Cursor, f.Job.NextAt, h.Schedule = at(-90*time.Minute), nil, time.Time{}, time.Time{}, nil
+	}},
+	"on demand, at a time before its history": {"no_row", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.About, f.Before, f.Job.Cursor, f.Job.NextAt, h.Schedule, f.Definition = at(-90*time.Minute), nil, time.Time{}, time.Time{}, nil, nil
+	}},
+	"on demand, at a time when it had a schedule": {"no_row", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.About, f.Before, f.Job.Cursor, f.Job.NextAt, h.Schedule = at(-2*time.Hour), nil, time.Time{}, time.Time{}, nil
+		h.Then, _ = jobs.ParseSchedule([]string{"@hourly"}, "UTC")
+	}},
+	"retired, and due again by what it was": {"job_removed", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.Job.Retired, f.About, f.Job.NextAt, h.Known, h.Schedule = true, time.Time{}, time.Time{}, false, nil
+		f.Definition.Until = at(-30 * time.Minute)
+		h.Then, _ = jobs.ParseSchedule([]string{"@hourly"}, "UTC")
+	}},
+	"not a due time, and the next one is after the edit": {"not_a_due_time", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.About, f.Before, f.Definition.Until = at(-150*time.Minute), nil, at(-2*time.Hour)
+		h.Then, _ = jobs.ParseSchedule([]string{"@hourly"}, "UTC")
+	}},
+	"not a due time, and the edit after it moved none": {"not_a_due_time", func(f *ledger.JobFacts, _ *why.HereOfJob) {
+		f.About, f.Before, f.Definition.Until = at(-150*time.Minute), nil, at(-2*time.Hour)
+	}},
+	"no further due time that is allowed": {"no_further", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.At, f.About = at(17*time.Hour), time.Time{}
+		h.Schedule = closed("skip")
 	}},
 	"no further due time": {"no_further", func(f *ledger.JobFacts, h *why.HereOfJob) {
 		f.About, f.Job.NextAt = time.Time{}, time.Time{}
