@@ -43,7 +43,7 @@ func TestRetriesByCode(t *testing.T) {
 		for _, id := range []string{added[0].ID, ran.ID} {
 			task, _, err := st.Task(t.Context(), id)
 			if err != nil || task.State != jobs.StateFailed || task.Attempt != 2 || task.ReasonCode != reason.NotRetried ||
-				task.Reason != "exit code 1 is not among what is retried: 75" || task.ExitCode == nil || *task.ExitCode != 1 {
+				task.Reason != "failed; exit code 1 is not among what is retried: 75" || task.ExitCode == nil || *task.ExitCode != 1 {
 				t.Errorf("%s, attempt %d, %s, %q, %v", task.State, task.Attempt, task.ReasonCode, task.Reason, err)
 			}
 		}

@@ -46,6 +46,9 @@ func TestDeadLettersCommands(t *testing.T) {
 	if got := decodeJSON[[]jobs.Task](t, r.fine(t, group...)); len(got) != 2 || got[0].ID != ids[1] || got[1].ID != ids[0] {
 		t.Errorf("%+v", got)
 	}
+	if got := r.fine(t, "tasks", "list", "--job", "fails"); !strings.HasSuffix(strings.TrimSpace(got), " exit status 3") {
+		t.Errorf("the error of what failed: %s", got)
+	}
 	r.fine(t, "pools", "pause", "mail")
 	again := strings.TrimSpace(r.fine(t, "tasks", "retry", ids[1]))
 	if got := decodeJSON[[]jobs.Task](t, r.fine(t, group...)); len(got) != 1 || got[0].ID != ids[0] {

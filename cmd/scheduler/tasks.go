@@ -69,7 +69,7 @@ func newTasksListCommand(a *app) *cobra.Command {
 			return c.Tasks(ctx, filter)
 		},
 		row: func(t jobs.Task) []string {
-			return []string{t.ID, t.Pool, t.Kind, t.Key, t.Job, string(t.State), attemptOf(t), t.Replica, a.ago(t.CreatedAt), t.Reason}
+			return []string{t.ID, t.Pool, t.Kind, t.Key, t.Job, string(t.State), attemptOf(t), t.Replica, a.ago(t.CreatedAt), reasonOf(t)}
 		},
 		latest: true,
 	})
@@ -195,16 +195,27 @@ func (a *app) showTask(w io.Writer, t wire.Task) error {
 	})
 }
 
-// ending describes how a task ended.
+// reasonOf is why a task is in its state, in a line: of one that has ended without a reason, its error.
+func reasonOf(t jobs.Task) string {
+	if t.Reason != "" || !t.State.Ended() {
+		return t.Reason
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(t.Error), "\n")
+	return strings.TrimSpace(line)
+}
+
+// ending describes how a task ended. Of a reason and an error one of which begins with the other, the longer one says both.
 func ending(t jobs.Task) string {
 	text := fmt.Sprintf("task %s: %s", t.ID, t.State)
-	if t.Reason != "" {
-		text += ", " + t.Reason
+	switch {
+	case t.Reason == "":
+		return text + after(": ", t.Error)
+	case strings.HasPrefix(t.Error, t.Reason):
+		return text + ", " + t.Error
+	case strings.HasPrefix(t.Reason, t.Error):
+		return text + ", " + t.Reason
 	}
-	if t.Error != "" && t.Error != t.Reason {
-		text += ": " + t.Error
-	}
-	return text
+	return text + ", " + t.Reason + ": " + t.Error
 }
 
 // progressOf is how far the running attempt has come, as it says: "40%, text".

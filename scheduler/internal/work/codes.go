@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -13,7 +14,8 @@ import (
 )
 
 // unlisted says that an attempt which failed with err, and has the result r so far, is not retried, as its code is not among those of [jobs.Retries]; "" if it
-// may be. It is the same whether retries are left or not, so that what fails in one way has one reason.
+// may be. It begins with the first line of err, since people see the reason first, and is the same whether retries are left or not, so that what fails in one
+// way has one reason.
 func (a *attempt) unlisted(err error, r ledger.Result) string {
 	on := a.work.Retries.On
 	coded, is := unwrap.As[jobs.Coded](a.work.Handler)
@@ -43,8 +45,19 @@ func (a *attempt) unlisted(err error, r ledger.Result) string {
 	if slices.Contains(on, code) {
 		return ""
 	}
-	return fmt.Sprintf("%s is not among what is retried: %s", what, listed(on))
+	why := fmt.Sprintf("%s is not among what is retried: %s", what, listed(on))
+	if r.Code == reason.Timeout {
+		return why
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	if first = clip.Text(strings.TrimSpace(first), mostSaid); first == "" || first == what {
+		return why
+	}
+	return first + "; " + why
 }
+
+// mostSaid is how many bytes of an error, of its first line, a reason has: what rows of the ledger have of it.
+const mostSaid = 256
 
 // mostListed is how many codes a reason names.
 const mostListed = 10

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,17 +36,19 @@ func TestCodesThatAreNotRetried(t *testing.T) {
 		reason string
 	}{
 		"an exit code that is listed":        {exit(75, 0), notStopped, ledger.Again, reason.ExitCode, ""},
-		"one that is not":                    {exit(3, 0), notStopped, ledger.Ended, reason.NotRetried, "exit code 3" + among},
+		"one that is not":                    {exit(3, 0), notStopped, ledger.Ended, reason.NotRetried, "command: x; exit code 3" + among},
+		"one that is not, and says no more":  {&jobs.ExitError{Code: 3, Text: "exit code 3"}, notStopped, ledger.Ended, reason.NotRetried, "exit code 3" + among},
+		"one that is not, of many lines":     {&jobs.ExitError{Code: 3, Text: strings.Repeat("é", 150) + "\nmore"}, notStopped, ledger.Ended, reason.NotRetried, strings.Repeat("é", 128) + "; exit code 3" + among},
 		"a signal that is listed":            {exit(-1, 15), notStopped, ledger.Again, reason.ExitCode, ""},
-		"one that is not, as without memory": {exit(-1, 9), notStopped, ledger.Ended, reason.NotRetried, "ended by a signal, which counts as 137 and" + among},
+		"one that is not, as without memory": {exit(-1, 9), notStopped, ledger.Ended, reason.NotRetried, "command: x; ended by a signal, which counts as 137 and" + among},
 		"a status that is listed":            {status(502, false), notStopped, ledger.Again, reason.Error, ""},
-		"one that is not, of an answer":      {status(404, false), notStopped, ledger.Ended, reason.NotRetried, "status 404" + among},
+		"one that is not, of an answer":      {status(404, false), notStopped, ledger.Ended, reason.NotRetried, "x; status 404" + among},
 		"no connection":                      {status(502, true), notStopped, ledger.Again, reason.Error, ""},
-		"no answer in time":                  {status(504, true), notStopped, ledger.Ended, reason.NotRetried, "no answer, which counts as 504 and" + among},
+		"no answer in time":                  {status(504, true), notStopped, ledger.Ended, reason.NotRetried, "x; no answer, which counts as 504 and" + among},
 		"a timeout of the attempt":           {exit(-1, 9), stopTimeout, ledger.Again, reason.Timeout, "why"},
-		"no code":                            {errors.New("no such program"), notStopped, ledger.Ended, reason.NotRetried, "the failure has no code, and so" + among},
+		"no code":                            {errors.New("no such program"), notStopped, ledger.Ended, reason.NotRetried, "no such program; the failure has no code, and so" + among},
 		"no code, and a delay":               {jobs.RetryAfter(time.Second, nil), notStopped, ledger.Again, reason.Error, ""},
-		"a delay beside a code that is not":  {jobs.RetryAfter(time.Second, status(429, false)), notStopped, ledger.Ended, reason.NotRetried, "status 429" + among},
+		"a delay beside a code that is not":  {jobs.RetryAfter(time.Second, status(429, false)), notStopped, ledger.Ended, reason.NotRetried, "x; status 429" + among},
 		"a delay beside one that is listed":  {jobs.RetryAfter(time.Second, status(502, false)), notStopped, ledger.Again, reason.Error, ""},
 		"a lock was lost":                    {exit(-1, 9), stopLockLost, ledger.Again, reason.LockLost, "why"},
 		"permanent":                          {jobs.Permanent(exit(75, 0)), notStopped, ledger.Ended, reason.ExitCode, ""},
@@ -54,7 +57,7 @@ func TestCodesThatAreNotRetried(t *testing.T) {
 		"a drain":                            {exit(3, 0), stopDrained, ledger.Died, reason.Drained, "why"},
 		"not known":                          {fmt.Errorf("%w: %w", abort.ErrLost, exit(3, 0)), notStopped, ledger.Died, reason.OutcomeUnknown, "lost: command: x"},
 		"snoozed":                            {errors.Join(exit(3, 0), jobs.Snooze(time.Second)), notStopped, ledger.Snoozed, reason.Snoozed, "command: x\nsnoozed for 1s"},
-		"a panic":                            {panicked("p"), notStopped, ledger.Ended, reason.NotRetried, "the failure has no code, and so" + among},
+		"a panic":                            {panicked("p"), notStopped, ledger.Ended, reason.NotRetried, "p; the failure has no code, and so" + among},
 	} {
 		for _, of := range []jobs.Handler{coded{}, replicatest.Blocked{}} {
 			a := &attempt{
@@ -96,7 +99,7 @@ func TestACodeThatIsNotRetriedAtTheLastAttempt(t *testing.T) {
 // A timeout whose code is not listed is not retried. The handler says which code that is.
 func TestATimeoutThatIsNotRetried(t *testing.T) {
 	a := &attempt{task: &jobs.Task{Attempt: 1}, work: plan.Execution{Handler: coded{}, Retries: jobs.Retries{Limit: 1, On: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 143, 137}}}, why: stopTimeout, reason: "timeout after 1s"}
-	r := a.result(&jobs.ExitError{Code: -1, Signal: 15}, nil, "")
+	r := a.result(&jobs.ExitError{Code: -1, Signal: 15, Text: "ended by a signal: terminated"}, nil, "")
 	const want = "timeout after 1s, which counts as 124 and is not among what is retried: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, and 2 more"
 	if r.Verdict != ledger.Ended || r.Code != reason.NotRetried || r.Reason != want {
 		t.Errorf("%s, %s, %q", r.Verdict, r.Code, r.Reason)
