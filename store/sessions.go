@@ -25,6 +25,12 @@ func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 		if err := admit(m); err != nil {
 			return err
 		}
+		config := m.Config
+		if m.ConfigHash != "" { // primary key; it may have been made the newest meanwhile
+			if _, err := t.One(`SELECT number FROM {configurations} WHERE hash = ?`, []any{m.ConfigHash}, &config); err != nil {
+				return err
+			}
+		}
 		now, err := t.Now()
 		if err != nil {
 			return err
@@ -32,7 +38,7 @@ func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 		_, err = t.Exec(`INSERT INTO {sessions}
 			(id, replica, live, config, lock_service, ttl, host, boot_id, pid, pid_start, version, address, workers, labels, pool, kinds, owner, config_hash, config_at, joined_at, seen_at)
 			VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			session, m.Replica, m.Config, m.LockService, m.TTL.Microseconds(), m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, m.Pool, kinds, m.Owner, m.ConfigHash, micros(m.ConfigAt), micros(now), micros(now))
+			session, m.Replica, config, m.LockService, m.TTL.Microseconds(), m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, m.Pool, kinds, m.Owner, m.ConfigHash, micros(m.ConfigAt), micros(now), micros(now))
 		return err
 	}
 	err := s.settle(ctx, "join", join, func(t *tx) (bool, error) {

@@ -36,7 +36,7 @@ type Store interface {
 
 // Sessions are the live replicas.
 type Sessions interface {
-	// Join adds a session, which has m.Config as its configuration, and returns its id. That of a worker is compared with no
+	// Join adds a session, and returns its id. Its configuration is m.Config, or the number of content m.ConfigHash if it has another one by now. That of a worker is compared with no
 	// other one; its m.Replica must be new; ErrManyWorkers if MostWorkers of its owner live. A live session
 	// with the same replica id is ErrReplicaLive, naming it, unless its process is gone: same
 	// boot id, and no process with its pid and start time. Such a one is declared dead at once. A live

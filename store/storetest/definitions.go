@@ -19,6 +19,7 @@ var definitionCases = []Case{
 	{"Definitions/Differs", toldWhatDiffers},
 	{"Definitions/NumberOfContent", numberOfContent},
 	{"Definitions/Renumbered", renumbered},
+	{"Definitions/RenumberedWhileAway", renumberedWhileAway},
 	{"Definitions/OldFileFiresNothing", oldFileFiresNothing},
 	{"Definitions/ShownWithTheSession", shownWithTheSession},
 	{"Definitions/RemovedJobs", removedJobs},

@@ -128,6 +128,29 @@ func renumbered(t *testing.T, b *Bench) {
 	assertHolds(t, b, a, d[0], true)
 }
 
+// What joins again with a content that was made the newest meanwhile has the number that this has now.
+func renumberedWhileAway(t *testing.T, b *Bench) {
+	d := contents(2)
+	a, y, z := Join(t, b, "a"), Join(t, b, "y"), Join(t, b, "z")
+	loads(t, b, y, d[0])
+	loads(t, b, z, d[1])
+	must(t, b.Store.Leave(t.Context(), y)) // as if it had expired
+	d[0].Activate = true
+	loads(t, b, a, d[0])
+	must(t, b.Store.Leave(t.Context(), a))
+	m := Member("y")
+	m.Config, m.ConfigHash = 1, d[0].Content()
+	y, err := b.Store.Join(t.Context(), m)
+	must(t, err)
+	d[0].Activate, d[0].Number = false, 1
+	if _, err := b.Store.Assert(t.Context(), y, d[0]); !errors.Is(err, ledger.ErrRenumbered) {
+		t.Errorf("configuration 1, which was made number 3: %v", err)
+	}
+	d[0].Number = 3
+	assertHolds(t, b, y, d[0], true)
+	assertHolds(t, b, z, d[1], false)
+}
+
 // An older file that governs again fires nothing of the past, nor does the newer one after that: each change of the schedule moves the
 // cursor to now, and never back.
 func oldFileFiresNothing(t *testing.T, b *Bench) {

@@ -42,27 +42,13 @@ func (p *plan) drawRetriesOn(d draw) {
 	}
 }
 
-// retriesOn are the codes after which a task is retried; none: after any failure. Not known where versions of its job differ. With w.mu held.
-func (w *world) retriesOn(r memstore.Task) (on []int, known bool) {
-	if r.Job == "" {
-		return w.plan.Pools[r.Pool].Retries.On, true
-	}
-	for i, j := range w.specs[r.Job] {
-		if i > 0 && !slices.Equal(on, j.Retries.On) {
-			return nil, false
-		}
-		on = j.Retries.On
-	}
-	return on, true
-}
-
 // judgeRetried: what failed is retried if its code is among those that are, and ends with a reason if it is not. With w.mu held.
 func (w *world) judgeRetried(row memstore.Task, retried bool, code reason.Code) {
-	on, known := w.retriesOn(row)
 	me := w.runs[claimKey{row.ID, row.Token}]
-	if !known || me == nil || me.to.IsZero() || me.ok || me.snoozed {
+	if me == nil || me.to.IsZero() || me.ok || me.snoozed {
 		return
 	}
+	on := w.retriesOf(me).On
 	failed, listed := me.code, false
 	switch {
 	case me.stopped && code != reason.Timeout && code != reason.NotRetried:
@@ -70,6 +56,7 @@ func (w *world) judgeRetried(row memstore.Task, retried bool, code reason.Code) 
 	case me.stopped:
 		failed = timeoutCode
 	}
+	w.judgeRetryLimit(me, row, retried, code)
 	listed = len(on) == 0 || slices.Contains(on, failed) || failed == 0 && me.asked
 	switch {
 	case retried && !listed:

@@ -13,8 +13,9 @@ import (
 
 // handler is the handler of every job and pool of one process.
 type handler struct {
-	w *world
-	r *replica
+	w       *world
+	r       *replica
+	version int
 }
 
 // Describe makes the definitions of all processes the same.
@@ -67,7 +68,7 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 		return errCut
 	}
 	b := behave(h.w.plan, t)
-	run := h.w.started(h.r, t, b, frozen)
+	run := h.w.started(h, t, b, frozen)
 	if run == nil {
 		return errCut
 	}

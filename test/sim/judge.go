@@ -238,7 +238,7 @@ func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
 // judgeConfig: a process has one configuration, and so one number, however often it joins: with a new one, or
 // none, an old file would govern again, or a new one no more. With w.mu held.
 func (w *world) judgeConfig(r *replica, number int64) {
-	if r.config != 0 && number != r.config && !r.replaced {
+	if r.config != 0 && number != r.config && !r.replaced && w.activations == 0 {
 		w.violate(r.id, "%s loaded configuration %d, and has number %d now", r.id, r.config, number)
 	}
 	r.config = number

@@ -11,6 +11,7 @@ import (
 type run struct {
 	task     jobs.Task
 	r        *replica
+	version  int       // of its definition
 	from, to time.Time // to zero: it goes on
 	beat     time.Time // last heartbeat of its replica before it ended
 	ok       bool
@@ -24,9 +25,10 @@ type run struct {
 // started notes that an attempt begins, and judges whether it may; nil: its process has been killed.
 //
 // Frozen says that the process froze between the last check of its session and this, which cannot be prevented.
-func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run {
+func (w *world) started(h *handler, t jobs.Task, b behaviour, frozen bool) *run {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	r := h.r
 	if r.isDead() {
 		return nil
 	}
@@ -65,7 +67,10 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run 
 		w.judgeStart("task "+t.ID, t.Job, t.ScheduledAt)
 		w.countDelays(t.Job)
 	}
-	me := &run{task: t, r: r, from: time.Now(), ignores: b.ignores}
+	me := &run{task: t, r: r, version: h.version, from: time.Now(), ignores: b.ignores}
+	if claimed {
+		w.judgeDefinition(me, c)
+	}
 	if t.Job != "" {
 		w.judgeOverlaps(me)
 	}
@@ -128,6 +133,7 @@ func (w *world) ended(me *run, ok bool) {
 	}
 	w.judgeTime(me)
 	w.close(me)
+	w.judgeTimeout(me)
 	if job := me.task.Job; job != "" {
 		if me.task.Token < w.fence[job] {
 			w.counted["stale effects refused"]++

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -44,6 +43,10 @@ func TestAMisreadConfigurationIsFound(t *testing.T) {
 				set.Pools[name] = pool
 			}
 		}},
+		"stops by another timeout":      {`and its timeout by version`, eachJob(func(j *jobs.Job) { j.Timeout = 2 * time.Second })},
+		"lets attempts go on":           {`and its timeout by version`, eachJob(func(j *jobs.Job) { j.Timeout += time.Second })},
+		"retries once too often":        {`is retried after`, eachJob(func(j *jobs.Job) { j.Retries.Limit++ })},
+		"retries once too seldom":       {`is not retried after`, eachJob(func(j *jobs.Job) { j.Retries.Limit = max(min(j.Retries.Limit, len(j.Retries.On)), j.Retries.Limit-1) })},
 		"runs a job anywhere":           {`where \w+ does not run`, eachJob(func(j *jobs.Job) { j.RunsOn = nil })},
 		"makes up for what is too old":  {`and its window is`, eachJob(func(j *jobs.Job) { j.CatchUp.Window = 300 * 24 * time.Hour })},
 		"gives up what is not too old":  {`and nothing stands for it|none is beyond the limit`, eachJob(func(j *jobs.Job) { j.CatchUp.Window /= 10 })},
@@ -82,17 +85,11 @@ type misreading struct {
 const rows = "comes a row for|nothing covers|rows outside|not at rest|runs at .* by its calendars|counts"
 
 func (m misreading) isFound(t *testing.T, plan func(seed uint64) *plan, seeds int) {
-	said := regexp.MustCompile(m.want)
-	for seed := range uint64(seeds) {
-		p := plan(seed + 1)
+	isFound(t, seeds, m.want, func(seed uint64) *world {
+		p := plan(seed)
 		p.misread = m.wrong
-		w := simulate(t, p, saysWhatIsWritten(p))
-		if i := slices.IndexFunc(w.violations, func(v violation) bool { return said.MatchString(v.text) }); i >= 0 {
-			t.Logf("seed %d: %s", seed+1, w.violations[i].text)
-			return
-		}
-	}
-	t.Errorf("%d seeds have not shown it", seeds)
+		return simulate(t, p, saysWhatIsWritten(p))
+	})
 }
 
 func catchesUp(policy, instead jobs.CatchUpPolicy) func(*jobs.Set) {

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
 // plan has all choices of a seed. The order of goroutines is not among them.
@@ -32,7 +33,8 @@ type plan struct {
 	Steps       []step
 	Length      time.Duration // then all faults are healed
 
-	misread func(*jobs.Set) // how replicas take their configurations, in tests of the judge; nil: as they are written
+	mistake memstore.Mistake // of the store, in tests of the judge
+	misread func(*jobs.Set)  // how replicas take their configurations, in tests of the judge; nil: as they are written
 }
 
 // job is a job with its due times.
@@ -92,6 +94,8 @@ func newPlan(seed uint64) *plan {
 	p.drawReplaces(newDraw(seed, "replaces"))
 	p.drawExpectations(newDraw(seed, "expectations"))
 	p.drawPoolEdits(newDraw(seed, "pool edits"))
+	p.drawDefinitions(newDraw(seed, "definitions"))
+	p.drawActivations(newDraw(seed, "activations"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -12,6 +13,8 @@ import (
 const (
 	replaces = "replace" // a replica loads version N while it runs
 	reverts  = "revert"  // drained, and started with the older configuration
+	// a replica loads version N while it runs, which is to be the newest whatever it was
+	activates = "activate"
 )
 
 // drawReplaces adds changes of configurations to runs with two of them.
@@ -28,6 +31,16 @@ func (p *plan) drawReplaces(d draw) {
 	}
 }
 
+// drawActivations has versions made the newest, also the older one.
+func (p *plan) drawActivations(d draw) {
+	if p.Edited == nil || !d.chance(0.3) {
+		return
+	}
+	for range 1 + d.IntN(2) {
+		p.Steps = append(p.Steps, step{At: d.between(time.Second, p.Length).Truncate(time.Millisecond), Kind: activates, Replica: d.IntN(p.Replicas), N: d.IntN(2)})
+	}
+}
+
 // replaceOn has a replica take a version while it runs. What it answers is not judged: the store may be away.
 func (w *world) replaceOn(s step, n *node, r *replica) {
 	n.mu.Lock()
@@ -39,20 +52,47 @@ func (w *world) replaceOn(s step, n *node, r *replica) {
 	w.weather.note(s.Kind)
 	w.mu.Lock()
 	r.replaced = true
+	newest := w.newestNumber()
+	if s.Kind == activates {
+		w.activations++
+	}
 	w.mu.Unlock()
 	w.steps.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		_, _ = r.s.Replace(ctx, w.plan.read(s.N, &handler{w, r}), scheduler.ReplaceOptions{})
+		out, err := r.s.Replace(ctx, w.plan.read(s.N, &handler{w, r, s.N}), scheduler.ReplaceOptions{Activate: s.Kind == activates})
+		if s.Kind == activates && err == nil && out.Config > 0 {
+			w.judgeActivated(r, out, newest)
+		}
 	})
 }
 
-// judgeNumber: a content has one number, which it got when it was loaded first: no one here makes an older one the newest. With w.mu held.
+// newestNumber is the highest number that a configuration has had. With w.mu held.
+func (w *world) newestNumber() (n int64) {
+	for _, number := range w.numbers {
+		n = max(n, number)
+	}
+	return n
+}
+
+// judgeActivated: what was activated is newer than all that was there before.
+func (w *world) judgeActivated(r *replica, out wire.Reloaded, before int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counted["activated"]++
+	if out.Config < before {
+		w.violate(r.id, "%s has activated its configuration as %d, and there was %d", r.id, out.Config, before)
+	}
+}
+
+// judgeNumber: a content has one number, which it got when it was loaded first, until somebody makes it the newest. With w.mu held.
 func (w *world) judgeNumber(r memstore.Session) {
 	if r.ConfigHash == "" || r.Config == 0 {
 		return
 	}
-	if first, known := w.numbers[r.ConfigHash]; known && first != r.Config {
+	if first, known := w.numbers[r.ConfigHash]; known && w.activations > 0 && r.Config > w.newestNumber() {
+		w.numbers[r.ConfigHash] = r.Config
+	} else if known && first != r.Config {
 		w.violate(r.Replica, "%s has configuration %.12s under number %d, which it had got as %d", r.Replica, r.ConfigHash, r.Config, first)
 	} else if !known {
 		w.numbers[r.ConfigHash] = r.Config

@@ -59,7 +59,7 @@ func newReplica(n *node) *replica {
 	if w.between != nil {
 		st = w.between(e)
 	}
-	s, err := scheduler.New(ledger.Sides{Replica: st}, lk, p.read(n.version, &handler{w, r}), scheduler.Options{
+	s, err := scheduler.New(ledger.Sides{Replica: st}, lk, p.read(n.version, &handler{w, r, n.version}), scheduler.Options{
 		ID: r.id, SessionTTL: p.TTL, DrainTimeout: p.Drain, StopGrace: 2 * time.Second, WhenDown: p.WhenDown, LockService: service, JobLocks: keys,
 		Workers: 16, Labels: zone(n.index), Logger: w.logger(r.id),
 	})

@@ -24,6 +24,10 @@ type seen struct {
 	done        map[string]string                   // states
 	epochs      map[string][]epoch                  // by job
 	redefined   map[string]int64                    // by job, when its latest definition ended
+	governs     map[string]string                   // hashes of definitions, as the rows have them
+	retiredAt   map[string]moment                   // jobs that have none any more
+	pending     map[string]pending                  // tasks
+	unwanted    map[string]bool                     // tasks that users have cancelled, or tried to
 	unknownPool map[string]bool                     // pools that no configuration has
 	busy        map[string]map[string]int64         // by job and task: until when attempts may run whose replicas are gone, without a result
 	failures    map[string]int                      // runs of a job that failed in a row
@@ -43,6 +47,7 @@ type seen struct {
 	sessions    map[string]*replica                 // by session
 	numbers     map[string]int64                    // of configurations, by hash, as they were given first
 	loaded      map[string]int64                    // numbers of live sessions
+	activations int                                 // that users have asked for
 	beats       map[string]time.Time                // the last ones that the store took, by session
 	expired     map[string]bool                     // sessions that other replicas expired
 	committed   map[memstore.TriggerKey]time.Time   // when rows of the ledger were
@@ -79,8 +84,9 @@ type seen struct {
 func newSeen() *seen {
 	return &seen{
 		token: map[string]int64{}, claims: map[claimKey]claim{}, slotted: map[string]map[string]memstore.Task{}, queued: map[string]map[string]memstore.Task{}, inPool: map[string]int{},
-		ready: map[string]map[string]memstore.Task{}, inLines: map[string]bool{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{}, redefined: map[string]int64{}, unknownPool: map[string]bool{},
-		busy: map[string]map[string]int64{}, held: map[string]*held{}, failures: map[string]int{}, suspended: map[string]int{}, toldOf: map[string]int{}, paused: map[string]bool{}, rated: map[string]*rated{},
+		ready: map[string]map[string]memstore.Task{}, inLines: map[string]bool{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{}, redefined: map[string]int64{}, governs: map[string]string{}, retiredAt: map[string]moment{}, pending: map[string]pending{}, unwanted: map[string]bool{},
+		unknownPool: map[string]bool{},
+		busy:        map[string]map[string]int64{}, held: map[string]*held{}, failures: map[string]int{}, suspended: map[string]int{}, toldOf: map[string]int{}, paused: map[string]bool{}, rated: map[string]*rated{},
 		byKind: map[string]*kindLimits{}, ofKind: map[string]int{}, byKey: map[string]*poolKeys{}, withKey: map[keyOf][]string{}, inKey: map[keyOf][]string{}, sharing: map[string]*sharing{}, expiring: map[string]expiring{},
 		sessions: map[string]*replica{}, numbers: map[string]int64{}, loaded: map[string]int64{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
 		waits: map[waitKey]memstore.LockWait{}, abandoned: map[string]time.Time{}, late: newLateness(),
@@ -102,6 +108,7 @@ type claimKey struct {
 type claim struct {
 	by, session string
 	mayRun      int64
+	defined     string // the hash of the definition that governed
 }
 
 // epoch is an interval in which a job had one schedule.

@@ -189,7 +189,7 @@ func (w *world) judgeReplaced(r memstore.Done) {
 		return
 	}
 	w.counted["task replaced"]++
-	if w.policy(r.Job) != jobs.Replace && w.policy(r.Job) != "" || r.State != string(jobs.StateCancelled) || !strings.HasPrefix(r.Reason, "replaced by the run of ") {
+	if w.policy(r.Job) != jobs.Replace && w.policy(r.Job) != "" || r.State != string(jobs.StateCancelled) || !strings.HasPrefix(strings.TrimPrefix(r.Reason, "late: "), "replaced by the run of ") {
 		w.violate(r.ID, "task %s of %s was replaced, and ended as %s: %s", r.ID, r.Job, r.State, r.Reason)
 	}
 }

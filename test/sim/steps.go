@@ -31,7 +31,7 @@ func (w *world) do(s step) {
 		w.pauseReplica(s, r)
 	case kills, drains:
 		w.stopReplica(s, n, r)
-	case replaces:
+	case replaces, activates:
 		w.replaceOn(s, n, r)
 	case reloads, reverts:
 		w.weather.note(s.Kind)
@@ -201,6 +201,9 @@ func (w *world) ask(s step, r *replica) {
 				w.count("updates")
 			}
 		} else if id != "" {
+			w.mu.Lock()
+			w.unwanted[id] = true
+			w.mu.Unlock()
 			if _, err := w.admin.Cancel(ctx, id, "a user"); err == nil {
 				w.count("cancels")
 			}

@@ -43,6 +43,7 @@ func (w *world) watch(c memstore.Change) {
 		note()
 		before, _ := c.Before.(memstore.Pool)
 		w.judgePoolGoverns(before, r)
+		w.watchPoolDefinition(r)
 		w.watchPool(r)
 	case memstore.LockWait:
 		note()
@@ -101,6 +102,7 @@ func (w *world) watchGone(c memstore.Change) {
 	w.watchShare(r, false, true)
 	delete(w.owned, r.ID)
 	delete(w.expiring, r.ID)
+	delete(w.pending, r.ID)
 	w.leaving[r.ID] = r
 	w.noteBusy(c.Op, r)
 }
@@ -121,6 +123,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	w.watchExpiry(r, began)
 	w.watchPriority(c.Op, existed, began, r)
 	w.watchProgress(r)
+	w.watchWaiting(r, began)
 	switch {
 	case began:
 		w.inPool[r.Pool]++
@@ -153,7 +156,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		}
 		w.token[r.Job] = r.Token
 		w.owned[r.ID] = r.Token
-		w.claims[claimKey{r.ID, r.Token}] = claim{by: r.Replica, session: r.Session, mayRun: r.MayRunUntil}
+		w.claims[claimKey{r.ID, r.Token}] = claim{by: r.Replica, session: r.Session, mayRun: r.MayRunUntil, defined: w.governs[ruledBy(r.Job, r.Pool)]}
 	case existed && r.State == memstore.Running:
 		k := claimKey{r.ID, r.Token}
 		was := w.claims[k]
@@ -178,6 +181,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		}
 		if c.Op == "finish" && r.State == memstore.Waits {
 			w.judgeRetried(before, true, r.ReasonCode)
+			w.judgeTimedOut(before, r.ReasonCode)
 		}
 		w.noteBusy(c.Op, before)
 		w.judgeLoss(c.Op, before, r.Reason)
@@ -219,7 +223,9 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 	w.judgeLoss(c.Op, row, r.Reason)
 	if c.Op == "finish" && !existed && r.State == string(jobs.StateFailed) {
 		w.judgeRetried(row, false, r.ReasonCode)
+		w.judgeTimedOut(row, r.ReasonCode)
 	}
+	w.judgeCancelled(r)
 	w.judgeExpired(r)
 	w.judgeReplaced(r)
 	runs := w.runs[claimKey{r.ID, r.Token}]
@@ -263,6 +269,8 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 		w.violate(r.Name, "job %s: cursor from %s to %s, fence from %d to %d", r.Name, clock(before.Cursor), clock(r.Cursor), before.Fence, r.Fence)
 	}
 	w.judgeGoverns(before, r)
+	w.governs[r.Name] = r.Hash
+	w.watchRetired(r.Name, before.Hash, r.Hash)
 	w.watchHeld(before, r)
 	if before.Schedule == r.Schedule {
 		return
@@ -290,6 +298,7 @@ func (w *world) watchSession(c memstore.Change, before memstore.Session, existed
 	if r.Beat > before.Beat {
 		w.beats[r.ID] = time.Now()
 		w.judgeAbandoned()
+		w.judgeRetired()
 		w.judgeExpiring()
 	}
 	if r.Dead && !before.Dead {

@@ -19,12 +19,13 @@ type world struct {
 	weather   *weather
 	between   func(ledger.Store) ledger.Store // replicas and their edges; may be nil
 	nodes     []*node
-	app       *edge            // of clients
-	admin     *memstore.Store  // without faults
-	schedules map[string]job   // by job and hash of its schedule
-	specs     map[string][]job // by job: all versions
-	work      sync.WaitGroup   // every goroutine
-	steps     sync.WaitGroup   // those that steps started
+	app       *edge               // of clients
+	admin     *memstore.Store     // without faults
+	schedules map[string]job      // by job and hash of its schedule
+	specs     map[string][]job    // by job: all versions
+	defined   []map[string]string // hashes of definitions, by version
+	work      sync.WaitGroup      // every goroutine
+	steps     sync.WaitGroup      // those that steps started
 
 	*seen
 }
@@ -35,11 +36,13 @@ func newWorld(p *plan) *world {
 		weather: &weather{d: newDraw(p.Seed, "weather"), applied: map[string]int{}},
 	}
 	w.db = memstore.New()
+	w.db.Mistake = p.mistake
 	w.db.Clock, w.db.Watch = w.clock, w.watch
 	w.admin = &memstore.Store{Database: w.db, Name: "admin"}
 	w.app = &edge{index: -1, w: w, process: newProcess()}
 	w.app.st = &memstore.Store{Database: w.db, Name: "app", NewID: w.app.newID}
 	for version, set := range p.versions() {
+		w.defined = append(w.defined, p.hashes(version))
 		compiled := p.configuration(version, nil)
 		compiler := compiled.Compiler()
 		for name, j := range set {

@@ -23,6 +23,9 @@ type admission struct {
 func (a *admission) room(pool string) (room int, full bool) {
 	row, share := a.t.pools.rows[pool], a.Pools[pool]
 	l := row.Limits()
+	if a.t.makes(ClaimsRemoved) && row.Hash == "" {
+		row.Hash = share.Hash
+	}
 	if row.Hash == "" || row.ByKey() && !share.Limited && !a.locks || row.Hash != share.Hash || row.Paused != nil && *row.Paused || !l.None() && !share.Limited && !a.locks {
 		return 0, false
 	}

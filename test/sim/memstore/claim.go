@@ -31,6 +31,9 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		}
 		c.Admission = c.Grown()
 		pool := t.pools.rows[c.Pool]
+		if t.makes(ClaimsRemoved) && pool.Hash == "" {
+			pool.Hash = c.Pools[c.Pool].Hash
+		}
 		if pool.Hash == "" || pool.Hash != c.Pools[c.Pool].Hash {
 			return ledger.ErrOutdated
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Enter implements ledger.Configurations.
@@ -76,7 +77,7 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		}
 		got = ledger.Assertion{Governs: true}
 		for _, r := range t.sessions.rows {
-			got.Governs = got.Governs && (r.Dead || r.Config <= own.Config)
+			got.Governs = got.Governs && (r.Dead || r.Config <= own.Config || t.makes(AnyGoverns))
 		}
 		poolDefs, jobDefs := map[string]ledger.PoolDef{}, map[string]ledger.JobDef{}
 		for _, p := range d.Pools {
@@ -102,6 +103,9 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		if !got.Governs {
 			got.Jobs = stale(rows, jobDefs, Job.differs)
 			for _, name := range pools {
+				if is := t.pools.rows[name]; is.Hash == "" && !t.removed(is) {
+					continue
+				}
 				got.Pools = append(got.Pools, t.other(name))
 			}
 			return nil
@@ -188,6 +192,13 @@ func (t *tx) definePool(config int64, name string, defs map[string]ledger.PoolDe
 		t.keepKinds(0, name, handled{d.Hash, d.Kinds})
 	} else {
 		row.Hash = ""
+		if t.makes(CancelsRemoved) {
+			for _, task := range t.tasks.rows {
+				if task.Pool == name && task.State != Running {
+					t.withdraw(t.now(), task, ledger.ReasonRetired, reason.JobRemoved)
+				}
+			}
+		}
 	}
 	put(t, &t.pools, row)
 }

@@ -35,6 +35,9 @@ type Database struct {
 	// no other transaction runs. It must not call the store.
 	Watch func(Change)
 
+	// Mistake is what the store does wrong, in tests of those who judge it.
+	Mistake Mistake
+
 	mu      sync.Mutex
 	commits int // that wrote
 	tables

@@ -32,7 +32,7 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (is ledger.Ready,
 			if at := t.now().Add(opens); opens > 0 && (is.Next.IsZero() || at.Before(is.Next)) {
 				is.Next = at
 			}
-			if p := t.pools.rows[r.Pool]; (lets || t.impossible(r) || t.impossibleKind(r)) && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
+			if p := t.pools.rows[r.Pool]; (lets || t.impossible(r) || t.impossibleKind(r)) && !t.removed(p) && (p.Paused == nil || !*p.Paused) {
 				found[r.Pool] = true
 			}
 		}

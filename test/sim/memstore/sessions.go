@@ -35,6 +35,9 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 		} else if t.workersOf(m.Owner) >= ledger.MostWorkers {
 			return ledger.ErrManyWorkers
 		}
+		if is, known := t.configs.rows[m.ConfigHash]; known { // it may have been made the newest meanwhile
+			m.Config = is.Number
+		}
 		one, now := int64(1), micros(t.now())
 		put(t, &t.sessions, Session{
 			ID: id, Replica: m.Replica, Live: &one, Config: m.Config, LockService: m.LockService, TTL: m.TTL.Microseconds(),

@@ -133,6 +133,9 @@ func (t *tx) forgetConfigurations(old func(configuration) bool, room func() bool
 // cancelRetired cancels the pending tasks of jobs that no configuration has any more, while there is room.
 func (t *tx) cancelRetired(now time.Time, room func() bool) error {
 	var ended []happening
+	if t.makes(KeepsRetired) {
+		return nil
+	}
 	for _, row := range t.tasks.rows {
 		if row.Job != "" && t.jobs.rows[row.Job].Hash == "" && row.State != Running && room() {
 			if _, h := t.withdraw(now, row, ledger.ReasonRetired, reason.JobRemoved); h != nil {

@@ -1,0 +1,17 @@
+package memstore
+
+// Mistake is a rule that a database breaks: that its transactions break, so that no caller can.
+type Mistake string
+
+// The mistakes.
+const (
+	KeepsRetired   Mistake = "tasks of removed jobs stay"
+	CancelsRemoved Mistake = "tasks of removed pools are cancelled, too"
+	ClaimsRemoved  Mistake = "tasks of removed pools are claimed by who has the pool"
+	AnyGoverns     Mistake = "each configuration governs"
+)
+
+// removed reports whether no configuration has a pool.
+func (t *tx) removed(pool Pool) bool { return pool.Hash == "" && !t.makes(ClaimsRemoved) }
+
+func (t *tx) makes(m Mistake) bool { return t.s.Database.Mistake == m }
