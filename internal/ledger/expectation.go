@@ -47,15 +47,18 @@ func LateEvent(run jobs.Trigger, e Expectation) (Event, bool) {
 	if e.What == ToFinish {
 		at, done, code = run.FinishedAt, "finished", reason.FinishLate
 	}
-	by := e.By.UTC().Format(time.RFC3339)
-	why := "not " + done + " by " + by
+	why := "not " + done + " by " + e.By.UTC().Format(time.RFC3339)
 	switch {
 	case !at.IsZero() && !at.After(e.By):
 		return Event{}, false
 	case run.Outcome == jobs.Skipped || run.Outcome == jobs.Missed:
 		return Event{}, false
 	case !at.IsZero():
-		why = done + " at " + at.UTC().Format(time.RFC3339) + ", not by " + by
+		form := "2006-01-02T15:04:05.999Z07:00"
+		if at.Sub(e.By) < time.Millisecond {
+			form = time.RFC3339Nano
+		}
+		why = done + " at " + at.UTC().Format(form) + ", not by " + e.By.UTC().Format(form)
 	}
 	return Event{Seq: run.Seq, Notification: jobs.Notification{
 		Event: jobs.EventLate, Job: run.Job, ScheduledAt: run.At, Count: 1, TaskID: run.TaskID, Replica: run.Replica, Reason: why, ReasonCode: code,
