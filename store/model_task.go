@@ -43,7 +43,7 @@ type taskFields struct {
 	MadeBy              string
 	Tags                encoded[[]string]
 	Payload             []byte
-	PayloadSize         int    `gorm:"-:migration"` // LENGTH(payload), where a list leaves out a long one
+	PayloadSize         int    // of a payload above limits.ListedPayload; see storedSize
 	Progress            string `gorm:"-:migration"` // of {tasks} alone, where it is read for people: a ledger.Progress
 }
 

@@ -21,10 +21,10 @@ func (t *tx) insertPending(now time.Time, batch []*newTask) error {
 		k := &p.task
 		return []any{
 			k.ID, k.Pool, k.Kind, k.Key, pendingRow(k.RunAt, now), -k.Priority, micros(k.RunAt), micros(k.ExpiresAt), k.OwnAttempts, microsOf(k.Timeout), microsOf(k.Backoff), k.MaxAttempts, string(k.OnLost), k.LostLimit,
-			p.key, []byte(k.Payload), encodeTags(k.Tags), []byte{}, micros(now), k.By,
+			p.key, []byte(k.Payload), storedSize(k.Payload), encodeTags(k.Tags), []byte{}, micros(now), k.By,
 		}
 	})
-	_, err := t.Insert(`{tasks} (id, pool, kind, task_key, state, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, max_attempts, on_lost, lost_limit, idem_key, payload, tags, error, created_at, made_by)`, rows)
+	_, err := t.Insert(`{tasks} (id, pool, kind, task_key, state, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, max_attempts, on_lost, lost_limit, idem_key, payload, payload_size, tags, error, created_at, made_by)`, rows)
 	return err
 }
 
@@ -42,13 +42,13 @@ func (t *tx) insertOpened(tasks []openTask) error {
 		return []any{
 			r.ID, r.Pool, r.Kind, r.Job, micros(r.ScheduledAt), r.Seq, r.row, -r.Priority, micros(r.RunAt), r.Attempt,
 			r.MaxAttempts, string(r.OnLost), r.LostLimit, r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
-			encodeTags(r.Tags), r.RetryOf, clip.Text(r.Reason, 512), string(r.ReasonCode),
+			storedSize(r.Payload), encodeTags(r.Tags), r.RetryOf, clip.Text(r.Reason, 512), string(r.ReasonCode),
 			[]byte{},
 			micros(r.CreatedAt), micros(r.StartedAt), clip.Text(r.By, limits.By),
 		}
 	})
 	_, err := t.Insert(`{tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
-		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
+		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, payload_size, tags, retry_of, reason, reason_code, error,
 		created_at, started_at, made_by)`, rows)
 	return err
 }
@@ -57,9 +57,9 @@ func (t *tx) insertOpened(tasks []openTask) error {
 //
 // Index: primary key of done.
 func (t *tx) insertRetries(now time.Time, by string, ended []openTask, fresh map[string]string) error {
-	_, err := t.Exec(`INSERT INTO {tasks} (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, payload,
+	_, err := t.Exec(`INSERT INTO {tasks} (id, pool, kind, task_key, state, rank_order, run_at, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, payload, payload_size,
 			tags, retry_of, reason, reason_code, error, created_at, made_by)
-		SELECT {name fresh}, pool, kind, task_key, 0, rank_order, ?, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, payload,
+		SELECT {name fresh}, pool, kind, task_key, 0, rank_order, ?, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, payload, payload_size,
 			tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, {text why}, '`+string(reason.Retry)+`', '', ?, ?
 		FROM {each}{done}{by_key} WHERE {in name id}`,
 		sqlkit.Rows(ended, func(r openTask) []any {
@@ -156,10 +156,10 @@ func (t *tx) endTasks(now time.Time, g guard, ended []move) error {
 		), key...)
 	})
 	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, {name fingerprint}, ?
 		FROM {each}{tasks}{by_key} WHERE `+g.where+`{for_update}`,
 		slices.Concat([]any{rows, micros(now)}, g.args)...)
@@ -196,12 +196,12 @@ type replacement struct{ was, is openTask }
 func (t *tx) replacePending(tasks []replacement) error {
 	for part := range sqlkit.Portions(tasks, sqlkit.MaxRows, func(r replacement) int { return len(r.is.Payload) }) {
 		n, err := t.Exec(`UPDATE {each}{tasks}{by_key}
-			SET state={int state}, rank_order={int rank}, run_at={int run_at}, expires_at={int expires_at}, payload={text payload}, tags={text tags},
+			SET state={int state}, rank_order={int rank}, run_at={int run_at}, expires_at={int expires_at}, payload={text payload}, payload_size={int size}, tags={text tags},
 				own_attempts={int own}, max_attempts={int most}, own_timeout={int timeout}, own_backoff={int backoff}, reason={text reason}, reason_code={name code}, token={int next}
 			WHERE state+0={int was} AND {in name id, int token}`,
 			sqlkit.Rows(part, func(r replacement) []any {
 				return []any{
-					r.is.row, -r.is.Priority, micros(r.is.RunAt), micros(r.is.ExpiresAt), string(r.is.Payload), string(encodeTags(r.is.Tags)),
+					r.is.row, -r.is.Priority, micros(r.is.RunAt), micros(r.is.ExpiresAt), string(r.is.Payload), storedSize(r.is.Payload), string(encodeTags(r.is.Tags)),
 					r.is.OwnAttempts, r.is.MaxAttempts, microsOf(r.is.Timeout), microsOf(r.is.Backoff), r.is.Reason, string(r.is.ReasonCode), r.is.Token, r.was.row, r.was.ID, r.was.Token,
 				}
 			}))

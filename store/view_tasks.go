@@ -209,9 +209,6 @@ func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
 	return all, nil
 }
 
-// listedPayload is read in the place of a payload: what is long stays in the database.
-const listedPayload = ", CASE WHEN LENGTH(payload) <= ? THEN payload ELSE '' END AS payload, LENGTH(payload) AS payload_size"
-
 // listed is tasksByID for a page, without large payloads. It stops behind the row that fills a page, and then last
 // is its id: those below were not read.
 func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err error) {
@@ -219,25 +216,59 @@ func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err er
 	if len(ids) == 0 {
 		return all, "", nil
 	}
-	for _, q := range []*gorm.DB{
-		table[taskModel](t).Select(taskFacts+", progress"+listedPayload, limits.ListedPayload),
-		table[doneModel](t).Select(doneFacts+listedPayload, limits.ListedPayload),
+	for _, from := range []struct {
+		rows    *gorm.DB
+		columns string
+	}{
+		{table[taskModel](t), taskFacts + ", progress"},
+		{table[doneModel](t), doneFacts},
 	} {
+		var short []string // those whose payload is not known to be large
 		left := paging.Bytes
-		page := rowsOf(q.Where("id IN ?", ids).Order("id DESC"))
+		page := rowsOf(from.rows.Session(&gorm.Session{}).Select(from.columns+", payload_size").Where("id IN ?", ids).Order("id DESC"))
 		err := each(page, func(m *taskFields) {
 			task := m.task()
 			all[task.ID] = task
+			if task.PayloadSize == 0 {
+				short = append(short, task.ID)
+			}
 			if left -= sizeOfTask(task); left < 0 {
 				last = max(last, task.ID)
 				_ = page.Close() // the rest is not read
 			}
 		})
+		if err == nil {
+			err = addPayloads(all, from.rows.Session(&gorm.Session{}), short)
+		}
 		if err != nil {
 			return nil, "", err
 		}
 	}
 	return all, last, nil
+}
+
+// addPayloads reads payloads of rows that do not have their size: it is short, or was written before rows had it. It is a statement of its own, since InnoDB
+// reads a large payload for each row of a statement that names the column.
+//
+// Index: primary key.
+func addPayloads(all map[string]jobs.Task, rows *gorm.DB, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	q := rows.Select("id, CASE WHEN LENGTH(payload) <= ? THEN payload ELSE '' END AS payload, LENGTH(payload) AS payload_size", limits.ListedPayload)
+	return each(rowsOf(q.Where("id IN ?", ids)), func(m *taskFields) {
+		task, read := all[m.ID], m.task()
+		task.Payload, task.PayloadSize = read.Payload, read.PayloadSize
+		all[m.ID] = task
+	})
+}
+
+// storedSize is the size of a payload that lists leave out, else 0.
+func storedSize(payload []byte) int {
+	if len(payload) <= limits.ListedPayload {
+		return 0
+	}
+	return len(payload)
 }
 
 // sizeOfTask is about how many bytes a task takes.

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -47,6 +49,40 @@ func viewLargePayloads(t *testing.T, b *Bench) {
 		if whole.PayloadSize != n || len(whole.Payload) != n {
 			t.Errorf("%s with a payload of %d bytes is shown with %d, size %d", task.State, n, len(whole.Payload), whole.PayloadSize)
 		}
+	}
+}
+
+// A row has the size of a payload that lists leave out, whatever wrote it, and a list takes it from there: it does not read the payload.
+func viewPayloadSizes(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	text := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
+	const short, large = limits.ListedPayload, limits.ListedPayload + 1
+
+	id := Enqueue(t, b, jobs.NewTask{Pool: "again", Payload: text(large)})[0].Task.ID
+	size := "SELECT payload_size FROM {tasks} WHERE id=?"
+	s.wantInt(large, size, id)
+	s.update(id, wire.TaskChange{Payload: text(short)})
+	s.wantInt(0, size, id)
+	s.update(id, wire.TaskChange{Payload: text(2 * large)})
+	s.wantInt(2*large, size, id)
+	task, _ := s.taken(due(1))
+	s.finish(ledger.Result{TaskID: id, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed})
+	s.wantInt(2*large, "SELECT payload_size FROM {done} WHERE id=?", id)
+	again, err := b.Store.Retry(s.ctx(), id, "", false)
+	must(t, err)
+	s.wantInt(2*large, size, again.ID)
+
+	opening := run("a", due(1), false)
+	opening.Triggers[0].Task.Payload = text(large)
+	opened := opening.Triggers[0].Task.ID
+	s.decided(opening)
+	s.wantInt(large, size, opened)
+
+	s.DB.Exec(t, "UPDATE {tasks} SET payload_size=4711, payload='1' WHERE id=?", opened)
+	list, _, err := b.SQL().Tasks(s.ctx(), wire.TaskFilter{Job: "a"})
+	must(t, err)
+	if len(list) != 1 || list[0].PayloadSize != 4711 || list[0].Payload != nil {
+		t.Errorf("the size of a payload is not that of the row: %+v", list)
 	}
 }
 

@@ -111,7 +111,7 @@ func ordinary(id string) row {
 	return row{
 		"id": id, "pool": "default", "kind": "", "task_key": "", "job": "", "trigger_at": 0, "trigger_seq": 0, "state": 0, "rank_order": 0, "run_at": 0, "expires_at": 0, "own_attempts": 0, "own_timeout": 0, "own_backoff": 0,
 		"attempt": 0, "failures": 0, "losses": 0, "max_attempts": 1, "on_lost": "fail", "lost_limit": 3, "token": 0, "session_id": "", "replica": "",
-		"claim_id": "", "may_run_until": 0, "cancel": "", "idem_key": "", "payload": "", "tags": "", "retry_of": "", "reason": "", "reason_code": "",
+		"claim_id": "", "may_run_until": 0, "cancel": "", "idem_key": "", "payload": "", "payload_size": 0, "tags": "", "retry_of": "", "reason": "", "reason_code": "",
 		"error": "", "exit_code": nil, "created_at": 0, "started_at": 0, "made_by": "", "progress": "",
 	}
 }

@@ -37,6 +37,7 @@ var viewCases = []Case{
 	{"Views/FewRows", viewFewRows},
 	{"Views/ManyAttempts", viewManyAttempts},
 	{"Views/LargePayloads", viewLargePayloads},
+	{"Views/PayloadSizes", viewPayloadSizes},
 	{"Views/LongErrors", viewLongErrors},
 }
 

@@ -4,7 +4,7 @@
 
 BEGIN IMMEDIATE;
 SELECT name, hash, max_attempts, on_lost, lost_limit, kinds, key_order, NULL AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
-INSERT INTO lockstep_tasks (id, pool, kind, task_key, state, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, max_attempts, on_lost, lost_limit, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'','','','',1800000000000000,'');
+INSERT INTO lockstep_tasks (id, pool, kind, task_key, state, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, max_attempts, on_lost, lost_limit, idem_key, payload, payload_size, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'','',0,'','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'','',0,'','',1800000000000000,'');
 COMMIT;
 
 -- claim
@@ -23,10 +23,10 @@ COMMIT;
 
 BEGIN IMMEDIATE;
 INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
 		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS new_fingerprint, column10 AS key_id, column11 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
 DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
@@ -39,7 +39,7 @@ BEGIN IMMEDIATE;
 SELECT name, hash, max_attempts, on_lost, lost_limit, kinds, key_order, NULL AS now_at, NULL AS namespace FROM lockstep_pools WHERE hash <> '' AND name IN ('p');
 INSERT OR IGNORE INTO lockstep_idempotency (pool, idem_key, task_id, body, created_at) VALUES ('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000),('p','01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','01ba4719c80b6fe911b091a7c05124b64eeece964e09c058ef8f9805daca546b',1800000000000000);
 SELECT pool, idem_key, task_id, body FROM lockstep_idempotency WHERE idem_key IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND pool='p';
-INSERT INTO lockstep_tasks (id, pool, kind, task_key, state, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, max_attempts, on_lost, lost_limit, idem_key, payload, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'01900000-0000-7000-8000-000000000000','','','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'01900000-0000-7000-8000-000000000000','','','',1800000000000000,'');
+INSERT INTO lockstep_tasks (id, pool, kind, task_key, state, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, max_attempts, on_lost, lost_limit, idem_key, payload, payload_size, tags, error, created_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'01900000-0000-7000-8000-000000000000','',0,'','',1800000000000000,''),('01900000-0000-7000-8000-000000000000','p','','',0,0,1800000000000000,0,0,0,0,5,'retry',3,'01900000-0000-7000-8000-000000000000','',0,'','',1800000000000000,'');
 COMMIT;
 
 -- finish, again with output
@@ -148,10 +148,10 @@ SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at>0 AND 
 SELECT id FROM lockstep_tasks INDEXED BY lockstep_tasks_due WHERE wait_at<0 AND wait_at>=-1800000000000000 ORDER BY wait_at DESC LIMIT 2;
 SELECT id, pool, kind, job, task_key, trigger_at, trigger_seq, state, rank_order, run_at, expires_at, attempt, losses, max_attempts, own_attempts, own_timeout, own_backoff, on_lost, lost_limit, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, made_by, tags, session_id, cancel, may_run_until FROM lockstep_tasks WHERE id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND state+0<>2 ORDER BY id;
 INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			'cancelled', failures+0, losses+0, 'expired at 2030-03-17T17:46:40Z, before an attempt started', 'expired', '', NULL, 0, '', 1800000000000000
 		FROM lockstep_tasks WHERE state+0 IN (0, 1) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0 AND may_run_until=0;
 DELETE FROM lockstep_tasks AS t WHERE state+0 IN (0, 1) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=0 AND may_run_until=0;
@@ -169,8 +169,8 @@ SELECT name, hash, paused, max_running, rate, burst, set_max_running, set_rate, 
 INSERT OR IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at, definition, config, overdue, clock_offset, took, order_id) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0,'0123456789abcdef',1,0,0,0,''),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,1800000000000000,0,'0123456789abcdef',1,0,0,0,'');
 INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
-		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
-		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,2,0,1800000000000000,1,1,'fail',3,1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,2,0,1800000000000000,1,1,'fail',3,1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'','','','','','',1800000000000000,1800000000000000,'');
+		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, payload_size, tags, retry_of, reason, reason_code, error,
+		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,2,0,1800000000000000,1,1,'fail',3,1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'',0,'','','','','',1800000000000000,1800000000000000,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,2,0,1800000000000000,1,1,'fail',3,1,'01900000-0000-7000-8000-000000000000','r',1800000000000000,'',0,'','','','','',1800000000000000,1800000000000000,'');
 INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, due_at, fence, skip_next, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,0,1,0,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,0,1,0,0) ON CONFLICT (name) DO UPDATE SET cursor_at=excluded.cursor_at, next_at=excluded.next_at, waiting_at=excluded.waiting_at, due_at=excluded.due_at, fence=excluded.fence, skip_next=excluded.skip_next, busy_until=excluded.busy_until;
 COMMIT;
 
@@ -183,10 +183,10 @@ UPDATE lockstep_triggers
 			reason_code=CASE WHEN reason_code='forced' AND v.new_code='' THEN reason_code ELSE v.new_code END, finished_at=1800000000000000
 	 FROM (SELECT column1 AS new_outcome, column2 AS new_end, column3 AS new_appended, column4 AS new_reason, column5 AS new_code, column6 AS key_job, column7 AS key_at, column8 AS key_seq, column9 AS key_task_id FROM (VALUES ('ran','succeeded','; 01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','','job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('ran','succeeded','; 01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000','','job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'))) v WHERE COALESCE(outcome, '')='' AND job=v.key_job AND at=v.key_at AND seq=v.key_seq AND task_id=v.key_task_id;
 INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
 		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS new_fingerprint, column10 AS key_id, column11 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',1),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',1))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
 DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=1;
@@ -205,8 +205,8 @@ SELECT job, id, trigger_at, trigger_seq, state, pool, attempt, replica, run_at, 
 INSERT OR IGNORE INTO lockstep_triggers (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at, definition, config, overdue, clock_offset, took, order_id) VALUES ('job00000',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0,'0123456789abcdef',1,0,0,0,''),('job00001',1800000000000000,0,0,1,'schedule','','','','','','01900000-0000-7000-8000-000000000000','r',1800000000000000,0,0,'0123456789abcdef',1,0,0,0,'');
 INSERT INTO lockstep_tasks (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
-		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
-		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,0,0,1800000000000000,0,1,'fail',3,0,'','',0,'','','','','','',1800000000000000,0,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,0,0,1800000000000000,0,1,'fail',3,0,'','',0,'','','','','','',1800000000000000,0,'');
+		attempt, max_attempts, on_lost, lost_limit, token, session_id, replica, may_run_until, payload, payload_size, tags, retry_of, reason, reason_code, error,
+		created_at, started_at, made_by) VALUES ('01900000-0000-7000-8000-000000000000','q','','job00000',1800000000000000,0,0,0,1800000000000000,0,1,'fail',3,0,'','',0,'',0,'','','','','',1800000000000000,0,''),('01900000-0000-7000-8000-000000000000','q','','job00001',1800000000000000,0,0,0,1800000000000000,0,1,'fail',3,0,'','',0,'',0,'','','','','',1800000000000000,0,'');
 INSERT INTO lockstep_jobs (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, due_at, fence, skip_next, busy_until) VALUES ('job00000',0,'','',0,1800000000000000,1800000000000000,0,0,1,0,0),('job00001',0,'','',0,1800000000000000,1800000000000000,0,0,1,0,0) ON CONFLICT (name) DO UPDATE SET cursor_at=excluded.cursor_at, next_at=excluded.next_at, waiting_at=excluded.waiting_at, due_at=excluded.due_at, fence=excluded.fence, skip_next=excluded.skip_next, busy_until=excluded.busy_until;
 COMMIT;
 
@@ -271,10 +271,10 @@ COMMIT;
 
 BEGIN IMMEDIATE;
 INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
 		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS new_fingerprint, column10 AS key_id, column11 AS key_token FROM (VALUES ('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',2),('succeeded',0,0,'01900000-0000-7000-8000-000000000000','','',NULL,0,'','01900000-0000-7000-8000-000000000000',2))) v CROSS JOIN lockstep_tasks WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id=v.key_id AND token=v.key_token;
 DELETE FROM lockstep_tasks AS t WHERE state+0=2 AND session_id='01900000-0000-7000-8000-000000000000' AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=2;
@@ -298,10 +298,10 @@ UPDATE lockstep_triggers
 			reason_code=CASE WHEN reason_code='forced' AND 'replica_died'='' THEN reason_code ELSE 'replica_died' END, finished_at=1800000000000000
 	 WHERE COALESCE(outcome, '')='' AND (job, at, seq, task_id) IN (VALUES ('job00000',1800000000000000,0,'01900000-0000-7000-8000-000000000000'),('job00001',1800000000000000,0,'01900000-0000-7000-8000-000000000000'));
 INSERT INTO lockstep_done (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, session_id, replica, idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
-			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
 			v.new_end, failures+v.new_failures, losses+v.new_losses, v.new_reason, v.new_code, v.new_error, v.new_exit, v.new_until, v.new_fingerprint, 1800000000000000
 		FROM (SELECT column1 AS new_end, column2 AS new_failures, column3 AS new_losses, column4 AS new_reason, column5 AS new_code, column6 AS new_error, column7 AS new_exit, column8 AS new_until, column9 AS new_fingerprint, column10 AS key_id, column11 AS key_token, column12 AS key_may_run_until FROM (VALUES ('lost',0,1,'the session of replica r expired while it had the task','replica_died','',NULL,1800000000000000,'d464b015fe9ec2e8','01900000-0000-7000-8000-000000000000',3,1800000000000000),('lost',0,1,'the session of replica r expired while it had the task','replica_died','',NULL,1800000000000000,'f059b08e4c6d032d','01900000-0000-7000-8000-000000000000',3,1800000000000000))) v CROSS JOIN lockstep_tasks WHERE state+0 IN (2, 2) AND id=v.key_id AND token=v.key_token AND may_run_until=v.key_may_run_until;
 DELETE FROM lockstep_tasks AS t WHERE state+0 IN (2, 2) AND id IN ('01900000-0000-7000-8000-000000000000','01900000-0000-7000-8000-000000000000') AND token=3 AND may_run_until=1800000000000000;

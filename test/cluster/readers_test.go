@@ -22,7 +22,7 @@ import (
 func TestReadersThatDoNotRead(t *testing.T) {
 	t.Parallel()
 	const (
-		held    = 100 // MariaDB reads each list's payloads to measure them, 25 MiB
+		held    = 100
 		readers = 20
 		most    = 300 << 20 // of memory
 		watched = 15 * time.Second

@@ -38,6 +38,7 @@ type Task struct {
 	Cancel      string      `col:"cancel"`
 	Key         string      `col:"idem_key"`
 	Payload     []byte      `col:"payload"`
+	PayloadSize int64       `col:"payload_size"` // 0: it is measured where it is read
 	Tags        []byte      `col:"tags"`
 	RetryOf     string      `col:"retry_of"`
 	Reason      string      `col:"reason"`
@@ -77,6 +78,7 @@ type Done struct {
 	Replica     string      `col:"replica"`
 	Key         string      `col:"idem_key"`
 	Payload     []byte      `col:"payload"`
+	PayloadSize int64       `col:"payload_size"` // 0: it is measured where it is read
 	Tags        []byte      `col:"tags"`
 	RetryOf     string      `col:"retry_of"`
 	Reason      string      `col:"reason"`
