@@ -65,9 +65,10 @@ func readMoment(text, field string) (time.Time, error) {
 func (s *server) backfill(w http.ResponseWriter, r *http.Request, q *query) error {
 	var b wire.NewBackfill
 	var from, to, rate string
+	var most *int
 	preview := false
 	err := readKeys(w, r, q, map[string]any{
-		"from": &from, "to": &to, "max_running": &b.MaxRunning, "rate": &rate, "again": &b.Again, "preview": &preview,
+		"from": &from, "to": &to, "max_running": &most, "rate": &rate, "again": &b.Again, "preview": &preview,
 	})
 	if err == nil {
 		b.From, err = readMoment(from, "from")
@@ -81,6 +82,11 @@ func (s *server) backfill(w http.ResponseWriter, r *http.Request, q *query) erro
 	if rate != "" {
 		if b.Rate, err = jobs.ParseRate(rate); err != nil {
 			return invalid("rate", "%v", err)
+		}
+	}
+	if most != nil {
+		if b.MaxRunning = *most; *most == 0 { // elsewhere that is no limit, and here there is one
+			return invalid("max_running", "must be 1 to %d", ledger.MostBackfilling)
 		}
 	}
 	replica, err := s.orders()

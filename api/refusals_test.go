@@ -82,6 +82,7 @@ func TestRefusals(t *testing.T) {
 		{method: "POST", target: "/api/v1/pools/nope/pause", status: 404, code: "not_found"},
 		{method: "POST", target: "/api/v1/jobs/backup/backfill", body: `{}`, status: 422, code: "invalid", field: "from"},
 		{method: "POST", target: "/api/v1/jobs/backup/backfill", body: `{"from":"yesterday"}`, status: 400, code: "malformed", field: "from"},
+		{method: "POST", target: "/api/v1/jobs/backup/backfill", body: `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","max_running":0}`, status: 422, code: "invalid", field: "max_running"},
 		{method: "POST", target: "/api/v1/jobs/backup/backfill", body: `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z","rate":"fast"}`, status: 422, code: "invalid", field: "rate"},
 		{method: "POST", target: "/api/v1/jobs/backup/run", body: `{"at":"tonight"}`, status: 400, code: "malformed", field: "at"},
 		{method: "POST", target: "/api/v1/jobs/backup/run", body: `{"at":""}`, status: 422, code: "invalid", field: "at"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 func newJobsBackfillCommand(a *app) *cobra.Command {
@@ -40,6 +41,9 @@ func newJobsBackfillCommand(a *app) *cobra.Command {
 					return usagef("--rate: %w", err)
 				}
 			}
+			if b.MaxRunning == 0 {
+				return usagef("--max-running 0: must be 1 to %d", ledger.MostBackfilling)
+			}
 			if !yes || preview {
 				would, err := c.PreviewBackfill(ctx, args[0], b)
 				if err != nil {
@@ -56,7 +60,7 @@ func newJobsBackfillCommand(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&from, "from", "", "due times from `TIME` on, or a duration ago, such as 7d")
 	cmd.Flags().StringVar(&to, "to", "", "due times before `TIME`, or a duration ago; default now")
-	cmd.Flags().IntVar(&b.MaxRunning, "max-running", 1, "at most `N` of these runs at once, on all replicas")
+	cmd.Flags().IntVar(&b.MaxRunning, "max-running", 1, "at most `N` of these runs at once, on all replicas, 1 to 100")
 	cmd.Flags().StringVar(&rate, "rate", "", "make runs no faster than `RATE`, such as 10/m")
 	cmd.Flags().BoolVar(&b.Again, "again", false, "also the due times that have run")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without, it is a preview")

@@ -52,6 +52,9 @@ func TestOrderCommands(t *testing.T) {
 	}
 
 	from := time.Now().AddDate(-1, -1, 0).UTC().Format(time.RFC3339) // hello is due once a year
+	if code, _, stderr := r.scheduler(t, "", "jobs", "backfill", "hello", "--from", from, "--max-running", "0"); code != exitUsage || !strings.Contains(stderr, "--max-running 0: must be 1 to 100") {
+		t.Errorf("no run at once: %d, %s", code, stderr)
+	}
 	got := r.fine(t, "jobs", "backfill", "hello", "--from", from)
 	if !strings.Contains(got, "add --yes to do it") || len(decodeJSON[[]wire.Order](t, r.fine(t, "orders", "list", "--kind", "backfill", "-o", "json"))) != 0 {
 		t.Error(got)
