@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -311,8 +312,11 @@ func (a *app) moment(text string, direction time.Duration) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := duration.Parse(text); err == nil {
+	switch d, err := duration.Parse(text); {
+	case err == nil:
 		return a.now().Add(direction * d).UTC(), nil
+	case errors.Is(err, duration.ErrTooLong):
+		return time.Time{}, fmt.Errorf("%w; write a time, as in 2026-03-29T00:00:00Z", err)
 	}
 	at, err := parseTime(text, time.UTC)
 	if err != nil {

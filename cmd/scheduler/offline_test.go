@@ -186,6 +186,7 @@ func TestOfflineCommands(t *testing.T) {
 		"simulate-label":        {"simulate", "-c", "example.yaml", "--label", "team=infra", "--to", "2d", "--step", "12h"},
 		"simulate-backwards":    {"simulate", "-c", "example.yaml", "--to", "2026-03-28T12:00"},
 		"simulate-too-long":     {"simulate", "-c", "example.yaml", "--to", "2028-01-01"},
+		"simulate-year-long":    {"simulate", "-c", "example.yaml", "--to", "367d"},
 		"simulate-step-wrong":   {"simulate", "-c", "example.yaml", "--step", "90s"},
 		"simulate-to-wrong":     {"simulate", "-c", "example.yaml", "--to", "soon"},
 		"simulate-max-wrong":    {"simulate", "-c", "example.yaml", "--max-due", "0"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -142,7 +143,9 @@ func (a *app) simulatedRange(from, to string, in *time.Location) (r simulatedRan
 	r.from = r.from.UTC().Truncate(time.Minute)
 	length, err := 24*time.Hour, error(nil)
 	if to != "" {
-		if length, err = duration.Parse(to); err != nil {
+		if length, err = duration.Parse(to); errors.Is(err, duration.ErrTooLong) {
+			length = foresight.MaxRange + 1
+		} else if err != nil {
 			end, err := parseTime(to, in)
 			if err != nil {
 				return r, usagef("--to: %w, or as a duration, such as 12h or 7d", err)

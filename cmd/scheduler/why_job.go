@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -42,12 +43,15 @@ func newWhyCommand(a *app) *cobra.Command {
 
 // whyAt asks about a time, or about the last due time before so long ago.
 func (a *app) whyAt(ctx context.Context, c *client.Client, job, text string) (wire.WhyJob, error) {
-	if d, err := duration.Parse(text); err == nil {
+	switch d, err := duration.Parse(text); {
+	case err == nil:
 		y, err := c.WhyJob(ctx, job, a.now().Add(-d).UTC())
 		if err == nil && y.Trigger == nil && !y.Before.IsZero() {
 			return c.WhyJob(ctx, job, y.Before)
 		}
 		return y, err
+	case errors.Is(err, duration.ErrTooLong):
+		return wire.WhyJob{}, usagef("TIME: %w; write a time, as in 2026-03-29T00:00:00Z", err)
 	}
 	at, err := parseTime(text, time.UTC)
 	if err != nil {

@@ -51,6 +51,15 @@ func TestWhyJob(t *testing.T) {
 	if len(y.ByHand) != 1 || y.ByHand[0].TaskID != id || y.Causes[0].Code != reason.ByHand {
 		t.Errorf("%+v", y)
 	}
+	for args, want := range map[string]string{
+		"why hello 367d":                      "scheduler: TIME: duration \"367d\" is longer than a year; write a time, as in 2026-03-29T00:00:00Z\n",
+		"jobs run hello --at 367d":            "scheduler: --at: duration \"367d\" is longer than a year; write a time, as in 2026-03-29T00:00:00Z\n",
+		"jobs suspend hello --until 9999999h": "scheduler: --until: duration \"9999999h\" is longer than a year; write a time, as in 2026-03-29T00:00:00Z\n",
+	} {
+		if code, _, stderr := r.scheduler(t, "", strings.Fields(args)...); code != exitUsage || !strings.HasPrefix(stderr, want) {
+			t.Errorf("%s: %d %q", args, code, stderr)
+		}
+	}
 	for args, want := range map[string]int{
 		"why nope": exitFailed, "why": exitUsage, "why hello yesterday": exitUsage, "why hello 1h 2h": exitUsage, "why hello 1850-01-01": exitFailed,
 	} {

@@ -2,6 +2,7 @@
 package duration
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -11,13 +12,16 @@ import (
 // Max is the longest duration that a definition may name: a leap year.
 const Max = 366 * 24 * time.Hour
 
+// ErrTooLong: longer than [Max].
+var ErrTooLong = errors.New("is longer than a year")
+
 var (
 	pattern = regexp.MustCompile(`^(?:(\d{1,6})d)?((?:\d+(?:\.\d+)?(?:h|m|s|ms|us|µs|ns))*)$`)
 	bare    = regexp.MustCompile(`^\d+(?:\.\d+)?$`)
 )
 
 // Parse reads a duration as definitions write it: like [time.ParseDuration], with "d" for
-// 24 hours in front ("1d12h"), without a sign, at most [Max]. A number without a unit is
+// 24 hours in front ("1d12h"), without a sign, at most [Max]: else it is [ErrTooLong]. A number without a unit is
 // refused, 0 too.
 func Parse(s string) (time.Duration, error) {
 	parts := pattern.FindStringSubmatch(s)
@@ -36,7 +40,7 @@ func Parse(s string) (time.Duration, error) {
 		}
 	}
 	if days > 366 || rest > Max-time.Duration(days)*24*time.Hour {
-		return 0, fmt.Errorf("duration %q is longer than a year", s)
+		return 0, fmt.Errorf("duration %q %w", s, ErrTooLong)
 	}
 	return time.Duration(days)*24*time.Hour + rest, nil
 }

@@ -1,6 +1,7 @@
 package duration
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -14,6 +15,11 @@ func TestParse(t *testing.T) {
 	for _, s := range []string{"", "0", "30", "1:30", "-5s", "+5s", "5 m", "d", "1w", "12h1d", "367d", "9999999h", "99999999999999h", "366d1ns", "999999d", "1d2562047h", "366d2562047h", "1d1d", "∞"} {
 		if got, err := Parse(s); err == nil {
 			t.Errorf("Parse(%q) = %v, want an error", s, got)
+		}
+	}
+	for s, want := range map[string]bool{"367d": true, "99999999999999h": true, "366d1ns": true, "-5s": false, "30": false} {
+		if _, err := Parse(s); errors.Is(err, ErrTooLong) != want {
+			t.Errorf("Parse(%q): %v", s, err)
 		}
 	}
 }
