@@ -41,15 +41,22 @@ func (c *Client) Order(ctx context.Context, id string) (wire.Order, error) {
 	return get[wire.Order](ctx, c, nil, "orders", id)
 }
 
-// AwaitOrder waits until an order has ended: its run was made, see TaskID, or it makes none, see State and Reason; a backfill, until each of its runs
-// has ended. Errors: as Follow; the order is as it was seen last.
+// AwaitOrder waits until an order has ended; see FollowOrder.
 func (c *Client) AwaitOrder(ctx context.Context, id string) (wire.Order, error) {
+	return c.FollowOrder(ctx, id, func(wire.Order) error { return nil })
+}
+
+// FollowOrder waits until an order has ended, asks as often as Follow does for a task, and calls see with each answer. A run at a time has ended when its run
+// was made, see TaskID, or is not made any more, see State and Reason; a backfill, when each of its runs has ended or it makes none any more. How it
+// ended is no error. Errors: as Follow; the order is as it was seen last.
+func (c *Client) FollowOrder(ctx context.Context, id string, see func(wire.Order) error) (wire.Order, error) {
 	w, last := c.waits("order "+id), wire.Order{}
 	for {
 		order, err := within(ctx, id, c.Order)
 		if err == nil {
-			if last = order; order.State != wire.OrderOpen {
-				return order, nil
+			last = order
+			if err := see(order); err != nil || order.State != wire.OrderOpen {
+				return order, err
 			}
 		}
 		if err := w.pause(ctx, err); err != nil {

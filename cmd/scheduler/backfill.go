@@ -16,16 +16,18 @@ import (
 func newJobsBackfillCommand(a *app) *cobra.Command {
 	var b wire.NewBackfill
 	var from, to, rate string
-	var yes, preview bool
+	var yes, preview, wait bool
 	cmd := &cobra.Command{
 		Use:   "backfill JOB",
 		Short: "Run the past due times of a job that have not run",
 		Long: "Run the due times of a job from --from on and before --to that have not run, as its schedule has them by now, the oldest first. Each run has its due\n" +
 			"time as the scheduled time. Without --yes that is a preview, and changes nothing.\n\n" +
 			"The runs take slots of the job as others do, and come after its due times. 'scheduler orders get' shows how far it has come, and\n" +
-			"'scheduler orders cancel' stops it.",
+			"'scheduler orders cancel' stops it.\n\n" +
+			"With --wait: wait until all its runs have ended, print on standard error how far it has come, and exit with 1 unless each of\n" +
+			"them succeeded. With -o json the order is printed, once, as it is then. The backfill goes on if the wait breaks off.",
 		Example: "  scheduler jobs backfill nightly-report --from 2026-11-01 --to 2026-12-01\n" +
-			"  scheduler jobs backfill hourly-import --from 7d --max-running 3 --rate 10/m --yes",
+			"  scheduler jobs backfill hourly-import --from 7d --max-running 3 --rate 10/m --yes --wait",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) (err error) {
 			if from == "" {
 				return usagef("--from is missing: the first time to look for due times, or a duration ago, such as 7d")
@@ -44,6 +46,9 @@ func newJobsBackfillCommand(a *app) *cobra.Command {
 			if b.MaxRunning == 0 {
 				return usagef("--max-running 0: must be 1 to %d", ledger.MostBackfilling)
 			}
+			if wait && (!yes || preview) {
+				return usagef("--wait waits for runs, and a preview makes none: add --yes, and remove --preview")
+			}
 			if !yes || preview {
 				would, err := c.PreviewBackfill(ctx, args[0], b)
 				if err != nil {
@@ -55,7 +60,13 @@ func newJobsBackfillCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(order, textLine(order.ID))
+			if !wait {
+				return a.print(order, textLine(order.ID))
+			}
+			if a.output == "table" {
+				fmt.Fprintln(a.stdout, order.ID)
+			}
+			return a.followBackfill(ctx, c, order)
 		}),
 	}
 	cmd.Flags().StringVar(&from, "from", "", "due times from `TIME` on, or a duration ago, such as 7d")
@@ -64,6 +75,7 @@ func newJobsBackfillCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&rate, "rate", "", "make runs no faster than `RATE`, such as 10/m")
 	cmd.Flags().BoolVar(&b.Again, "again", false, "also the due times that have run")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without, it is a preview")
+	cmd.Flags().BoolVarP(&wait, "wait", "w", false, "wait until its runs have ended")
 	cmd.Flags().BoolVar(&preview, "preview", false, "a preview, also with --yes")
 	return cmd
 }

@@ -22,6 +22,34 @@ func (a *app) followOrder(ctx context.Context, c *client.Client, o wire.Order) e
 	if err == nil {
 		err = fmt.Errorf("the run was not made: the order is %s%s", o.State, after(": ", o.Reason))
 	}
+	return a.endOf(o, err)
+}
+
+// followBackfill waits for the end of a backfill, and prints on stderr how far it has come whenever that has changed. The error says which runs did not succeed.
+func (a *app) followBackfill(ctx context.Context, c *client.Client, o wire.Order) error {
+	shown := ""
+	seen, err := c.FollowOrder(ctx, o.ID, func(o wire.Order) error {
+		if news := whatOf(o); news != shown {
+			fmt.Fprintln(a.stderr, news)
+			shown = news
+		}
+		return nil
+	})
+	if seen.Backfill != nil {
+		o = seen
+	}
+	switch b := o.Backfill; {
+	case err != nil:
+	case o.State != wire.OrderDone:
+		err = fmt.Errorf("the backfill did not come to its end: it is %s%s", o.State, after(": ", o.Reason))
+	case b.Succeeded < b.Made:
+		err = fmt.Errorf("of %s %d did not succeed", count(b.Made, "run"), b.Made-b.Succeeded)
+	}
+	return a.endOf(o, err)
+}
+
+// endOf prints an order that was waited for, with -o json, and returns the error that says what has become of it.
+func (a *app) endOf(o wire.Order, err error) error {
 	if a.output == "table" {
 		return err
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -102,5 +104,37 @@ func TestFollowOrder(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A backfill that was waited for fails unless it is done and each run that it made has succeeded. With -o json the order is printed, once, as it ended.
+func TestFollowBackfill(t *testing.T) {
+	of := func(state string, made, succeeded, failed int) string {
+		return fmt.Sprintf(`{"id":"o1","job":"report","kind":"backfill","state":%q,"reason":"why","backfill":{"due_times":3,"made":%d,"succeeded":%d,"failed":%d,"left":%d}}`, state, made, succeeded, failed, 3-made)
+	}
+	for what, c := range map[string]struct{ order, err string }{
+		"all succeed":       {of("done", 3, 3, 0), ""},
+		"one fails":         {of("done", 3, 2, 1), "of 3 runs 1 did not succeed"},
+		"nothing is to run": {of("done", 0, 0, 0), ""},
+		"it is stopped":     {of("cancelled", 1, 1, 0), "the backfill did not come to its end: it is cancelled: why"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var stdout, stderr strings.Builder
+				a := &app{stdout: &stdout, stderr: &stderr, exact: &stdout, output: "json", now: time.Now}
+				cl, err := client.New("http://replica.test", client.Options{HTTPClient: &http.Client{Transport: &ordering{order: c.order}}, Away: a.away})
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = a.followBackfill(t.Context(), cl, wire.Order{ID: "o1", Job: "report", State: wire.OrderOpen, Backfill: &wire.Backfill{}})
+				if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+					t.Errorf("%v", err)
+				}
+				var got, want wire.Order
+				if err := json.Unmarshal([]byte(stdout.String()), &got); err != nil || json.Unmarshal([]byte(c.order), &want) != nil || !reflect.DeepEqual(got, want) || strings.Count(stderr.String(), " of 3 left") != 1 {
+					t.Errorf("%v: %s%s", err, stdout.String(), stderr.String())
+				}
+			})
+		})
 	}
 }

@@ -73,6 +73,25 @@ func TestOrderCommands(t *testing.T) {
 	}
 }
 
+// --wait waits for all runs of a backfill, and says how far it has come.
+func TestABackfillIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t)
+	from := time.Now().AddDate(-2, -1, 0).UTC().Format(time.RFC3339) // hello is due once a year
+	code, stdout, stderr := r.scheduler(t, "", "jobs", "backfill", "hello", "--from", from, "--yes", "--wait")
+	if id := strings.TrimSpace(stdout); code != exitFine || strings.Contains(id, "\n") || !strings.Contains(stderr, " 2 of 2 left") || !strings.Contains(stderr, " 0 of 2 left, 0 had run, 0 running, 2 succeeded") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	} else if o := decodeJSON[wire.Order](t, r.fine(t, "orders", "get", id, "-o", "json")); o.State != wire.OrderDone {
+		t.Errorf("it is %s", o.State)
+	}
+	for _, flags := range [][]string{{"--wait"}, {"--wait", "--yes", "--preview"}} {
+		code, stdout, stderr = r.scheduler(t, "", append([]string{"jobs", "backfill", "hello", "--again", "--from", from}, flags...)...)
+		if code != exitUsage || stdout != "" || !strings.Contains(stderr, "--wait waits for runs, and a preview makes none") {
+			t.Errorf("%q: exit code %d\n%s%s", flags, code, stdout, stderr)
+		}
+	}
+}
+
 // An open backfill says what it waits for: the slot that another run has, then its own run and what holds that up, then everything.
 func TestABackfillSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
