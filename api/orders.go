@@ -64,7 +64,8 @@ func readMoment(text, field string) (time.Time, error) {
 // backfill orders runs of past due times, or says what that would do.
 func (s *server) backfill(w http.ResponseWriter, r *http.Request, q *query) error {
 	var b wire.NewBackfill
-	var from, to, rate string
+	var from string
+	var to, rate *string
 	var most *int
 	preview := false
 	err := readKeys(w, r, q, map[string]any{
@@ -73,14 +74,14 @@ func (s *server) backfill(w http.ResponseWriter, r *http.Request, q *query) erro
 	if err == nil {
 		b.From, err = readMoment(from, "from")
 	}
-	if err == nil && to != "" {
-		b.To, err = readMoment(to, "to")
+	if err == nil && to != nil {
+		b.To, err = readMoment(*to, "to")
 	}
 	if err != nil {
 		return err
 	}
-	if rate != "" {
-		if b.Rate, err = jobs.ParseRate(rate); err != nil {
+	if rate != nil {
+		if b.Rate, err = jobs.ParseRate(*rate); err != nil {
 			return invalid("rate", "%v", err)
 		}
 	}

@@ -24,7 +24,7 @@ func replyPause(w http.ResponseWriter, p ledger.Pause) error {
 
 // pauseAll pauses everything, with a "reason", "until" a time.
 func (s *server) pauseAll(w http.ResponseWriter, r *http.Request, q *query) error {
-	p, until := ledger.Pause{By: by(r)}, ""
+	p, until := ledger.Pause{By: by(r)}, (*string)(nil)
 	err := readKeys(w, r, q, map[string]any{"reason": &p.Reason, "until": &until})
 	if err == nil {
 		p.Until, err = readEnd(until, false)

@@ -18,7 +18,7 @@ import (
 func overrideJob(suspended bool) handler {
 	return func(s *server, w http.ResponseWriter, r *http.Request, q *query) error {
 		reset, too, o := q.truth("reset"), false, ledger.Suspension{Suspended: &suspended}
-		until, keys := "", map[string]any{"reset": &too}
+		keys, until := map[string]any{"reset": &too}, (*string)(nil)
 		if suspended {
 			keys["until"] = &until
 		}
@@ -45,12 +45,15 @@ func overrideJob(suspended bool) handler {
 	}
 }
 
-// readEnd reads the end of an override; zero for "".
-func readEnd(text string, reset bool) (time.Time, error) {
-	if text == "" {
+// readEnd reads the end of an override; zero for nil. An empty text is none: a variable that is not set would suspend for ever.
+func readEnd(text *string, reset bool) (time.Time, error) {
+	switch {
+	case text == nil:
 		return time.Time{}, nil
+	case *text == "":
+		return time.Time{}, invalid("until", "is empty; leave it out for no end")
 	}
-	at, err := readTime(text, "until")
+	at, err := readTime(*text, "until")
 	switch {
 	case err != nil:
 		return at, err
@@ -72,7 +75,7 @@ const (
 func overrideJobs(suspended bool) handler {
 	return func(s *server, w http.ResponseWriter, r *http.Request, q *query) error {
 		var many wire.SuspendMany
-		until, keys := "", map[string]any{"labels": &many.Labels, "reset": &many.Reset, "dry_run": &many.DryRun}
+		keys, until := map[string]any{"labels": &many.Labels, "reset": &many.Reset, "dry_run": &many.DryRun}, (*string)(nil)
 		if suspended {
 			keys["until"] = &until
 		}
