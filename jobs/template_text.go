@@ -1,10 +1,13 @@
 package jobs
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -34,6 +37,32 @@ var textFunctions = template.FuncMap{
 }
 
 var textBuiltins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len"}
+
+// someFunctions are all names of functions.
+var someFunctions = func() string {
+	names := append(slices.Collect(maps.Keys(textFunctions)), textBuiltins...)
+	slices.Sort(names)
+	return "there are " + strings.Join(names, ", ")
+}()
+
+var unknownFunction = regexp.MustCompile(`function "(.*)" not defined`)
+
+// unparsed is what package text/template says of a text, without its name for it, and with what to do where that is known.
+func unparsed(err error) error {
+	line, what, _ := strings.Cut(strings.TrimPrefix(err.Error(), "template: text:"), ": ")
+	switch unknown := unknownFunction.FindStringSubmatch(what); {
+	case what == "unexpected EOF":
+		what = "an {{if}} has no {{end}}"
+	case strings.HasPrefix(what, "unclosed action"):
+		what = "a {{ has no }}"
+	case unknown != nil:
+		what = "the function " + unknown[1] + " is not known; " + someFunctions
+	}
+	if line != "1" {
+		what = "line " + line + ": " + what
+	}
+	return errors.New(what)
+}
 
 // cutText is at most n characters of a text.
 func cutText(n int, text string) (string, error) {
@@ -71,7 +100,7 @@ func parseTemplateText(text string) (*templateText, error) {
 	}
 	compiled, err := template.New("text").Option("missingkey=error").Funcs(textFunctions).Parse(text)
 	if err != nil {
-		return wrong(errors.New(strings.TrimPrefix(err.Error(), "template: text:")))
+		return wrong(unparsed(err))
 	}
 	if len(compiled.Templates()) > 1 {
 		return wrong(errors.New("define and block are not allowed"))
@@ -146,7 +175,7 @@ func checkArgument(arg parse.Node) error {
 		if textFunctions[arg.Ident] != nil || slices.Contains(textBuiltins, arg.Ident) {
 			return nil
 		}
-		return fmt.Errorf("the function %s is not allowed", arg)
+		return fmt.Errorf("the function %s is not allowed; %s", arg, someFunctions)
 	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode:
 		return nil
 	case *parse.PipeNode:
@@ -170,7 +199,8 @@ func (t *templateText) fill(fields map[string]any, otherwise string) string {
 func (t *templateText) render(fields map[string]any) (string, error) {
 	var b strings.Builder
 	if err := t.compiled.Execute(&b, fields); err != nil {
-		return "", errors.New(strings.TrimPrefix(err.Error(), "template: text:"))
+		_, what, _ := strings.Cut(err.Error(), ` executing "text" at `)
+		return "", errors.New(cmp.Or(what, err.Error()))
 	}
 	return b.String(), nil
 }
