@@ -3,6 +3,9 @@ package mutants
 import (
 	"cmp"
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -71,6 +74,33 @@ func TestBranches(t *testing.T) {
 		if slices.Sort(all); len(slices.Compact(all)) != len(names(t, dir)) {
 			t.Errorf("two mistakes of %s have one name", dir)
 		}
+	}
+}
+
+// The source of each package with all its mutants is Go.
+func TestMutantsCompile(t *testing.T) {
+	for _, dir := range Packages {
+		t.Run(dir, func(t *testing.T) {
+			s, err := mistakes(root, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fset := token.NewFileSet()
+			var files []*ast.File
+			for name, text := range s.files {
+				if filepath.Ext(name) != ".go" {
+					continue
+				}
+				f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+				if err != nil {
+					t.Fatal(err)
+				}
+				files = append(files, f)
+			}
+			if _, err := check(root, dir, fset, files); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -19,6 +19,12 @@ import (
 	"time"
 )
 
+// Packages are those whose tests are to notice mutants.
+var Packages = []string{
+	"store", "locks", "locks/memlock", "locks/sqllock", "locks/redislock", "locks/zklock",
+	"scheduler", "scheduler/internal/membership", "scheduler/internal/plan", "scheduler/internal/triggers", "scheduler/internal/work", "jobs",
+}
+
 // Options of Run; only Root, Package and Dir are required.
 type Options struct {
 	Root    string // of the module

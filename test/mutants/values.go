@@ -157,8 +157,10 @@ func (w *writer) call(n *ast.CallExpr) {
 					w.pick(n, other, fmt.Sprintf("%s.%s(%s)", w.text(f.X), other, text(0)))
 					return
 				case "Compare":
-					w.pick(n, "turned", fmt.Sprintf("%s.Compare(%s)", text(0), w.text(f.X)))
-					return
+					if types.TypeString(w.types.TypeOf(n), nil) == "int" {
+						w.pick(n, "turned", fmt.Sprintf("%s.Compare(%s)", text(0), w.text(f.X)))
+						return
+					}
 				case "Add":
 					if types.TypeString(w.types.TypeOf(n.Args[0]), nil) == "time.Duration" {
 						w.pick(n, "other sign", fmt.Sprintf("%s.Add(-(%s))", w.text(f.X), text(0)))

@@ -34,7 +34,7 @@ func run() error {
 	flag.Parse()
 	packages := flag.Args()
 	if len(packages) == 0 {
-		packages = []string{"store", "locks", "locks/memlock", "locks/sqllock", "locks/redislock", "locks/zklock", "scheduler", "scheduler/internal/membership", "scheduler/internal/plan", "scheduler/internal/triggers", "scheduler/internal/work", "jobs"}
+		packages = mutants.Packages
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
