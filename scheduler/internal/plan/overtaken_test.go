@@ -39,6 +39,12 @@ func TestOvertaken(t *testing.T) {
 		"suspended by hand":        {jobs.Job{Schedule: "0 * * * *"}, nights, ledger.Overtaken{Due: at(21, 0), Now: at(22, 30), Suspension: ledger.Suspension{Suspended: &yes}}, "21:00-22:00 x2 skipped suspended"},
 		"suspended by hand until": {suspended, nights, ledger.Overtaken{Due: at(21, 0), Now: at(22, 30), Suspension: ledger.Suspension{Suspended: &yes, Until: at(23, 0)}},
 			"21:00-22:00 x2 missed schedule_changed"},
+		"suspended by hand until before": {jobs.Job{Schedule: "0 * * * *"}, nights, ledger.Overtaken{Due: at(21, 0), Now: at(22, 30), Suspension: ledger.Suspension{Suspended: &yes, Until: at(21, 30)}},
+			"21:00-22:00 x2 missed schedule_changed"},
+		"suspended by hand until before, and by the file": {suspended, nights, ledger.Overtaken{Due: at(21, 0), Now: at(22, 30), Suspension: ledger.Suspension{Suspended: &yes, Until: at(21, 30)}},
+			"21:00-22:00 x2 skipped suspended"},
+		"outside": {jobs.Job{Schedule: "0 * * * *", Calendars: jobs.JobCalendars{Only: []string{"nights"}}}, nights, ledger.Overtaken{Due: at(22, 0), Now: at(22, 30)},
+			"21:00 skipped calendar outside of it, 22:00 missed schedule_changed"},
 		"left out":              {closed(""), nights, ledger.Overtaken{Due: at(24, 0), Now: at(23, 30)}, "21:00 missed schedule_changed, 22:00-23:00 x2 skipped calendar excludes it"},
 		"left out, and removed": {closed(""), nights, ledger.Overtaken{Due: at(24, 0), Now: at(22, 30), Removed: true}, "21:00 missed job_removed, 22:00 skipped calendar excludes it"},
 		"left out, and after":   {closed(""), nights, ledger.Overtaken{Due: at(24, 0), Now: at(25, 30)}, "21:00 missed schedule_changed, 22:00-23:00 x2 skipped calendar excludes it, 00:00-01:00 x2 missed schedule_changed"},
@@ -128,6 +134,8 @@ func rowsText(rows []jobs.Trigger) string {
 			text += g.Reason[strings.Index(g.Reason, " had left"):]
 		case strings.Contains(g.Reason, "excludes"):
 			text += g.Reason[strings.Index(g.Reason, " excludes"):]
+		case g.Reason == "outside of calendar nights":
+			text += " outside of it"
 		case strings.Contains(g.Reason, ", and what"):
 			text += g.Reason[strings.Index(g.Reason, ", and what"):]
 		}
