@@ -192,6 +192,7 @@ func TestOfflineCommands(t *testing.T) {
 		"simulate-max-wrong":    {"simulate", "-c", "example.yaml", "--max-due", "0"},
 		"plan":                  {"plan", "-c", "example.yaml", "new.yaml"},
 		"plan-json":             {"plan", "-c", "example.yaml", "new.yaml", "-o", "json", "--exit-code"},
+		"plan-ping":             {"plan", "-c", "ping.yaml", "other-ping.yaml", "--exit-code"},
 		"plan-same":             {"plan", "-c", "example.yaml", "example.yaml", "--exit-code"},
 		"plan-changes":          {"plan", "-c", "empty.yaml", "busy.yaml", "--exit-code"},
 		"plan-errors":           {"plan", "-c", "example.yaml", "broken.yaml"},
@@ -207,10 +208,12 @@ func TestOfflineCommands(t *testing.T) {
 				"nameless.yaml": strings.Replace(example, "name: prod\n", "", 1),
 				"busy.yaml":     busy,
 
-				"calendars.yaml": exampleCalendars,
-				"later.yaml":     strings.Replace(exampleCalendars, "2026-03-30", "2026-03-29", 1),
-				"new.yaml":       changed,
-				"broken.yaml":    "version: 1\nnmae: x\njobs:\n  a: {command: [echo], timeout: 30}\n",
+				"calendars.yaml":  exampleCalendars,
+				"ping.yaml":       busy + "ping: {url: \"http://127.0.0.1:9000/secret\"}\n",
+				"other-ping.yaml": busy + "ping: {url: \"http://127.0.0.1:9000/other\", every: 5m}\n",
+				"later.yaml":      strings.Replace(exampleCalendars, "2026-03-30", "2026-03-29", 1),
+				"new.yaml":        changed,
+				"broken.yaml":     "version: 1\nnmae: x\njobs:\n  a: {command: [echo], timeout: 30}\n",
 			} {
 				if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
 					t.Fatal(err)

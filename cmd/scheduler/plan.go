@@ -22,7 +22,7 @@ func newPlanCommand(a *app) *cobra.Command {
 		Short: "Show what another configuration would change",
 		Long: "Compare the configuration with NEWFILE: which jobs and pools it adds, removes and changes, in which keys, and what becomes of the\n" +
 			"due times of the next 24 hours. Values that may be secret are not shown: payloads, and of a handler what 'jobs get' does not\n" +
-			"show either. Other sections are compared, too, and what of them needs a restart is named.\n\n" +
+			"show either. ping is compared, too, and what of the other sections needs a restart is named.\n\n" +
 			"With --server it is compared with the jobs that govern there, as the replica shows them: keys, without values that may be\n" +
 			"secret, and due times. Pools and other sections are not. Without --server no server is contacted.\n\n" +
 			"The exit code is 0, with --exit-code 3 if there is a change. If a file is not valid, all its errors are shown, and the exit\n" +

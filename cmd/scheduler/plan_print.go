@@ -12,15 +12,16 @@ import (
 
 // plan is the output of plan.
 type plan struct {
-	File      string      `json:"file"`
-	NewFile   string      `json:"new_file"`
-	From      time.Time   `json:"from"` // due times after it, up to and including To, are compared
-	To        time.Time   `json:"to"`
-	Jobs      planNames   `json:"jobs"`
-	Pools     planNames   `json:"pools"`
-	Due       []dueChange `json:"due"`
-	Overrides []override  `json:"overrides,omitempty"` // jobs of which somebody has set otherwise whether they are suspended, by --server
-	Restart   []string    `json:"restart"`             // keys that differ, and that a replica reads at its start
+	File      string        `json:"file"`
+	NewFile   string        `json:"new_file"`
+	From      time.Time     `json:"from"` // due times after it, up to and including To, are compared
+	To        time.Time     `json:"to"`
+	Jobs      planNames     `json:"jobs"`
+	Pools     planNames     `json:"pools"`
+	Ping      []fieldChange `json:"ping,omitempty"`
+	Due       []dueChange   `json:"due"`
+	Overrides []override    `json:"overrides,omitempty"` // jobs of which somebody has set otherwise whether they are suspended, by --server
+	Restart   []string      `json:"restart"`             // keys that differ, and that a replica reads at its start
 }
 
 // override is what holds in place of the suspend of a job in the new file.
@@ -66,6 +67,9 @@ type timeChange struct {
 
 func (p *plan) fill(c foresight.Changes) {
 	p.Jobs, p.Pools, p.Due = planNamesOf(c.Jobs), planNamesOf(c.Pools), []dueChange{}
+	for _, f := range c.Ping {
+		p.Ping = append(p.Ping, fieldChange(f))
+	}
 	for _, d := range c.Due {
 		one := dueChange{Job: d.Job, New: d.New, Gone: d.Gone, Moved: d.Moved, AtLeast: d.Inexact}
 		for _, t := range d.Times {
@@ -92,6 +96,8 @@ func (p plan) write(w io.Writer) error {
 		fmt.Fprintf(w, "%s changes no job and no pool of %s.\n", cellText(p.NewFile), cellText(p.File))
 	} else {
 		fmt.Fprintf(w, "%s changes %s: %s; %s.\n", cellText(p.NewFile), cellText(p.File), p.Jobs.counted("job"), p.Pools.counted("pool"))
+	}
+	if p.Jobs.any() || p.Pools.any() || len(p.Ping) > 0 {
 		if err := p.definitions(w); err != nil {
 			return err
 		}
@@ -137,7 +143,7 @@ func activeOr(suspended bool) string {
 	return "active"
 }
 
-// definitions has a line for each job and pool, + added, - removed, ~ changed, and below it one for each key.
+// definitions has a line for each job and pool, and for ping, + added, - removed, ~ changed, and below it one for each key.
 func (p plan) definitions(w io.Writer) error {
 	type line struct{ field, value string }
 	var lines []line
@@ -156,6 +162,12 @@ func (p plan) definitions(w io.Writer) error {
 			for _, f := range d.Fields {
 				lines = append(lines, line{"    " + f.Field, fieldText(f)})
 			}
+		}
+	}
+	if len(p.Ping) > 0 {
+		lines = append(lines, line{"~ ping", "changed"})
+		for _, f := range p.Ping {
+			lines = append(lines, line{"    " + f.Field, fieldText(f)})
 		}
 	}
 	fmt.Fprintln(w)

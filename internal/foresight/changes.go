@@ -12,11 +12,12 @@ import (
 // Changes are what differs between two sets.
 type Changes struct {
 	Jobs, Pools Names
-	Due         []DueChange // of the range, by the names of jobs
+	Ping        []FieldChange // of the monitor outside
+	Due         []DueChange   // of the range, by the names of jobs
 }
 
-// Any reports whether the definitions differ.
-func (c Changes) Any() bool { return c.Jobs.any() || c.Pools.any() }
+// Any reports whether the definitions differ, or whom the replicas call.
+func (c Changes) Any() bool { return c.Jobs.any() || c.Pools.any() || len(c.Ping) > 0 }
 
 // Names are definitions that differ, by name.
 type Names struct {
@@ -69,6 +70,7 @@ func Compare(old, now jobs.Set, from, to time.Time, shown int) (c Changes, err e
 	c.Pools = names(old.Pools, now.Pools, func(a, b jobs.Pool) []FieldChange {
 		return Differences(a.WithDefaults(), b.WithDefaults())
 	})
+	c.Ping = Differences(shownPing(old.Ping), shownPing(now.Ping))
 	for _, name := range slices.Sorted(maps.Keys(union(old.Jobs, now.Jobs))) {
 		a, had := old.Jobs[name]
 		b, has := now.Jobs[name]
@@ -95,6 +97,14 @@ func shownJob(j jobs.Job) jobs.Job {
 	j = j.WithDefaults()
 	j.Schedule, j.Schedules = "", j.Specs()
 	return j
+}
+
+// shownPing is a ping with its default; the zero one calls nobody.
+func shownPing(g jobs.Ping) jobs.Ping {
+	if g.Handler != nil {
+		g.Every = g.Interval()
+	}
+	return g
 }
 
 // names tells apart what is added, removed and changed.

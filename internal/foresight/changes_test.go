@@ -154,7 +154,32 @@ func TestDefinitionsThatChange(t *testing.T) {
 	if !slices.Equal(got.Pools.Added, []string{"r"}) || !slices.Equal(got.Pools.Removed, []string{"q"}) || fmt.Sprint(got.Pools.Changed) != "[{p [{workers 3 4 false}]}]" {
 		t.Errorf("pools: %+v", got.Pools)
 	}
+	if fmt.Sprint(got.Ping) != "[]" {
+		t.Errorf("ping: %+v", got.Ping)
+	}
 	if same, err := Compare(old, old, start, start.Add(time.Hour), 1); !got.Any() || same.Any() || err != nil {
 		t.Errorf("the same: %+v, %v", same, err)
+	}
+}
+
+// Whom the replicas call is a change of its own, also beside the same jobs; the default of how often is none.
+func TestAPingThatChanges(t *testing.T) {
+	of := func(every time.Duration, name string) jobs.Set {
+		return jobs.Set{Ping: jobs.Ping{Every: every, Handler: jobs.Named(name, jobs.Func(func(context.Context, jobs.Task, struct{}) error { return nil }))}}
+	}
+	for what, c := range map[string]struct {
+		old, now jobs.Set
+		want     string
+	}{
+		"nobody":       {jobs.Set{}, jobs.Set{}, "[]"},
+		"the same":     {of(0, "x"), of(time.Minute, "x"), "[]"},
+		"how often":    {of(0, "x"), of(time.Hour, "x"), "[{every 1m0s 1h0m0s false}]"},
+		"another":      {of(0, "x"), of(0, "y"), "[{handler x: func literal(struct {}) y: func literal(struct {}) false}]"},
+		"somebody now": {jobs.Set{}, of(0, "x"), "[{every  1m0s false} {handler  x: func literal(struct {}) false}]"},
+	} {
+		got, err := Compare(c.old, c.now, start, start.Add(time.Hour), 1)
+		if err != nil || fmt.Sprint(got.Ping) != c.want || got.Any() != (c.want != "[]") {
+			t.Errorf("%s: %v, %v, want %s", what, got.Ping, err, c.want)
+		}
 	}
 }
