@@ -18,9 +18,9 @@ func (x *ofJob) undecided(w *wire.WhyJob) []wire.Cause {
 		return []wire.Cause{c}
 	}
 	all := x.stops()
-	last := wire.Cause{Code: reason.Due, Until: x.About, Message: "is due in " + x.About.Sub(x.At).Round(time.Second).String() + ", at " + clock(x.About)}
+	last := wire.Cause{Code: reason.Due, Until: x.About, Message: "is due in " + lasting(x.About.Sub(x.At)) + ", at " + clock(x.About)}
 	if passed := x.At.Sub(x.About); passed > 0 {
-		last.Message = "was due " + passed.Round(time.Second).String() + " ago, at " + clock(x.About)
+		last.Message = "was due " + lasting(passed) + " ago, at " + clock(x.About)
 	}
 	if local := x.About.In(x.here.Zone); local.Format(time.DateTime) != x.About.UTC().Format(time.DateTime) {
 		last.Message += ", " + local.Format("2006-01-02 15:04:05 MST") + " in its zone"
@@ -52,6 +52,19 @@ func (x *ofJob) undecided(w *wire.WhyJob) []wire.Cause {
 		all = append(all, c)
 	}
 	return all
+}
+
+// lasting is a length of time in whole seconds; from two days on in days and hours.
+func lasting(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d < 2*day {
+		return d.Round(time.Second).String()
+	}
+	d = d.Round(time.Hour)
+	if hours := d % day / time.Hour; hours > 0 {
+		return fmt.Sprintf("%dd%dh", d/day, hours)
+	}
+	return fmt.Sprintf("%dd", d/day)
 }
 
 // isResumed: an override has the job run although its definition suspends it.

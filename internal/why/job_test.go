@@ -298,7 +298,10 @@ var dueTimes = map[string]struct {
 		f.About, f.Job.SkipNext, f.Job.SkipBy, h.Differs = at(3*time.Hour), 2, "ann", true
 	}},
 
-	"next": {"due", func(*ledger.JobFacts, *why.HereOfJob) {}},
+	"next":              {"due", func(*ledger.JobFacts, *why.HereOfJob) {}},
+	"next, in a month":  {"due", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.About = at(30*24*time.Hour + 5*time.Hour) }},
+	"next, in two days": {"due", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.About = at(48 * time.Hour) }},
+	"next, tomorrow":    {"due", func(f *ledger.JobFacts, _ *why.HereOfJob) { f.About = at(47 * time.Hour) }},
 	"next, of a process without a replica": {"due", func(f *ledger.JobFacts, h *why.HereOfJob) {
 		*h, f.Next = why.HereOfJob{}, ledger.Facts{}
 	}},

@@ -2,7 +2,6 @@ package why
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -52,7 +51,7 @@ func (x *ofOrder) notDue() (c wire.Cause, is bool) {
 	if !x.order.At.After(x.At) { // also of a backfill, which has none
 		return c, false
 	}
-	return wire.Cause{Code: reason.NotDue, Until: x.order.At, Message: "its time comes in " + x.order.At.Sub(x.At).Round(time.Second).String()}, true
+	return wire.Cause{Code: reason.NotDue, Until: x.order.At, Message: "its time comes in " + lasting(x.order.At.Sub(x.At))}, true
 }
 
 // paused: nothing is decided meanwhile, so nothing is made either.
