@@ -59,7 +59,10 @@ func (p *plan) hashes(version int) map[string]string {
 }
 
 // watchPoolDefinition notes by which definition the tasks of a pool run. With w.mu held.
-func (w *world) watchPoolDefinition(r memstore.Pool) {
+func (w *world) watchPoolDefinition(before, r memstore.Pool) {
+	if r.Hash == before.Hash {
+		return
+	}
 	w.governs[poolOf+r.Name] = ""
 	for version := range w.plan.versions() {
 		if is, in := w.plan.configuration(version, &handler{}).WithDefaults().Pools[r.Name]; in && is.Hash() == r.Hash {
@@ -147,6 +150,7 @@ func (w *world) judgeRetryLimit(me *run, row memstore.Task, retried bool, code r
 // watchRetired notes that a job or pool has no definition any more. What waits then of a job is cancelled in the same transaction, and of a pool it stays. With w.mu held.
 func (w *world) watchRetired(name, before, hash string) {
 	if hash == "" && before != "" {
+		w.everRetired[name] = true
 		w.retiredAt[name] = moment{time.Now(), len(w.history)}
 	} else {
 		delete(w.retiredAt, name)

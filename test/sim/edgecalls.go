@@ -105,6 +105,7 @@ func (e *edge) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 					minted := *task
 					minted.ID = e.shift(task.ID)
 					dec.Triggers[i].Task, dec.Triggers[i].Trigger.TaskID = &minted, minted.ID
+					ordered(dec.Orders, task.ID, minted.ID)
 				}
 			}
 		}
@@ -118,6 +119,21 @@ func (e *edge) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 		e.process.trip(decided.Started)
 		return decided, err
 	})
+}
+
+// ordered gives the run of an order the id that its task has.
+func ordered(orders []ledger.Order, was, is string) {
+	for i := range orders {
+		p := &orders[i].Progress
+		if p.TaskID == was {
+			p.TaskID = is
+		}
+		for n := range p.Open {
+			if p.Open[n].Task == was {
+				p.Open[n].Task = is
+			}
+		}
+	}
 }
 
 // busy has every third decision about several jobs find some of them locked.

@@ -43,6 +43,8 @@ func show(row any) string {
 		return fmt.Sprintf("job %s cursor %s next %s fence %d hash %.6s schedule %.6s busy until %s", r.Name, clock(r.Cursor), clock(r.Next), r.Fence, r.Hash, r.Schedule, clock(r.BusyUntil))
 	case memstore.Session:
 		return fmt.Sprintf("session %s of %s beat %d dead %v config %d", tail(r.ID), r.Replica, r.Beat, r.Dead, r.Config)
+	case memstore.Order:
+		return fmt.Sprintf("order %s %s of %s %s %s next %s %s %s", r.ID, r.Kind, r.Job, r.State, r.ReasonCode, clock(r.Next), r.Asked, r.Progress)
 	case memstore.Pool:
 		return fmt.Sprintf("pool %s hash %.6s", r.Name, r.Hash)
 	}

@@ -48,6 +48,7 @@ func (w *world) judge(end time.Time) {
 		w.judgeChunks(rows)
 		w.judgeLate()
 		w.judgeSuspended()
+		w.judgeOrders(rows)
 		keys := map[string]string{}
 		for id, r := range rows.Done {
 			if other := keys[r.Pool+"/"+r.Key]; r.Key != "" && other != "" {

@@ -79,6 +79,9 @@ func (w *world) watchExpectation(r memstore.Expectation) {
 func (w *world) countsFrom(r memstore.Expectation) (all []time.Time) {
 	at := time.UnixMicro(r.At).UTC()
 	if r.Seq > 0 {
+		if run := w.late.runs[memstore.TriggerKey{Job: r.Job, At: r.At, Seq: r.Seq}]; run.Cause == string(jobs.CauseBackfill) {
+			at = time.UnixMicro(run.DecidedAt).UTC() // it was due long ago
+		}
 		return []time.Time{at}
 	}
 	for _, j := range w.specs[r.Job] {

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -19,12 +21,17 @@ func TestAMistakeIsFound(t *testing.T) {
 		memstore.CancelsRemoved: "as if its job was removed$",
 		memstore.ClaimsRemoved:  "which no configuration has$",
 		memstore.AnyGoverns:     "while session .* has",
+		memstore.CancelsNoOrder: "is open, and makes a run|was cancelled, and is open",
+		memstore.KeepsOrders:    "is open, and its job .* was removed",
+		memstore.LosesOrders:    "is gone, and was open",
 	} {
 		t.Run(string(mistake), func(t *testing.T) {
 			t.Parallel()
 			isFound(t, 300, said, func(seed uint64) *world {
 				p := newPlan(seed)
-				p.mistake = mistake
+				if p.mistake = mistake; p.Edited == nil && !p.orders() {
+					return nil
+				}
 				return simulate(t, p, nil)
 			})
 		})
@@ -39,18 +46,70 @@ func TestALieIsFound(t *testing.T) {
 	}{
 		"runs jobs by its own file": {"runs by definition", func(s ledger.Store) ledger.Store { return &stubborn{Store: s} }},
 		"activates nothing":         {"has activated its configuration", func(s ledger.Store) ledger.Store { return inactive{s} }},
+
+		"makes the run of an order twice": {"makes a second run", ordering(nil, func(o *ledger.Order) { o.State, o.NextAt = wire.OrderOpen, o.EndedAt.Add(time.Second) })},
+		"looks at no order":               {"not at rest: order", func(s ledger.Store) ledger.Store { return orderless{s} }},
+		"starts orders early":             {"and makes a run for", ordering(func(o *ledger.OrderState) { o.Asked.At = o.Asked.At.Add(-2 * time.Second) }, nil)},
+		"runs more of a backfill at once": {"runs at once, of at most", ordering(backfilling(func(o *ledger.OrderState, b *wire.NewBackfill) { b.MaxRunning = 50 }), nil)},
+		"makes runs faster than its rate": {"makes .* runs in .*, and may make", ordering(backfilling(func(o *ledger.OrderState, b *wire.NewBackfill) { b.Rate, b.MaxRunning = jobs.Rate{}, 50 }), nil)},
+		"runs what has run":               {"which has run$", ordering(backfilling(func(o *ledger.OrderState, b *wire.NewBackfill) { o.Ran = nil }), nil)},
+		"leaves out due times":            {"made no run for", ordering(backfilling(ranEachSecond), nil)},
+		"goes on beyond a backfill's end": {"none of its due times", ordering(backfilling(func(o *ledger.OrderState, b *wire.NewBackfill) { b.To = b.To.Add(20 * time.Second) }), nil)},
+		"ends a backfill before its runs": {"is open$", ordering(func(o *ledger.OrderState) {
+			for _, r := range o.Progress.Open {
+				if o.Ended == nil {
+					o.Ended = map[string]jobs.State{}
+				}
+				o.Ended[r.Task] = jobs.StateSucceeded
+			}
+		}, nil)},
+		"skips due times for a backfill": {"is skipped for a run of a backfill", func(s ledger.Store) ledger.Store { return deciding{s, hidesBackfills} }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			isFound(t, 300, lie.said, func(seed uint64) *world { return simulate(t, newPlan(seed), lie.of) })
+			isFound(t, 300, lie.said, func(seed uint64) *world {
+				p := newPlan(seed)
+				if p.Edited == nil && !p.orders() {
+					return nil
+				}
+				return simulate(t, p, lie.of)
+			})
 		})
 	}
+}
+
+// A backfill ends with the schedule that it was ordered for; a store that lets it go on is found.
+func TestABackfillEndsWithItsSchedule(t *testing.T) {
+	t.Parallel()
+	edited := func(seed uint64) *plan {
+		p := small(seed, map[string]rule{"a": every(10 * time.Second)},
+			step{At: 3 * time.Second, Kind: backfills, Name: "a", N: 1}, step{At: 6 * time.Second, Kind: replaces, N: 1})
+		p.Edited = small(seed, map[string]rule{"a": every(15 * time.Second)}).Jobs
+		return p
+	}
+	ended := 0
+	for seed := range uint64(10) {
+		w := simulate(t, edited(seed+1), nil)
+		for _, v := range w.violations {
+			t.Errorf("seed %d: %s", seed+1, v.text)
+		}
+		ended += w.counted["order cancelled"]
+	}
+	if ended == 0 {
+		t.Error("none has ended")
+	}
+	isFound(t, 10, "and the schedule is another one", func(seed uint64) *world {
+		return simulate(t, edited(seed), func(s ledger.Store) ledger.Store { return &rescheduling{Store: s} })
+	})
 }
 
 func isFound(t *testing.T, seeds int, said string, run func(seed uint64) *world) {
 	re := regexp.MustCompile(said)
 	for seed := range uint64(seeds) {
 		w := run(seed + 1)
+		if w == nil {
+			continue
+		}
 		if i := slices.IndexFunc(w.violations, func(v violation) bool { return re.MatchString(v.text) }); i >= 0 {
 			t.Logf("seed %d: %s", seed+1, w.violations[i].text)
 			return

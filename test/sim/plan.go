@@ -96,6 +96,7 @@ func newPlan(seed uint64) *plan {
 	p.drawPoolEdits(newDraw(seed, "pool edits"))
 	p.drawDefinitions(newDraw(seed, "definitions"))
 	p.drawActivations(newDraw(seed, "activations"))
+	p.drawOrders(newDraw(seed, "orders"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -12,7 +13,10 @@ const patience = 40 * time.Second
 
 // quiesce waits until all that was due before end has ended.
 func (w *world) quiesce(end time.Time) {
-	for range 4 {
+	for round := range 4 {
+		if round == 2 {
+			w.cancelStarving()
+		}
 		for began := time.Now(); time.Since(began) < patience; time.Sleep(500 * time.Millisecond) {
 			if w.unfinished(end) == "" {
 				return
@@ -53,6 +57,11 @@ func (w *world) unfinished(end time.Time) (what string) {
 		for id, r := range rows.Tasks {
 			if r.CreatedAt <= healed.UnixMicro() && !retired(rows, r.Job) && (r.State == memstore.Running || !removed(rows, r.Pool)) {
 				what = id
+			}
+		}
+		for id, o := range rows.Orders {
+			if o.Next > 0 && !retired(rows, o.Job) {
+				what = "order " + id
 			}
 		}
 		for _, e := range w.late.open {
@@ -110,6 +119,11 @@ func (w *world) waitsFor() (until time.Time) {
 		}
 		for _, r := range rows.Tasks {
 			last = max(last, r.RunAt)
+		}
+		for _, o := range rows.Orders {
+			if o.Kind == string(wire.OrderRun) {
+				last = max(last, o.Next)
+			}
 		}
 		until = time.UnixMicro(last)
 	})

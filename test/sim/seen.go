@@ -27,30 +27,36 @@ type seen struct {
 	governs     map[string]string                   // hashes of definitions, as the rows have them
 	retiredAt   map[string]moment                   // jobs that have none any more
 	pending     map[string]pending                  // tasks
-	unwanted    map[string]bool                     // tasks that users have cancelled, or tried to
-	unknownPool map[string]bool                     // pools that no configuration has
-	busy        map[string]map[string]int64         // by job and task: until when attempts may run whose replicas are gone, without a result
-	failures    map[string]int                      // runs of a job that failed in a row
-	suspended   map[string]int                      // how often a job was, after failures
-	toldOf      map[string]int                      // events of that
-	held        map[string]*held                    // what users have said of jobs
-	pause       pausing                             // of everything
-	paused      map[string]bool                     // pools, by override
-	rated       map[string]*rated                   // by pool
-	byKey       map[string]*poolKeys                // by pool
-	byKind      map[string]*kindLimits              // by pool
-	ofKind      map[string]int                      // tasks of the limited kind that run, by pool
-	withKey     map[keyOf][]string                  // tasks that have not ended, as they were enqueued
-	inKey       map[keyOf][]string                  // tasks that run
-	sharing     map[string]*sharing                 // by pool
-	expiring    map[string]expiring                 // by task
-	sessions    map[string]*replica                 // by session
-	numbers     map[string]int64                    // of configurations, by hash, as they were given first
-	loaded      map[string]int64                    // numbers of live sessions
-	activations int                                 // that users have asked for
-	beats       map[string]time.Time                // the last ones that the store took, by session
-	expired     map[string]bool                     // sessions that other replicas expired
-	committed   map[memstore.TriggerKey]time.Time   // when rows of the ledger were
+	unwanted    map[string]bool                     // tasks and orders that users have cancelled, or tried to
+	everRetired map[string]bool                     // jobs that had no definition once
+	orders      map[string]*order
+	scheduled   map[string]string                 // hashes of schedules, by job
+	cursors     map[string]int64                  // of jobs
+	covering    map[dueKey][]memstore.TriggerKey  // rows that begin with a due time
+	ran         map[dueKey]bool                   // due times of which a row has said that they have run, or are about to
+	unknownPool map[string]bool                   // pools that no configuration has
+	busy        map[string]map[string]int64       // by job and task: until when attempts may run whose replicas are gone, without a result
+	failures    map[string]int                    // runs of a job that failed in a row
+	suspended   map[string]int                    // how often a job was, after failures
+	toldOf      map[string]int                    // events of that
+	held        map[string]*held                  // what users have said of jobs
+	pause       pausing                           // of everything
+	paused      map[string]bool                   // pools, by override
+	rated       map[string]*rated                 // by pool
+	byKey       map[string]*poolKeys              // by pool
+	byKind      map[string]*kindLimits            // by pool
+	ofKind      map[string]int                    // tasks of the limited kind that run, by pool
+	withKey     map[keyOf][]string                // tasks that have not ended, as they were enqueued
+	inKey       map[keyOf][]string                // tasks that run
+	sharing     map[string]*sharing               // by pool
+	expiring    map[string]expiring               // by task
+	sessions    map[string]*replica               // by session
+	numbers     map[string]int64                  // of configurations, by hash, as they were given first
+	loaded      map[string]int64                  // numbers of live sessions
+	activations int                               // that users have asked for
+	beats       map[string]time.Time              // the last ones that the store took, by session
+	expired     map[string]bool                   // sessions that other replicas expired
+	committed   map[memstore.TriggerKey]time.Time // when rows of the ledger were
 	waits       map[waitKey]memstore.LockWait
 	abandoned   map[string]time.Time // tasks that sessions had queued for their locks, by when those were declared dead, or the task became first since
 	late        lateness
@@ -85,6 +91,7 @@ func newSeen() *seen {
 	return &seen{
 		token: map[string]int64{}, claims: map[claimKey]claim{}, slotted: map[string]map[string]memstore.Task{}, queued: map[string]map[string]memstore.Task{}, inPool: map[string]int{},
 		ready: map[string]map[string]memstore.Task{}, inLines: map[string]bool{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{}, redefined: map[string]int64{}, governs: map[string]string{}, retiredAt: map[string]moment{}, pending: map[string]pending{}, unwanted: map[string]bool{},
+		everRetired: map[string]bool{}, orders: map[string]*order{}, scheduled: map[string]string{}, cursors: map[string]int64{}, covering: map[dueKey][]memstore.TriggerKey{}, ran: map[dueKey]bool{},
 		unknownPool: map[string]bool{},
 		busy:        map[string]map[string]int64{}, held: map[string]*held{}, failures: map[string]int{}, suspended: map[string]int{}, toldOf: map[string]int{}, paused: map[string]bool{}, rated: map[string]*rated{},
 		byKind: map[string]*kindLimits{}, ofKind: map[string]int{}, byKey: map[string]*poolKeys{}, withKey: map[keyOf][]string{}, inKey: map[keyOf][]string{}, sharing: map[string]*sharing{}, expiring: map[string]expiring{},

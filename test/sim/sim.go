@@ -19,6 +19,7 @@
 //	watch.go, ledger.go                checks of each row, and of each attempt
 //	oracle.go, judge.go                due times by arithmetic on periods, and the checks at the end
 //	definitions.go                     the definitions that attempts run by
+//	orders.go, orders_judge.go         runs at a time and backfills
 //	schedules.go, fields.go, zones.go  and those of fields in zones, by a walk
 //	catch_up.go                        and which of them run late
 //	calendars.go                       and what calendars leave out, by intervals
@@ -112,7 +113,7 @@ func (y *tally) missing() (missing []string) {
 	}
 	for _, what := range []string{
 		"triggers", "tasks", "starts", "outcome ran", "outcome skipped", "outcome missed", "outcome lost", "task succeeded", "task failed",
-		"task lost", "task cancelled", "late", "finish fenced", "starts with a lock", "locks held together", "waits for a lock", "waits abandoned", "starts with a key", "starts of a limited kind", "starts with jitter", "starts with spread", "starts with jitter and a calendar", "tasks expired", "progress", "chunk", "manual runs", "manual retries", "cancels", "waits for a slot", "slots after a wait", "skipped queue_full", "skipped replaced", "task replaced", "suspended after failures", "starts where a pool runs", "left out", "left out before an edit", "pools edited", "pools removed", "waits for its pool", "put off", "claimed before others", "not retried", "retried by its code", "caught up latest", "caught up all", "missed beyond a limit", "cancelled with its job", "timed out", "starts by an older version", "activated", "due at @at", "due at a jump", "due in a zone", "due within bounds", "due by L", "due by W", "due by #", "due by H", "overlaps", "stale effects refused",
+		"task lost", "task cancelled", "late", "finish fenced", "starts with a lock", "locks held together", "waits for a lock", "waits abandoned", "starts with a key", "starts of a limited kind", "starts with jitter", "starts with spread", "starts with jitter and a calendar", "tasks expired", "progress", "chunk", "manual runs", "manual retries", "cancels", "waits for a slot", "slots after a wait", "skipped queue_full", "skipped replaced", "task replaced", "suspended after failures", "starts where a pool runs", "left out", "left out before an edit", "pools edited", "pools removed", "waits for its pool", "put off", "claimed before others", "not retried", "retried by its code", "caught up latest", "caught up all", "missed beyond a limit", "cancelled with its job", "timed out", "starts by an older version", "activated", "orders run", "orders backfill", "orders cancelled", "order done", "order skipped", "order cancelled", "runs of orders", "due at @at", "due at a jump", "due in a zone", "due within bounds", "due by L", "due by W", "due by #", "due by H", "overlaps", "stale effects refused",
 	} {
 		if y.counted[what] == 0 {
 			missing = append(missing, what)

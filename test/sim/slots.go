@@ -113,10 +113,14 @@ func (w *world) watchSlot(before memstore.Task, existed bool, r memstore.Task) {
 	waited := existed && before.State == memstore.Queued
 	if r.State == memstore.Queued {
 		queued[r.ID] = r
-		switch most := w.queueLimit(r.Job); {
+		most := w.queueLimit(r.Job)
+		if w.backfilling(r.Job) { // a due time waits for its end
+			most = max(most, 1)
+		}
+		switch {
 		case existed && !waited:
 			w.violate(r.Job, "task %s of %s had a slot, and waits for one", r.ID, r.Job)
-		case len(queued) > most:
+		case !existed && len(queued) > most:
 			w.violate(r.Job, "%d runs of %s wait for a slot, and %d may", len(queued), r.Job, most)
 		case !existed && w.policy(r.Job) == jobs.Replace && !w.endsSoon(r.Job):
 			w.violate(r.Job, "task %s of %s waits for a slot, and nothing was replaced", r.ID, r.Job)
@@ -175,6 +179,8 @@ func (w *world) judgeSkip(g memstore.Trigger) {
 		w.violate(g.Job, "job %s: the due time %s is skipped, %s, and the policy is %s", g.Job, clock(g.At), g.ReasonCode, policy)
 	case g.ReasonCode == reason.SlotTaken && w.plan.Edited == nil && len(w.slotted[g.Job])+len(w.busy[g.Job]) < slots:
 		w.violate(g.Job, "job %s: the due time %s is skipped, and %d of %d slots are taken", g.Job, clock(g.At), len(w.slotted[g.Job]), slots)
+	case g.ReasonCode == reason.SlotTaken && g.Seq == 0 && w.backfilling(g.Job) && len(w.queued[g.Job]) == 0:
+		w.violate(g.Job, "job %s: the due time %s is skipped for a run of a backfill", g.Job, clock(g.At))
 	case g.ReasonCode == reason.Replaced && policy != jobs.Replace:
 		w.violate(g.Job, "job %s: the due time %s was replaced, and the policy is %s", g.Job, clock(g.At), policy)
 	}

@@ -208,6 +208,12 @@ func (w *world) ask(s step, r *replica) {
 				w.count("cancels")
 			}
 		}
+	case runsAt, backfills:
+		if r != nil {
+			w.order(s, r)
+		}
+	case cancelsOrder:
+		w.order(s, nil)
 	case suspends:
 		yes := true
 		if w.admin.SuspendJob(ctx, s.Name, "a user", &yes) == nil {

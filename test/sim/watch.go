@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"reflect"
 	"time"
 
@@ -43,13 +44,17 @@ func (w *world) watch(c memstore.Change) {
 		note()
 		before, _ := c.Before.(memstore.Pool)
 		w.judgePoolGoverns(before, r)
-		w.watchPoolDefinition(r)
+		w.watchPoolDefinition(before, r)
 		w.watchPool(r)
 	case memstore.LockWait:
 		note()
 		w.watchWait(r)
 	case memstore.Chunk:
 		w.watchChunk(r)
+	case memstore.Order:
+		note()
+		before, existed := c.Before.(memstore.Order)
+		w.watchOrder(before, existed, r)
 	case memstore.Expectation:
 		note()
 		w.watchExpectation(r)
@@ -85,6 +90,10 @@ func (w *world) watchGone(c memstore.Change) {
 	}
 	if r, is := c.Before.(memstore.Expectation); is {
 		w.watchLooked(r)
+		return
+	}
+	if r, is := c.Before.(memstore.Order); is && r.State == string(wire.OrderOpen) {
+		w.violate(r.Job, "order %s of %s is gone, and was open", r.ID, r.Job)
 		return
 	}
 	r, is := c.Before.(memstore.Task)
@@ -253,7 +262,11 @@ func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.T
 		w.judgePutOff(r)
 		w.judgeFailures(r)
 		w.judgeHeld(r)
-		if r.Seq == 0 && r.Replica != "" && w.pausedNow() { // else an edit has overtaken it
+		if r.Order != "" {
+			w.judgeOrdered(r)
+		}
+		w.watchCovering(r)
+		if (r.Seq == 0 || r.Order != "") && r.Replica != "" && w.pausedNow() { // else an edit has overtaken it
 			w.violate(r.Job, "job %s: its due time %s was decided while everything was paused", r.Job, clock(r.At))
 		}
 	case before.Outcome != "" && before != r && (before.Outcome != string(jobs.Lost) || r.Outcome != string(jobs.Ran)):
@@ -268,6 +281,7 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 	if existed && (r.Cursor < before.Cursor || r.Fence < before.Fence) {
 		w.violate(r.Name, "job %s: cursor from %s to %s, fence from %d to %d", r.Name, clock(before.Cursor), clock(r.Cursor), before.Fence, r.Fence)
 	}
+	w.scheduled[r.Name], w.cursors[r.Name] = r.Schedule, r.Cursor
 	w.judgeGoverns(before, r)
 	w.governs[r.Name] = r.Hash
 	w.watchRetired(r.Name, before.Hash, r.Hash)

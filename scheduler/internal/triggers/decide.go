@@ -45,7 +45,7 @@ func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 	if j.Times != nil && !held {
 		due = c.due()
 	}
-	slots := d.slotsOf(j, state, len(due.runs), &dec)
+	slots := d.slotsOf(j, state, len(due.runs)+d.ordered(state), &dec)
 	switch {
 	case j.Times == nil:
 	case held:

@@ -20,10 +20,22 @@ func (s *slots) order(state ledger.JobState, decided time.Time, all bool) {
 		switch {
 		case o.Asked.Backfill != nil:
 			s.backfill(o, decided, all)
-		case !o.Asked.At.After(s.now):
+		case o.Asked.At.After(s.now):
+		case s.job.Concurrency == jobs.Replace && s.opened > 0: // it replaces what this decision opens, in the next one
+			o.NextAt = s.now
+			s.dec.Orders = append(s.dec.Orders, o.Order)
+		default:
 			s.orderedRun(o.Order)
 		}
 	}
+}
+
+// ordered is how many runs of orders are about to ask for a slot: with replace one in a decision.
+func (d rules) ordered(state ledger.JobState) int {
+	if slices.ContainsFunc(state.Orders, func(o ledger.OrderState) bool { return o.Asked.Backfill == nil && !o.Asked.At.After(d.now) }) {
+		return 1
+	}
+	return 0
 }
 
 // orderedRun opens the run of an order, as one by hand: also while the job is suspended; and where the job's policies forbid it, it is skipped.
@@ -78,7 +90,7 @@ func (s *slots) backfill(is ledger.OrderState, decided time.Time, all bool) {
 			more = true
 			break
 		}
-		if _, ran := slices.BinarySearchFunc(is.Ran, at, time.Time.Compare); ran {
+		if _, ran := slices.BinarySearchFunc(is.Ran, at, time.Time.Compare); ran || !asked.Again && s.runs(at) {
 			p.Cursor, p.Ran = at, p.Ran+1
 			continue
 		}
@@ -102,6 +114,11 @@ func (s *slots) backfill(is ledger.OrderState, decided time.Time, all bool) {
 	case len(p.Open) == 0:
 		o.Close(s.now, wire.OrderDone, "", "")
 	}
+}
+
+// runs reports whether this decision has a run of a due time.
+func (s *slots) runs(at time.Time) bool {
+	return slices.ContainsFunc(s.dec.Triggers, func(o ledger.Opening) bool { return o.Trigger.At.Equal(at) && ledger.HasRun(o.Trigger.Outcome) })
 }
 
 // spare reports whether a backfill may take a slot.

@@ -171,7 +171,7 @@ func (s *Store) newID() (string, error) {
 func (d *Database) Look(f func(Rows)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f(Rows{d.sessions.rows, d.jobs.rows, d.pools.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.results.rows, slices.Collect(maps.Values(d.chunks.rows))})
+	f(Rows{d.sessions.rows, d.jobs.rows, d.pools.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.results.rows, slices.Collect(maps.Values(d.chunks.rows)), d.orders.rows})
 }
 
 // Rows are what a simulation judges.
@@ -184,4 +184,5 @@ type Rows struct {
 	Done     map[string]Done
 	Results  map[string]Result
 	Chunks   []Chunk // of outputs
+	Orders   map[string]Order
 }

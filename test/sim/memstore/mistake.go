@@ -9,6 +9,9 @@ const (
 	CancelsRemoved Mistake = "tasks of removed pools are cancelled, too"
 	ClaimsRemoved  Mistake = "tasks of removed pools are claimed by who has the pool"
 	AnyGoverns     Mistake = "each configuration governs"
+	CancelsNoOrder Mistake = "an order that is cancelled goes on"
+	KeepsOrders    Mistake = "orders of removed jobs stay"
+	LosesOrders    Mistake = "open orders are gone when a replica joins"
 )
 
 // removed reports whether no configuration has a pool.

@@ -104,6 +104,9 @@ func (s *Store) DueOrders(ctx context.Context, until time.Time, limit int) (due 
 
 // endOrders ends the open orders of a job that no configuration has any more.
 func (t *tx) endOrders(job string, now time.Time) {
+	if t.makes(KeepsOrders) {
+		return
+	}
 	for _, r := range t.orders.rows {
 		if r.Job == job && r.Next > 0 {
 			o := r.Order()
@@ -234,6 +237,10 @@ func (s *Store) CancelOrder(ctx context.Context, id, by string) (o wire.Order, e
 		is := r.Order()
 		if is.State != wire.OrderOpen {
 			return is.NotOpen()
+		}
+		if t.makes(CancelsNoOrder) {
+			o = is.View(nil)
+			return nil
 		}
 		is.Close(t.now(), wire.OrderCancelled, reason.Cancelled, ledger.StoppedBy(by))
 		put(t, &t.orders, orderRow(is))
