@@ -97,7 +97,7 @@ func (a *app) showWhyJob(w io.Writer, y wire.WhyJob) error {
 	}
 	definition := ""
 	if d := y.Definition; d != nil {
-		definition = fmt.Sprintf("%s, of configuration %d, since %s UTC", d.Hash, d.Config, utc(d.Since))
+		definition = governedText(*d)
 	}
 	err := fields(w,
 		field{"due at", due},
@@ -113,4 +113,13 @@ func (a *app) showWhyJob(w io.Writer, y wire.WhyJob) error {
 	}
 	fmt.Fprintln(w)
 	return table(w, "CODE WHY", y.Causes, func(c wire.Cause) []string { return []string{string(c.Code), c.Message} })
+}
+
+// governedText names a definition, and says when it governed.
+func governedText(d wire.Definition) string {
+	text := fmt.Sprintf("%s, of configuration %d, since %s UTC", d.Hash, d.Config, utc(d.Since))
+	if !d.Until.IsZero() {
+		text += " until " + utc(d.Until) + " UTC"
+	}
+	return text
 }

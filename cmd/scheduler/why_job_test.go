@@ -81,3 +81,16 @@ func TestMeasurementsOfADecision(t *testing.T) {
 		}
 	}
 }
+
+// A definition that does not govern any more is shown with its end.
+func TestWhenADefinitionGoverned(t *testing.T) {
+	since := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	for want, d := range map[string]wire.Definition{
+		"3f9a, of configuration 6, since 2026-03-01 08:00:00 UTC":                               {Hash: "3f9a", Config: 6, Since: since},
+		"3f9a, of configuration 6, since 2026-03-01 08:00:00 UTC until 2026-03-01 09:00:00 UTC": {Hash: "3f9a", Config: 6, Since: since, Until: since.Add(time.Hour)},
+	} {
+		if got := governedText(d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
