@@ -22,7 +22,7 @@ const (
 //
 //   - No more tasks have one than there are; a lost attempt has its slot until it can no longer run. Only what has a slot runs, see taskMove.
 //   - With queue at most queue_limit tasks wait, with replace one, and with forbid none. They get slots in due order, none is overtaken, and a due
-//     time finds the queue full only if it is.
+//     time finds the queue full only if it is. One that waited before the database's clock was set back may come before one that was opened since.
 //   - With replace what waits has had an older task told to stop, or waits for one that was lost. A task is replaced by one that came after it, see replaced.
 //   - With forbid a due time is skipped only if all slots are taken.
 //   - What waits does so no longer than a due time for its decision, counted from when a slot was free.
@@ -35,7 +35,7 @@ func (t *trial) jobSlots() {
 	all := map[string]*jobSlots{}
 	for name, j := range t.jobs {
 		if j.Concurrency != "allow" {
-			all[name] = &jobSlots{trial: t, Job: j, has: map[string]history.Row{}, waits: map[string]history.Row{}, lost: map[string]history.Row{}}
+			all[name] = &jobSlots{trial: t, Job: j, has: map[string]history.Row{}, waits: map[string]history.Row{}, lost: map[string]history.Row{}, opened: map[string]bool{}}
 		}
 	}
 	for _, c := range t.h.Audit {
@@ -54,7 +54,8 @@ type jobSlots struct {
 	history.Job
 	has, waits, lost map[string]history.Row // tasks
 	left             []leftSlot             // tasks that ended
-	got              []history.Row          // a slot, in the present transaction
+	got              []history.Change       // what gave a slot, in the present transaction
+	opened           map[string]bool        // tasks of the present transaction that wait
 	says             []history.Change       // rows of due times of the present transaction that say that there is no room
 	freeSince        time.Time              // a slot is free, and a task waits; zero: it is not so, or not known
 }
@@ -107,6 +108,9 @@ func (s *jobSlots) task(c history.Change) {
 		return
 	}
 	if r.State == queued {
+		if c.Before == nil {
+			s.opened[r.ID] = true
+		}
 		if s.waits[r.ID] = r; c.Before == nil && s.Concurrency == "replace" && !s.endsSoon(c) {
 			s.violate(Slots, s.Name, dbTime(c.At), "replace: task %s waits for a slot, and nothing was told to stop", r.ID)
 		}
@@ -114,7 +118,7 @@ func (s *jobSlots) task(c history.Change) {
 	}
 	delete(s.waits, r.ID)
 	s.has[r.ID] = r
-	s.got = append(s.got, r)
+	s.got = append(s.got, c)
 	if lost := s.lostAt(c, r); len(s.has)+lost > s.slots() {
 		s.violate(Slots, s.Name, dbTime(c.At), "%s, and %d tasks at once: %s, and %d lost ones that may run: %s", s.policy(), len(s.has)+lost, keys(s.has), lost, keys(s.lost))
 	}
@@ -145,9 +149,10 @@ func (s *jobSlots) decided(c history.Change) {
 	if len(s.waits) > limit {
 		s.violate(Slots, s.Name, dbTime(c.At), "%s, and %d tasks wait for a slot where %d may: %s", s.policy(), len(s.waits), limit, keys(s.waits))
 	}
-	for _, r := range s.got {
+	for _, got := range s.got {
+		r := got.After
 		for _, w := range s.waits {
-			if dueBefore(w, r) {
+			if setBack := got.Before != nil && s.opened[w.ID] && r.CreatedAt > w.CreatedAt; dueBefore(w, *r) && !setBack {
 				s.violate(Slots, s.Name, dbTime(c.At), "task %s got a slot, and %s waits, which was due before it", r.ID, w.ID)
 			}
 		}
@@ -155,7 +160,7 @@ func (s *jobSlots) decided(c history.Change) {
 	for _, said := range s.says {
 		s.noRoom(said)
 	}
-	s.got, s.says = nil, nil
+	s.got, s.says, s.opened = nil, nil, map[string]bool{}
 	s.look(c)
 }
 

@@ -86,6 +86,8 @@ func (l *slotLog) play(script string) {
 				l.add("done", nil, &done)
 			case "wait":
 				l.now = l.now.Add(10 * time.Second)
+			case "back":
+				l.now = l.now.Add(-time.Hour)
 			case "skip":
 				l.skips(id)
 			default:
@@ -121,6 +123,9 @@ func TestJobSlots(t *testing.T) {
 		"a slot for one and a place for another":    {queue, "open a; open b?, open c?; end a, open d?, grant b", ""},
 		"too many in the queue":                     {queue, "open a; open b?, open c?; open d?", "and 3 tasks wait for a slot where 2 may"},
 		"out of order":                              {queue, "open a; open b?, open c?; end a, grant c", "task c got a slot, and b waits"},
+		"by a clock set back":                       {queue, "open a; open c?; back, end a, open b?, grant c; end c, grant b", ""},
+		"opened in between":                         {queue, "open a; open c?; end a, open b?, grant c", "task c got a slot, and b waits"},
+		"a clock set back before both":              {queue, "open a; open c?; back; open b?; end a, grant c", "task c got a slot, and b waits"},
 		"overtaken":                                 {queue, "open a; open b?; end a, open c", "task c got a slot, and b waits"},
 		"waits where all forbid it":                 {forbid, "open a; open b?", "1 tasks wait for a slot where 0 may"},
 		"skipped before the queue is full":          {queue, "open a; open b?; skip queue_full", "and 1 of 2 wait"},
