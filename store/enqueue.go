@@ -174,7 +174,7 @@ func (t *tx) unknownPool(name string) error {
 		return err
 	}
 	if retired && governor != "" {
-		why = fmt.Sprintf("a newer configuration governs, that of replica %q, and does not have it, whatever other replicas have loaded", governor)
+		why = fmt.Sprintf("the configuration that governs, that of replica %q, does not have it, whatever other replicas have loaded", governor)
 	}
 	return fmt.Errorf("pool %q: %w: %s; known are %s", name, jobs.ErrNotFound, why, strings.Join(known, ", "))
 }

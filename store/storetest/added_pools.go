@@ -34,7 +34,7 @@ func addPools(t *testing.T, b *Bench) {
 	if !errors.Is(err, jobs.ErrNotFound) || !strings.HasSuffix(err.Error(), "known are Letters, default, mail") {
 		t.Fatalf("a retired pool: %v", err)
 	}
-	const governs = `a newer configuration governs, that of replica "a", and does not have it`
+	const governs = `the configuration that governs, that of replica "a", does not have it`
 	Join(t, b, "b") // has loaded none
 	if _, err := b.Store.Enqueue(t.Context(), newTask("print")); err == nil || !strings.Contains(err.Error(), governs) {
 		t.Fatalf("a retired pool: %v, want %s", err, governs)
