@@ -201,6 +201,41 @@ func TestARunAtATimeThatIsLate(t *testing.T) {
 	})
 }
 
+// Of two runs at one time of a job that replaces, the first takes the place of what runs, and the second that of the first.
+func TestRunsAtOneTimeThatReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &memstore.Store{Database: memstore.New()}
+		h := brief{&recording{}, time.Minute}
+		s, stop := until(t, st, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Concurrency: jobs.Replace}}}, "a")
+		defer stop()
+		time.Sleep(time.Second)
+		_, running, err := s.RunJob(t.Context(), "j", "ann", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(5 * time.Second).Truncate(time.Millisecond)
+		var orders []string
+		for range 2 {
+			o, err := s.RunJobAt(t.Context(), "j", jobs.NewRun{By: "ann"}, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			orders = append(orders, o.ID)
+		}
+		time.Sleep(7 * time.Second)
+		for _, id := range orders {
+			if o := orderOf(t, st, id); o.State != wire.OrderDone || o.EndedAt.Sub(at) > time.Second {
+				t.Errorf("an order is %+v", o)
+			}
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if len(h.started) != 2 || h.started[0].ID != running.ID || h.started[1].ID != orderOf(t, st, orders[1]).TaskID || h.running != 1 {
+			t.Errorf("%d have started, and %d runs: %+v", len(h.started), h.running, h.started)
+		}
+	})
+}
+
 // brief runs take a while.
 type brief struct {
 	*recording
