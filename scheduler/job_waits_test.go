@@ -274,3 +274,34 @@ func TestTheWaitForLocksIsKept(t *testing.T) {
 		s.stop()
 	})
 }
+
+// What waits for a lock while its replica takes another set begins under the definition by which it is claimed.
+func TestWhatWaitsBeginsUnderTheNewDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, before, after := newLocked(t), newKeyed(time.Millisecond), &replicatest.Counting{}
+		held := s.hold("a")
+		r, err := newOn(s.st(), replicatest.LockerOf(t, s.service), byKey(before), Options{ID: "r"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer replicasRun(t, r)()
+		time.Sleep(2 * time.Second)
+		id := s.enqueue(of("a")...)[0]
+		time.Sleep(2 * time.Second)
+		set := byKey(before)
+		p := set.Pools["p"]
+		p.Handler = after
+		set.Pools["p"] = p
+		if _, err := r.Replace(t.Context(), set, ReplaceOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if task := s.task(id); task.ReasonCode != reason.WaitsForLock {
+			t.Fatalf("%+v", task)
+		}
+		s.release(held...)
+		s.ended(2*time.Second, id)
+		if before.begun() != 0 || after.Count() != 1 {
+			t.Errorf("it began %d times as the old definition says, and %d times as the new one does", before.begun(), after.Count())
+		}
+	})
+}

@@ -93,7 +93,7 @@ func (p *plan) drawCalendars(d draw) {
 		}
 		if e, edited := p.Edited[name]; edited {
 			if in && d.chance(0.5) {
-				e.Closed, e.Calendars, e.ICS = p.Jobs[name].Closed, p.Jobs[name].Calendars, p.Jobs[name].ICS
+				e.Closed, e.Calendars, e.ICS, e.Kept = p.Jobs[name].Closed, p.Jobs[name].Calendars, p.Jobs[name].ICS, p.Jobs[name].Kept
 				p.Edited[name] = e
 			} else if d.chance(0.7) {
 				p.Edited[name] = p.drawClosed(d, e)
@@ -140,6 +140,13 @@ func (p *plan) drawClosed(d draw, j job) job {
 	} else {
 		j.ICS = events(c.spans)
 		j.Calendars.Exclude = []string{calendarOf}
+		if d := keyed(p.Seed, "kept to beside "+j.ICS, 0); d.chance(0.4) {
+			from := at.Add(d.between(0, 3*time.Second)).Truncate(time.Second)
+			until := from.Add(d.between(time.Second, 8*time.Second)).Truncate(time.Second)
+			c.spans = append(c.spans, stretch{from, until})
+			j.Kept = events([]stretch{{begin.AddDate(0, 0, -1), from}, {until, until.AddDate(0, 0, 3)}})
+			j.Calendars.Only = []string{calendarOf}
+		}
 	}
 	if c.next {
 		j.Calendars.Otherwise = jobs.OtherwiseNext
@@ -175,6 +182,10 @@ func withCalendar(set *jobs.Set, name string, j job) jobs.Job {
 		return []string{calendar}
 	}
 	j.Calendars.Exclude, j.Calendars.Only = named(j.Calendars.Exclude), named(j.Calendars.Only)
+	if j.Kept != "" {
+		set.Calendars[calendar+"-kept"] = jobs.Calendar{ICS: j.Kept}
+		j.Calendars.Only = []string{calendar + "-kept"}
+	}
 	return j.Job
 }
 
@@ -212,7 +223,7 @@ func (w *world) judgeLeftOut(name string, e epoch, g memstore.Trigger) {
 func (w *world) recalendared(name string) bool {
 	a, in := w.plan.Jobs[name]
 	b, edited := w.plan.Edited[name]
-	return !in || !edited || a.ICS != b.ICS
+	return !in || !edited || a.ICS != b.ICS || a.Kept != b.Kept
 }
 
 // judgePutOff: no due time runs while its calendars leave it out. With w.mu held.

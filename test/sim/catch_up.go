@@ -14,7 +14,7 @@ func (w *world) alike(name string) (job, bool) {
 	specs := w.specs[name]
 	for _, j := range specs[1:] {
 		is := specs[0]
-		if j.CatchUp != is.CatchUp || j.Jitter != is.Jitter || j.Spread != is.Spread || j.ICS != is.ICS || !slices.Equal(j.Times.specs(), is.Times.specs()) || j.Timezone != is.Timezone ||
+		if j.CatchUp != is.CatchUp || j.Jitter != is.Jitter || j.Spread != is.Spread || j.ICS != is.ICS || j.Kept != is.Kept || !slices.Equal(j.Times.specs(), is.Times.specs()) || j.Timezone != is.Timezone ||
 			!j.StartsAt.Equal(is.StartsAt) || !j.EndsAt.Equal(is.EndsAt) || (j.Closed == nil) != (is.Closed == nil) || j.Closed != nil && j.Closed.next != is.Closed.next {
 			return job{}, false
 		}

@@ -43,10 +43,15 @@ func TestAMisreadConfigurationIsFound(t *testing.T) {
 				set.Pools[name] = pool
 			}
 		}},
-		"stops by another timeout":      {`and its timeout by version`, eachJob(func(j *jobs.Job) { j.Timeout = 2 * time.Second })},
-		"lets attempts go on":           {`and its timeout by version`, eachJob(func(j *jobs.Job) { j.Timeout += time.Second })},
-		"retries once too often":        {`is retried after`, eachJob(func(j *jobs.Job) { j.Retries.Limit++ })},
-		"retries once too seldom":       {`is not retried after`, eachJob(func(j *jobs.Job) { j.Retries.Limit = max(min(j.Retries.Limit, len(j.Retries.On)), j.Retries.Limit-1) })},
+		"stops by another timeout": {`and its timeout by version`, eachJob(func(j *jobs.Job) { j.Timeout = 2 * time.Second })},
+		"lets attempts go on":      {`and its timeout by version`, eachJob(func(j *jobs.Job) { j.Timeout += time.Second })},
+		"retries once too often":   {`is retried after`, eachJob(func(j *jobs.Job) { j.Retries.Limit++ })},
+		"retries once too seldom":  {`is not retried after`, eachJob(func(j *jobs.Job) { j.Retries.Limit = max(min(j.Retries.Limit, len(j.Retries.On)), j.Retries.Limit-1) })},
+		"goes by one calendar of two": {rows, eachJob(func(j *jobs.Job) {
+			if len(j.Calendars.Exclude) > 0 {
+				j.Calendars.Only = nil
+			}
+		})},
 		"runs a job anywhere":           {`where \w+ does not run`, eachJob(func(j *jobs.Job) { j.RunsOn = nil })},
 		"makes up for what is too old":  {`and its window is`, eachJob(func(j *jobs.Job) { j.CatchUp.Window = 300 * 24 * time.Hour })},
 		"gives up what is not too old":  {`and nothing stands for it|none is beyond the limit`, eachJob(func(j *jobs.Job) { j.CatchUp.Window /= 10 })},

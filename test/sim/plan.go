@@ -44,6 +44,7 @@ type job struct {
 
 	Closed *closed // by its calendar, if it has one
 	ICS    string  // which is this
+	Kept   string  // another one that it is kept to, beside one that it leaves out; "": none
 }
 
 // step is a fault of replicas, or a call.

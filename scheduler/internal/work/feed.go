@@ -351,6 +351,13 @@ func (f *feeder) governedBy(p *plan.Plan) plan.Governing {
 	return f.known()
 }
 
+// forgot is how often the feeder has forgotten what it cannot run.
+func (f *feeder) forgot() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.forgets
+}
+
 // defined is the pool as this replica has it, or had it, if it is removed.
 func (f *feeder) defined() *plan.Pool {
 	f.mu.Lock()

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,7 +71,15 @@ func (w *waits) await(ctx context.Context, ses *membership.Session, t jobs.Task)
 	if err != nil {
 		return false
 	}
-	return w.claim(ctx, p, ses, t, e.hold(all, leases), time.Since(asked))
+	held := e.hold(all, leases)
+	if now := e.plan.Load(); now != p { // it begins under the definition by which it is claimed
+		if other, _, err := now.Locks(t); err != nil || !slices.Equal(all, other) {
+			e.releases.add(held)
+			return false
+		}
+		p = now
+	}
+	return w.claim(ctx, p, ses, t, held, time.Since(asked))
 }
 
 // claim claims a task whose leases are there, for which it has waited for so long, and starts it. Without a free worker the task is queued for the
@@ -111,9 +120,10 @@ func (w *waits) claim(ctx context.Context, p *plan.Plan, ses *membership.Session
 // claimNow is the claim of one task that waits.
 func (w *waits) claimNow(ctx context.Context, p *plan.Plan, ses *membership.Session, t jobs.Task, held []heldLock, waited time.Duration) (ledger.Claimed, error) {
 	e, f := w.executor, w.executor.feeder(t.Pool)
-	f.mu.Lock()
-	under, asked := f.known(), f.forgets
-	f.mu.Unlock()
+	under, asked := f.governedBy(p), f.forgot()
+	if under.Hash == "" {
+		return ledger.Claimed{}, nil // the plan is another one since, or the pool is gone
+	}
 	var mine tried
 	if held != nil {
 		mine.held = map[string][]heldLock{t.ID: held}
