@@ -245,10 +245,20 @@ func (w *world) judgeConfig(r *replica, number int64) {
 	r.config = number
 }
 
-// judgeExpiry: no session expires by a fault that all replicas share. With w.mu held.
+// runsOn reports whether an attempt executes in a replica that ignores its context. With w.mu held.
+func (w *world) runsOn(r *replica) bool {
+	for _, list := range w.active {
+		if slices.ContainsFunc(list, func(me *run) bool { return me.r == r && me.ignores }) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeExpiry: no session expires by a fault that all replicas share. One that drains lets it expire if an attempt does not end. With w.mu held.
 func (w *world) judgeExpiry(r *replica) {
 	since := time.Now().Add(-answered)
-	if r.killed || r.isDead() || r.frozenSince(since) || w.weather.bad(r.node.index, since, storeFaults...) ||
+	if !r.drained.IsZero() && w.runsOn(r) || r.killed || r.isDead() || r.frozenSince(since) || w.weather.bad(r.node.index, since, storeFaults...) ||
 		w.weather.bad(-1, since, loses, hangs, slows, stalls, repeats) || w.weather.partly(since, refuses) {
 		return
 	}
