@@ -127,7 +127,7 @@ func (w *world) backfillOf(s step, r *replica) (b wire.NewBackfill, ok bool) {
 	if !has {
 		return b, false
 	}
-	for _, span := range []time.Duration{5 * time.Second, 20 * time.Second, time.Minute, 5 * time.Minute, time.Hour, 24 * time.Hour} {
+	for _, span := range []time.Duration{5 * time.Second, 20 * time.Second, time.Minute, 5 * time.Minute, time.Hour, 12 * time.Hour} { // calendars are known for a day before the run
 		if n := j.Times.count(now.Add(-span), now); n > 0 && n <= 6 {
 			b.From, ok = now.Add(-span), true
 		}
