@@ -115,8 +115,13 @@ func (t *trial) unfinished() {
 	}
 }
 
-// putOff reports whether a task is not due yet by a clock of the database that was stepped.
+// putOff reports whether a task is not due yet by a clock of the database that was stepped, or is behind such a one in an order by key.
 func (t *trial) putOff(r history.Row) bool {
+	if r.State == "keyed" && t.pools[r.Pool].Ordered {
+		return slices.ContainsFunc(t.h.Final.Tasks, func(head history.Row) bool {
+			return head.State != "keyed" && head.Pool == r.Pool && head.Key == r.Key && t.putOff(head)
+		})
+	}
 	waits := r.State == "waits" || r.State == "ready" && r.RunAt != r.CreatedAt // it became ready while that clock was ahead
 	return t.steps() && len(t.h.Audit) > 0 && waits && r.RunAt > t.h.Audit[len(t.h.Audit)-1].At
 }

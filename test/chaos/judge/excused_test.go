@@ -95,6 +95,11 @@ func TestExcuses(t *testing.T) {
 		{"a retry put off by a clock that was ahead, and ready meanwhile", Conserved, putOff("ready"), func(h *history.History) {
 			strike(h, nil, history.StoreClock)
 		}},
+		{"tasks behind a retry that is put off", Conserved, func(h *history.History) {
+			putOff("waits")(h)
+			putOff("keyed")(h)
+			h.Run.Pools[0].Ordered = true
+		}, func(h *history.History) { strike(h, nil, history.StoreClock) }},
 		{"a catch-up that waits for its slot", Accounted, func(h *history.History) {
 			last := h.Run.Ended.Add(-6 * time.Second)
 			h.Final.Triggers = slices.DeleteFunc(h.Final.Triggers, func(r history.Row) bool { return r.Job == "each" && dbTime(r.At).After(last) })

@@ -19,7 +19,8 @@ const frozenMargin = 500 * time.Millisecond
 // any one task, nor those that hold one lock, also under "locks exec", by their output, from start to last beat.
 //
 // There are two excuses. helper-frozen: if the warden that ends an attempt in time is frozen itself, with the
-// attempt's replica, the attempt cannot be ended until the freeze is over and 0.5 s more; nor can that of a worker that is frozen. helper-down: if it
+// attempt's replica, the attempt cannot be ended until the freeze is over and 0.5 s more; nor can that of a worker that is frozen, which may have been before
+// it began with its task. helper-down: if it
 // was killed with the replica, descendants of a command go on. Both are counted. A killed, disconnected or
 // frozen replica alone excuses nothing. Of commands with a lock so does what its driver declares, as in I14.
 func (t *trial) overlaps() {
@@ -127,7 +128,8 @@ func (t *trial) mayOverlap(who string, older, newer *output, length time.Duratio
 		return w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.last.Replica) && w.Began.Before(newer.first) &&
 			!older.last.At.After(w.Healed.Add(frozenMargin+t.run.Slack))
 	})
-	return frozen || t.frozenWorker(older.last, newer.first) || t.abandoned(older.last, newer.first) || strings.HasPrefix(who, locked) && t.taken(older, newer.first, length)
+	again := older.last.TaskID == newer.last.TaskID && newer.last.Token < older.last.Token // the older attempt has begun later
+	return frozen || t.frozenWorker(older.last, newer.first) || again && t.frozenWorker(newer.last, newer.first) || t.abandoned(older.last, newer.first) || strings.HasPrefix(who, locked) && t.taken(older, newer.first, length)
 }
 
 // output is what the command of one attempt wrote.

@@ -111,10 +111,12 @@ func TestWorkers(t *testing.T) {
 			w.Kinds[0] = history.LockDown
 			h.Processes, h.Workers = nil, nil
 		}},
-		"a worker that is cut off and goes on": {NoOverlap, nil, func(h *history.History) { goesOn(h, history.WorkerCut) }},
-		"a worker that is frozen and goes on":  {"", nil, func(h *history.History) { goesOn(h, history.WorkerFrozen) }},
-		"an answer of 500":                     {Clean, nil, func(h *history.History) { h.Said[0].Status = 500 }},
-		"a worker that ends by itself":         {Clean, nil, func(h *history.History) { h.Workers[0].How = "ended" }},
+		"a worker that is cut off and goes on":                        {NoOverlap, nil, func(h *history.History) { goesOn(h, history.WorkerCut) }},
+		"a worker that is frozen and goes on":                         {"", nil, func(h *history.History) { goesOn(h, history.WorkerFrozen) }},
+		"a worker that is cut off and begins beside the next attempt": {NoOverlap, nil, func(h *history.History) { beginsLate(h, history.WorkerCut) }},
+		"a worker that is frozen before it begins":                    {"", nil, func(h *history.History) { beginsLate(h, history.WorkerFrozen) }},
+		"an answer of 500":                                            {Clean, nil, func(h *history.History) { h.Said[0].Status = 500 }},
+		"a worker that ends by itself":                                {Clean, nil, func(h *history.History) { h.Workers[0].How = "ended" }},
 		"a worker that stops with an error": {Clean, nil, func(h *history.History) {
 			for i := range h.Workers {
 				if h.Workers[i].How == "stopped" {
@@ -166,6 +168,22 @@ func goesOn(h *history.History, kind history.Kind) {
 	e := h.Effects[i]
 	e.What, e.At = history.Beat, lost.at.Add(500*time.Millisecond)
 	h.Effects = append(h.Effects, e)
+}
+
+// beginsLate makes what struck the worker a fault of a kind, and has it begin with its task when the next attempt is at work.
+func beginsLate(h *history.History, kind history.Kind) {
+	lost := lostOfWorker(h)
+	h.Windows[0].Kinds[1] = kind
+	next := slices.IndexFunc(h.Effects, func(e history.Effect) bool { return e.TaskID == lost.task && e.Token > lost.token })
+	beat := h.Effects[next]
+	began := beat.At
+	beat.What, beat.At = history.Beat, began.Add(300*time.Millisecond)
+	for i, e := range h.Effects {
+		if e.TaskID == lost.task && e.Token == lost.token {
+			h.Effects[i].At = began.Add(100 * time.Millisecond)
+		}
+	}
+	h.Effects = append(h.Effects, beat)
 }
 
 // decide moves the moment in which the loss of the killed worker's task was recorded.
