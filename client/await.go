@@ -23,7 +23,7 @@ func (c *Client) Await(ctx context.Context, id string) (wire.Task, error) {
 // and the last error where all requests of a minute failed in another way, see Transient. The task is not changed by any of it: after an
 // error it can be awaited again.
 func (c *Client) Follow(ctx context.Context, id string, see func(wire.Task) error) (wire.Task, error) {
-	w := c.waits("task " + id)
+	w := newWait(c, "task "+id)
 	for {
 		task, err := within(ctx, id, c.Task)
 		if err == nil {
@@ -49,7 +49,7 @@ const followWait = 10 * time.Second
 //
 // see gets the task without its payload, and what is returned is [Client.Task]. Errors: as Follow, and that of write, which ends the wait.
 func (c *Client) FollowOutput(ctx context.Context, id string, see func(jobs.Task) error, write func(wire.OutputPart) error) (wire.Task, error) {
-	w, place := c.waits("task "+id), ""
+	w, place := newWait(c, "task "+id), ""
 	var news wire.OutputNews
 	for !news.Ended {
 		next, err := c.news(ctx, id, place)

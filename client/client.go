@@ -66,7 +66,7 @@ type Options struct {
 	TLS        *tls.Config  // of https; default: the authorities that the system trusts
 	HTTPClient *http.Client // default: one with TLS that gives up after 60 s and follows no redirects
 
-	// Away is called when Follow, FollowOutput or Await have got no answer, or one that may pass, once until there is an answer again: with the error of the
+	// Away is called when Follow, FollowOutput, FollowOrder, Await or AwaitOrder have got no answer, or one that may pass, once until there is an answer again: with the error of the
 	// first try, and for how long they go on trying. It must be safe for concurrent use; nil: they are silent.
 	Away func(err error, left time.Duration)
 }

@@ -50,7 +50,7 @@ func (c *Client) AwaitOrder(ctx context.Context, id string) (wire.Order, error) 
 // was made, see TaskID, or is not made any more, see State and Reason; a backfill, when each of its runs has ended or it makes none any more. How it
 // ended is no error. Errors: as Follow; the order is as it was seen last.
 func (c *Client) FollowOrder(ctx context.Context, id string, see func(wire.Order) error) (wire.Order, error) {
-	w, last := c.waits("order "+id), wire.Order{}
+	w, last := newWait(c, "order "+id), wire.Order{}
 	for {
 		order, err := within(ctx, id, c.Order)
 		if err == nil {

@@ -27,7 +27,7 @@ type wait struct {
 	told   bool          // Options.Away has been called in this silence
 }
 
-func (c *Client) waits(what string) *wait {
+func newWait(c *Client, what string) *wait {
 	return &wait{client: c, what: what, length: awaitFirst, since: time.Now()}
 }
 

@@ -126,7 +126,9 @@ func (p *Params) problems(payload json.RawMessage) []violation {
 	if at, why := unfitNumber(value, nil); why != "" {
 		return []violation{{at, why}}
 	}
-	if at := repeatedKey(json.NewDecoder(bytes.NewReader(payload)), []string{}); at != nil {
+	dec := json.NewDecoder(bytes.NewReader(payload))
+	dec.UseNumber() // one may be larger than any float
+	if at := repeatedKey(dec, nil); at != nil {
 		return []violation{{at, "the key stands twice"}}
 	}
 	if err = p.schema.Validate(value); err == nil {

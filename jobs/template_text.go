@@ -38,11 +38,11 @@ var textFunctions = template.FuncMap{
 
 var textBuiltins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len"}
 
-// someFunctions are all names of functions.
-var someFunctions = func() string {
+// knownFunctions are the names of all functions.
+var knownFunctions = func() string {
 	names := append(slices.Collect(maps.Keys(textFunctions)), textBuiltins...)
 	slices.Sort(names)
-	return "there are " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }()
 
 var unknownFunction = regexp.MustCompile(`function "(.*)" not defined`)
@@ -56,7 +56,7 @@ func unparsed(err error) error {
 	case strings.HasPrefix(what, "unclosed action"):
 		what = "a {{ has no }}"
 	case unknown != nil:
-		what = "the function " + unknown[1] + " is not known; " + someFunctions
+		what = "the function " + unknown[1] + " is not known; there are " + knownFunctions
 	}
 	if line != "1" {
 		what = "line " + line + ": " + what
@@ -175,7 +175,7 @@ func checkArgument(arg parse.Node) error {
 		if textFunctions[arg.Ident] != nil || slices.Contains(textBuiltins, arg.Ident) {
 			return nil
 		}
-		return fmt.Errorf("the function %s is not allowed; %s", arg, someFunctions)
+		return fmt.Errorf("the function %s is not allowed; there are %s", arg, knownFunctions)
 	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode:
 		return nil
 	case *parse.PipeNode:

@@ -43,8 +43,8 @@ func newJobsBackfillCommand(a *app) *cobra.Command {
 					return usagef("--rate: %w", err)
 				}
 			}
-			if b.MaxRunning == 0 {
-				return usagef("--max-running 0: must be 1 to %d", ledger.MostBackfilling)
+			if b.MaxRunning < 1 || b.MaxRunning > ledger.MostBackfilling {
+				return usagef("--max-running %d: must be 1 to %d", b.MaxRunning, ledger.MostBackfilling)
 			}
 			if wait && (!yes || preview) {
 				return usagef("--wait waits for runs, and a preview makes none: add --yes, and remove --preview")

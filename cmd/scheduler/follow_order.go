@@ -25,7 +25,7 @@ func (a *app) followOrder(ctx context.Context, c *client.Client, o wire.Order) e
 	return a.endOf(o, err)
 }
 
-// followBackfill waits for the end of a backfill, and prints on stderr how far it has come whenever that has changed. The error says which runs did not succeed.
+// followBackfill waits for the end of a backfill, and prints on stderr how far it has come whenever that has changed. The error says how many of its runs did not succeed.
 func (a *app) followBackfill(ctx context.Context, c *client.Client, o wire.Order) error {
 	shown := ""
 	seen, err := c.FollowOrder(ctx, o.ID, func(o wire.Order) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -52,8 +53,10 @@ func TestOrderCommands(t *testing.T) {
 	}
 
 	from := time.Now().AddDate(-1, -1, 0).UTC().Format(time.RFC3339) // hello is due once a year
-	if code, _, stderr := r.scheduler(t, "", "jobs", "backfill", "hello", "--from", from, "--max-running", "0"); code != exitUsage || !strings.Contains(stderr, "--max-running 0: must be 1 to 100") {
-		t.Errorf("no run at once: %d, %s", code, stderr)
+	for _, n := range []string{"-1", "0", "101"} {
+		if code, _, stderr := r.scheduler(t, "", "jobs", "backfill", "hello", "--from", from, "--max-running", n); code != exitUsage || !strings.Contains(stderr, "--max-running "+n+": must be 1 to 100") {
+			t.Errorf("%s runs at once: %d, %s", n, code, stderr)
+		}
 	}
 	got := r.fine(t, "jobs", "backfill", "hello", "--from", from)
 	if !strings.Contains(got, "add --yes to do it") || len(decodeJSON[[]wire.Order](t, r.fine(t, "orders", "list", "--kind", "backfill", "-o", "json"))) != 0 {
@@ -77,7 +80,7 @@ func TestOrderCommands(t *testing.T) {
 func TestABackfillIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t)
-	from := time.Now().AddDate(-2, -1, 0).UTC().Format(time.RFC3339) // hello is due once a year
+	from := fmt.Sprintf("%d-01-01T00:00:00Z", time.Now().UTC().Year()-1) // hello is due once a year, when that begins
 	code, stdout, stderr := r.scheduler(t, "", "jobs", "backfill", "hello", "--from", from, "--yes", "--wait")
 	if id := strings.TrimSpace(stdout); code != exitFine || strings.Contains(id, "\n") || !strings.Contains(stderr, " 0 of 2 left, 0 had run, 0 running, 2 succeeded") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)

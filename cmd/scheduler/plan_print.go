@@ -143,7 +143,7 @@ func activeOr(suspended bool) string {
 	return "active"
 }
 
-// definitions has a line for each job and pool, and for ping, + added, - removed, ~ changed, and below it one for each key.
+// definitions has a line for each job and pool, + added, - removed, ~ changed, and ~ for ping, and below it one for each key.
 func (p plan) definitions(w io.Writer) error {
 	type line struct{ field, value string }
 	var lines []line

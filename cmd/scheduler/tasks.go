@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -201,8 +202,11 @@ func reasonOf(t jobs.Task) string {
 		return t.Reason
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Error), "\n")
-	return strings.TrimSpace(line)
+	return clip.Text(strings.TrimSpace(line), mostInCell)
 }
+
+// mostInCell is how many bytes of an error a cell of a table has, as many as a reason.
+const mostInCell = 512
 
 // ending describes how a task ended. Of a reason and an error one of which begins with the other, the longer one says both.
 func ending(t jobs.Task) string {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -30,9 +32,10 @@ func TestEnding(t *testing.T) {
 // A list has the first line of the error where a task has ended without a reason; an attempt that is followed by another one leaves none.
 func TestReasonInAList(t *testing.T) {
 	for want, task := range map[string]jobs.Task{
-		"exit code 2: no space": {State: jobs.StateFailed, Error: " exit code 2: no space \nmore"},
-		"timeout after 1s":      {State: jobs.StateFailed, Reason: "timeout after 1s", Error: "ended by a signal"},
-		"":                      {State: jobs.StatePending, Attempt: 1, Error: "exit code 2"},
+		"exit code 2: no space":                  {State: jobs.StateFailed, Error: " exit code 2: no space \nmore"},
+		clip.Text(strings.Repeat("x", 600), 512): {State: jobs.StateFailed, Error: strings.Repeat("x", 600)},
+		"timeout after 1s":                       {State: jobs.StateFailed, Reason: "timeout after 1s", Error: "ended by a signal"},
+		"":                                       {State: jobs.StatePending, Attempt: 1, Error: "exit code 2"},
 	} {
 		if got := reasonOf(task); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -130,7 +130,7 @@ func (x *ofJob) none(w *wire.WhyJob) (c wire.Cause, is bool) {
 	case x.here.Known && x.here.Schedule == nil && !passed:
 		return wire.Cause{Code: reason.OnDemand, Message: "has no schedule: it runs on demand"}, true
 	case passed && then == nil && x.here.Known && x.Definition != nil:
-		return wire.Cause{Code: reason.OnDemand, Message: "has no schedule, and no run was asked for at " + clock(x.About)}, true
+		return wire.Cause{Code: reason.OnDemand, Message: "has no schedule, and the ledger has no run for " + clock(x.About)}, true
 	case x.About.IsZero():
 		return wire.Cause{Code: reason.NoFurther, Message: "has no further due time" + x.allowed() + x.nearest(w)}, true
 	case passed && !undecided:
@@ -161,14 +161,14 @@ func (x *ofJob) byHand(due bool) wire.Cause {
 
 // allowed says which calendar leaves out the next due times, where there are some.
 func (x *ofJob) allowed() string {
-	if x.here.Schedule == nil {
+	if x.here.Schedule == nil || x.here.Then != nil {
 		return ""
 	}
 	all, _ := x.here.Schedule.LeftOut(x.At, x.At.AddDate(1, 0, 0), 1)
 	if len(all) == 0 {
 		return ""
 	}
-	return " that its calendars allow: calendar " + all[0].Calendar + " leaves out those from " + clock(all[0].First) + " on"
+	return " that its calendars allow: calendar " + all[0].Calendar + " leaves out the next ones, from " + clock(all[0].First)
 }
 
 // leftOut is the calendar that leaves out the due time, by what the replica that answers has; "": none does.

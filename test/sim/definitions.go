@@ -92,7 +92,7 @@ func (w *world) judgeDefinition(me *run, c claim) {
 	}
 }
 
-// newest is the version whose number is the highest. With w.mu held.
+// newest is the version that was written last. With w.mu held.
 func (w *world) newest() int {
 	return len(w.plan.versions()) - 1
 }

@@ -75,7 +75,7 @@ func (w *world) newestNumber() (n int64) {
 	return n
 }
 
-// judgeActivated: what was activated is newer than all that was there before.
+// judgeActivated: nothing that was there before is newer than what was activated.
 func (w *world) judgeActivated(r *replica, out wire.Reloaded, before int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

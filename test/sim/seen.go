@@ -51,7 +51,7 @@ type seen struct {
 	sharing     map[string]*sharing               // by pool
 	expiring    map[string]expiring               // by task
 	sessions    map[string]*replica               // by session
-	numbers     map[string]int64                  // of configurations, by hash, as they were given first
+	numbers     map[string]int64                  // of configurations, by hash: that which each has now
 	loaded      map[string]int64                  // numbers of live sessions
 	activations int                               // that users have asked for
 	beats       map[string]time.Time              // the last ones that the store took, by session

@@ -1,10 +1,10 @@
 package sim
 
 import (
-	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"reflect"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"

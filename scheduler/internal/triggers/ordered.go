@@ -15,17 +15,21 @@ import (
 const orderAgain = time.Second
 
 // order makes the runs of the job's orders whose time has come, after its due times, which are decided up to a time: all of them that have started, or some.
+// Runs at a time come before those of backfills, which would put them off.
 func (s *slots) order(state ledger.JobState, decided time.Time, all bool) {
 	for _, o := range state.Orders {
 		switch {
-		case o.Asked.Backfill != nil:
-			s.backfill(o, decided, all)
-		case o.Asked.At.After(s.now):
+		case o.Asked.Backfill != nil, o.Asked.At.After(s.now):
 		case s.job.Concurrency == jobs.Replace && s.opened > 0: // it replaces what this decision opens, in the next one
 			o.NextAt = s.now
 			s.dec.Orders = append(s.dec.Orders, o.Order)
 		default:
 			s.orderedRun(o.Order)
+		}
+	}
+	for _, o := range state.Orders {
+		if o.Asked.Backfill != nil {
+			s.backfill(o, decided, all)
 		}
 	}
 }

@@ -58,6 +58,10 @@ func TestOrdersBesideOthers(t *testing.T) {
 			jobs.Replace, ledger.JobState{Queued: []jobs.Task{{ID: "q", ScheduledAt: at(5), State: jobs.StatePending, Pool: "default", RunAt: at(5), CreatedAt: at(5)}}, Orders: []ledger.OrderState{run("o1", 9)}}, 0,
 			[]string{"ends q replaced", "09 runs"}, nil,
 		},
+		"replace, a backfill and a run": { // which the run of the backfill would put off
+			jobs.Replace, ledger.JobState{Orders: []ledger.OrderState{backfill("o1", 4, 5, false), run("o2", 9)}}, 0,
+			[]string{"09 runs"}, []string{"o1 1s"},
+		},
 		"queue, two runs": {
 			jobs.Queue, ledger.JobState{Open: []jobs.Task{running}, Orders: []ledger.OrderState{run("o1", 9), run("o2", 9)}}, 0,
 			[]string{"09 waits waits_for_slot", "09 waits waits_for_slot"}, nil,

@@ -56,7 +56,7 @@ func (a *attempt) unlisted(err error, r ledger.Result) string {
 	return first + "; " + why
 }
 
-// mostSaid is how many bytes of an error, of its first line, a reason has: what rows of the ledger have of it.
+// mostSaid is how many bytes of an error's first line a reason has: half of what rows have room for, so that the codes fit behind it.
 const mostSaid = 256
 
 // mostListed is how many codes a reason names.

@@ -120,7 +120,8 @@ func (w *waits) claim(ctx context.Context, p *plan.Plan, ses *membership.Session
 // claimNow is the claim of one task that waits.
 func (w *waits) claimNow(ctx context.Context, p *plan.Plan, ses *membership.Session, t jobs.Task, held []heldLock, waited time.Duration) (ledger.Claimed, error) {
 	e, f := w.executor, w.executor.feeder(t.Pool)
-	under, asked := f.governedBy(p), f.forgot()
+	asked := f.forgot() // first: what is learned under an older plan is left
+	under := f.governedBy(p)
 	if under.Hash == "" {
 		return ledger.Claimed{}, nil // the plan is another one since, or the pool is gone
 	}

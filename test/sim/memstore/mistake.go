@@ -1,6 +1,6 @@
 package memstore
 
-// Mistake is a rule that a database breaks: that its transactions break, so that no caller can.
+// Mistake is a rule that the transactions of a database break. What stands between the database and its callers could not.
 type Mistake string
 
 // The mistakes.
@@ -18,3 +18,12 @@ const (
 func (t *tx) removed(pool Pool) bool { return pool.Hash == "" && !t.makes(ClaimsRemoved) }
 
 func (t *tx) makes(m Mistake) bool { return t.s.Database.Mistake == m }
+
+// loseOrders removes the orders that are open.
+func (t *tx) loseOrders() {
+	for id, o := range t.orders.rows {
+		if o.Next > 0 {
+			remove(t, &t.orders, id)
+		}
+	}
+}

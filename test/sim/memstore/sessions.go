@@ -35,10 +35,8 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 		} else if t.workersOf(m.Owner) >= ledger.MostWorkers {
 			return ledger.ErrManyWorkers
 		}
-		for id, o := range t.orders.rows {
-			if t.makes(LosesOrders) && o.Next > 0 {
-				remove(t, &t.orders, id)
-			}
+		if t.makes(LosesOrders) {
+			t.loseOrders()
 		}
 		if is, known := t.configs.rows[m.ConfigHash]; known { // it may have been made the newest meanwhile
 			m.Config = is.Number
