@@ -137,7 +137,7 @@ func TestNothingIsKeptOpen(t *testing.T) {
 		begin(t, k, id+1, Command{Space: 1 << 34, Nice: 2}, program)
 		lookUntil(t, k)
 	}
-	if after := open(); after != before {
+	if after := open(); after > before { // fewer: what an earlier test has left was closed meanwhile
 		t.Errorf("%d descriptors are open, and %d were", after, before)
 	}
 	if r := reports[4]; r.Errno != int(unix.ENOENT) || !r.Ended {
