@@ -471,6 +471,11 @@ var dueTimes = map[string]struct {
 		f.At, f.About = at(17*time.Hour), time.Time{}
 		h.Schedule = closed("skip")
 	}},
+	"no further due time of another definition than that of the replica": {"no_further", func(f *ledger.JobFacts, h *why.HereOfJob) {
+		f.At, f.About = at(17*time.Hour), time.Time{}
+		h.Schedule = closed("skip")
+		h.Then, _ = jobs.ParseSchedule([]string{"@at 2026-02-28T08:00:00Z"}, "UTC")
+	}},
 	"no further due time": {"no_further", func(f *ledger.JobFacts, h *why.HereOfJob) {
 		f.About, f.Job.NextAt = time.Time{}, time.Time{}
 		h.Schedule, _ = jobs.ParseSchedule([]string{"@at 2026-02-28T08:00:00Z"}, "UTC")

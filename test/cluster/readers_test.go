@@ -15,14 +15,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Twenty clients that request 100 tasks with payloads of 256 KiB each, and read no response, cost next to nothing: no
+// Twenty clients that request 500 tasks with payloads of 256 KiB each, and read no response, cost next to nothing: no
 // due time is skipped, and other clients are served. This checks that lists have no payloads and that unread responses
 // are small. An idle replica with a store of its own shows how late due times are on this machine now. It would pass without the bound on concurrent reads, which has its own test: TestRoomIsBounded in package
 // api.
 func TestReadersThatDoNotRead(t *testing.T) {
 	t.Parallel()
 	const (
-		held    = 100
+		held    = 500
 		readers = 20
 		most    = 300 << 20 // of memory
 		watched = 15 * time.Second
