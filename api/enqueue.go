@@ -36,8 +36,16 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request, _ *query) error
 	if listed && len(tasks) == 1 { // the store says which one of several
 		within = "[0]"
 	}
+	locks := s.Replica.Set().Pools[pool].Locks
 	for i := range tasks {
 		tasks[i].By = printable(by(r), limits.By)
+		at := ""
+		if listed {
+			at = fmt.Sprintf("[%d]", i)
+		}
+		if err := lockable(locks, tasks[i], at); err != nil {
+			return err
+		}
 	}
 	enqueued, err := s.store.Enqueue(r.Context(), tasks...)
 	if refused, ok := errors.AsType[*jobs.KindError](err); ok {
@@ -65,6 +73,16 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request, _ *query) error
 	}
 	made(w, enqueued[0].ID, len(enqueued))
 	return replyList(w, status, enqueued, "", nil)
+}
+
+// lockable refuses a task that could not start, as the locks that this replica's definition gives its pool have no key with its payload. The one that
+// governs when the task is claimed may be another, so it is no guard: the claim is. With force the task is taken.
+func lockable(locks []jobs.Lock, task jobs.NewTask, within string) error {
+	if len(locks) == 0 || task.Force {
+		return nil
+	}
+	payload, _ := task.Payload.(json.RawMessage)
+	return unfit(jobs.CheckLocks(locks, payload), within, 0)
 }
 
 // replaces reports whether a task may change one that exists, and so make it due.

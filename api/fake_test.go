@@ -373,12 +373,13 @@ func (b *backend) PauseAll(_ context.Context, p ledger.Pause) (ledger.Pause, err
 	return p, nil
 }
 
-func (b *backend) ResumeAll(context.Context) error {
+func (b *backend) ResumeAll(context.Context) (bool, error) {
+	was := b.pause.Is()
 	if b.err == nil {
 		b.pause = ledger.Pause{}
 		b.wrote("resume all")
 	}
-	return b.err
+	return was, b.err
 }
 
 func (b *backend) SkipNext(_ context.Context, name, by string, n int) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/plainjson"
 	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
@@ -59,8 +60,13 @@ func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name strin
 	}
 	known := s.upcoming()
 	views := []wire.Job{viewJob(known, row)}
-	if params := known.Set.Jobs[name].Params; params != nil {
-		views[0].Params, _ = plainjson.Marshal(params) // a set with other ones is refused
+	job := known.Set.Jobs[name]
+	if job.Params != nil {
+		views[0].Params, _ = plainjson.Marshal(job.Params) // a set with other ones is refused
+	}
+	payload, _ := job.EncodePayload() // as here
+	if views[0].PayloadSize = len(payload); len(payload) <= limits.ListedPayload {
+		views[0].Payload = payload
 	}
 	history, _, err := s.store.History(ctx, name, wire.Page{Limit: 1})
 	if err != nil {
@@ -175,6 +181,15 @@ func viewJob(known upcoming, row ledger.JobStatus) wire.Job {
 		if v.QueueLimit = job.QueueLimit; job.MaxRunning > 1 {
 			v.MaxRunning = job.MaxRunning
 		}
+		if job.OnLost == jobs.LostRetries {
+			v.LostLimit = job.LostLimit
+		}
+		v.CatchUp, v.Retries = wire.NewJobCatchUp(job.CatchUp), wire.NewJobRetries(job.Retries)
+		locks, wait := known.Set.LocksOf(row.Name)
+		if v.Locks = wire.NewJobLocks(locks); wait > 0 {
+			v.LockWait = wait.String()
+		}
+		v.Notify = wire.NewJobNotify(job.Notify, describe)
 		v.Output, v.Expect = wire.NewJobOutput(job.Output), wire.NewJobExpect(job.Expect)
 		v.Priority, v.RunsOn, v.Labels = job.Priority, job.RunsOn, job.Labels
 		v.Suspended, v.SuspendAfter = job.Suspend, job.SuspendAfter

@@ -42,14 +42,15 @@ func (s *server) pauseAll(w http.ResponseWriter, r *http.Request, q *query) erro
 	return replyPause(w, set)
 }
 
-// resumeAll ends the pause of everything. It may be repeated.
+// resumeAll ends the pause of everything, and says whether there was one. It may be repeated.
 func (s *server) resumeAll(w http.ResponseWriter, r *http.Request, q *query) error {
 	if err := readKeys(w, r, q, map[string]any{}); err != nil {
 		return err
 	}
-	if err := s.store.ResumeAll(r.Context()); err != nil {
+	was, err := s.store.ResumeAll(r.Context())
+	if err != nil {
 		return err
 	}
 	s.Replica.Wake()
-	return replyPause(w, ledger.Pause{})
+	return reply(w, http.StatusOK, wire.Pausing{WasPaused: &was})
 }

@@ -228,7 +228,7 @@ func match(r *http.Request, pattern, path []string) (fits bool, impossible error
 		if err != nil || !allowed.MatchString(value) || want == "{id}" && slices.Contains(words, value) {
 			name := ""
 			if want == "{name}" {
-				name = "; names have up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit"
+				name = "; names have " + naming.Hint
 			}
 			impossible = notFound("there is nothing called %s%s", quote(cmp.Or(value, path[i])), name)
 			continue

@@ -164,7 +164,7 @@ func (s *server) scheduled(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	if len(history) > 0 && history[0].Until.IsZero() {
-		if shown, err := foresight.ReadShown(history[0].Definition); err == nil && shown.Timezone != "" {
+		if shown, err := foresight.ReadShown(history[0].Definition); err == nil {
 			return len(shown.Schedules) > 0, nil
 		}
 	}

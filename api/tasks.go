@@ -204,7 +204,17 @@ func (s *server) updateTask(w http.ResponseWriter, r *http.Request, q *query) er
 	if err != nil {
 		return err
 	}
-	task, err := s.store.UpdateTask(r.Context(), r.PathValue("id"), change)
+	id := r.PathValue("id")
+	if change.Payload != nil {
+		was, _, err := s.store.Task(r.Context(), id)
+		if err != nil {
+			return err
+		}
+		if err := lockable(s.Replica.Set().Pools[was.Pool].Locks, jobs.NewTask{Payload: change.Payload}, ""); err != nil {
+			return err
+		}
+	}
+	task, err := s.store.UpdateTask(r.Context(), id, change)
 	if err != nil {
 		return unfit(err, "", 0) // beside what the task has
 	}

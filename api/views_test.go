@@ -29,10 +29,10 @@ func TestShapes(t *testing.T) {
 		`"started_at":"2026-03-01T08:00:00.000123Z","finished_at":"2026-03-01T08:00:00.000123Z","exit_code":3,"error":"exit status 3","payload":"not json","payload_size":8`
 	const trigger = `{"job":"backup","at":"2026-03-01T08:00:00.000123Z","count":1,"cause":"schedule","outcome":"ran","result":"failed","task_id":"task-2",` +
 		`"replica":"r1","decided_at":"2026-03-01T08:00:00.000123Z","started_at":"2026-03-01T08:00:00.000123Z","finished_at":"2026-03-01T08:00:00.000123Z"}`
-	const backup = `{"name":"backup","schedules":["30 2 * * *"],"timezone":"Europe/London","starts_at":"2026-01-01T00:00:00Z","ends_at":"2999-01-01T00:00:00Z","jitter":"30s","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail","priority":5,` +
+	const backup = `{"name":"backup","schedules":["30 2 * * *"],"timezone":"Europe/London","starts_at":"2026-01-01T00:00:00Z","ends_at":"2999-01-01T00:00:00Z","jitter":"30s","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail","catch_up":{"policy":"latest","window":"24h0m0s","grace":"10s"},"priority":5,` +
 		`"labels":{"team":"infra"},"suspended":false,"next_at":"2026-03-01T08:00:00.000123Z","next_start_at":"2026-03-01T08:00:07.000123Z","open":1,"last":{"job":"backup","at":"2026-03-01T08:00:00.000123Z","count":1,"cause":"schedule"}}`
 	backupWhole := strings.Replace(backup, `"suspended"`, `"params":{"type":"object","properties":{"to":{"items":{"type":"string"}}}},"suspended"`, 1)
-	const report = `{"name":"report","timezone":"UTC","spread":"10m0s","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail","suspended":true,"open":0}`
+	const report = `{"name":"report","timezone":"UTC","spread":"10m0s","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail","catch_up":{"policy":"latest","window":"24h0m0s","grace":"10s"},"suspended":true,"open":0}`
 	const gone = `{"name":"gone","suspended":false,"retired":true,"open":0}`
 	const mail = `{"name":"mail","kinds":["bye","welcome"],"workers":8,"max_running":20,"paused":false,"pending":2,"scheduled":0,"running":0}`
 	const lockA = `{"key":"user/a","place":0,"token":6,"mode":"limited","limit":3,"since":"2026-03-01T08:00:00.000123Z","remaining":"2.5s"}`
@@ -58,6 +58,7 @@ func TestShapes(t *testing.T) {
 		{"GET", "/api/v1/jobs/report/next", `{"items":[]}`},
 		{"GET", "/api/v1/pools?limit=500", `{"items":[{"name":"default","workers":10,"paused":false,"pending":0,"scheduled":0,"running":0},` + mail + `]}`},
 		{"GET", "/api/v1/pause", `{"paused":false}`},
+		{"POST", "/api/v1/resume", `{"paused":false,"was_paused":false}`},
 		{"GET", "/api/v1/replicas?limit=1", `{"items":[{"id":"r1","state":"dead","workers":64,"joined_at":"2026-03-01T08:00:00.000123Z"}],"next":"cmVwbGljYXMKcjEgMjAyNi0wMy0wMVQwODowMDowMC4wMDAxMjNa"}`},
 		{"GET", "/api/v1/replicas?limit=2&cursor=cmVwbGljYXMKcjEgMjAyNi0wMy0wMVQwODowMDowMC4wMDAxMjNa", `{"items":[{"id":"r1","state":"live","workers":64,"joined_at":"2026-03-01T08:00:01.000123Z"},{"id":"r2","state":"draining"}]}`},
 		{"GET", "/api/v1/locks", `{"items":[{"key":"sys/stripe/01","place":0,"token":5,"mode":"exclusive","owner":"r1","session":"s"},` + lockA + `,` + waitsA + `,` + lockB + `]}`},

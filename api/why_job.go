@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -55,9 +54,12 @@ func (s *server) whyOfJob(w http.ResponseWriter, r *http.Request, q *query) erro
 		facts.Row, facts.About = nil, time.Time{}
 	}
 	if d := facts.Definition; d != nil && (!d.Until.IsZero() || !known || h.Differs) {
-		h.Then, h.Delays = othersTimes(set, name, d.Definition)
+		was, err := foresight.ReadShown(d.Definition)
+		if err == nil { // else this program cannot read it
+			h.Then, h.Delays = othersTimes(set, name, was)
+		}
 		if facts.Row != nil || d.Until.IsZero() { // else it is decided by the one that governs now
-			h.InFile, _ = ledger.Suspends(d.Definition)
+			h.InFile = was.Suspend
 		}
 	}
 	if t := facts.Task; t != nil && !t.State.Ended() {
@@ -68,13 +70,9 @@ func (s *server) whyOfJob(w http.ResponseWriter, r *http.Request, q *query) erro
 	return reply(w, http.StatusOK, why.ExplainJob(facts, h))
 }
 
-// othersTimes is how a definition in the history tells its due times where those of the job are others now: its schedule without its calendars, nil if this
-// program cannot read it or the times are the same. delays: its due times may have started later.
-func othersTimes(set jobs.Set, name string, definition json.RawMessage) (schedule *jobs.Schedule, delays bool) {
-	was, err := foresight.ReadShown(definition)
-	if err != nil {
-		return nil, false
-	}
+// othersTimes is how a definition in the history tells its due times where those of the job are others now: its schedule without its calendars, nil if the
+// times are the same. delays: its due times may have started later.
+func othersTimes(set jobs.Set, name string, was foresight.Shown) (schedule *jobs.Schedule, delays bool) {
 	if job, known := set.Jobs[name]; known {
 		var calendars map[string]string
 		if job.Calendars.Any() {
@@ -87,7 +85,8 @@ func othersTimes(set jobs.Set, name string, definition json.RawMessage) (schedul
 	delays = was.Jitter > 0 || was.Calendars.Any()
 	job := was.Job()
 	job.Calendars = jobs.JobCalendars{}
-	if schedule, err = job.Compile(name); err != nil {
+	schedule, err := job.Compile(name)
+	if err != nil {
 		return nil, false
 	}
 	return schedule, delays

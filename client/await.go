@@ -21,18 +21,19 @@ func (c *Client) Await(ctx context.Context, id string) (wire.Task, error) {
 //
 // Errors: that of see, which ends the wait; that of ctx; a refusal that holds, as jobs.ErrNotFound of an ended task whose retention is over;
 // and the last error where all requests of a minute failed in another way, see Transient. The task is not changed by any of it: after an
-// error it can be awaited again.
+// error it can be awaited again. With an error the task is as it was seen last, and the zero one if it was not.
 func (c *Client) Follow(ctx context.Context, id string, see func(wire.Task) error) (wire.Task, error) {
-	w := newWait(c, "task "+id)
+	w, last := newWait(c, "task "+id), wire.Task{}
 	for {
 		task, err := within(ctx, id, c.Task)
 		if err == nil {
+			last = task
 			if err := see(task); err != nil || task.State.Ended() {
 				return task, err
 			}
 		}
 		if err := w.pause(ctx, err); err != nil {
-			return task, err
+			return last, err
 		}
 	}
 }
@@ -70,7 +71,11 @@ func (c *Client) FollowOutput(ctx context.Context, id string, see func(jobs.Task
 			return wire.Task{Task: news.Task}, err
 		}
 	}
-	return c.Await(ctx, id)
+	task, err := c.Await(ctx, id)
+	if task.ID == "" {
+		task.Task = news.Task
+	}
+	return task, err
 }
 
 // news are what has come since place, of a replica that is not frozen.

@@ -123,11 +123,25 @@ func TestFollow(t *testing.T) {
 				if got := strings.Join(seen, " "); c.err != context.DeadlineExceeded && got != c.seen {
 					t.Errorf("seen: %s, want %s", got, c.seen)
 				}
-				if err == nil && (string(task.State) != seen[len(seen)-1] || strings.Contains(c.seen, "failed") != (task.Error == "boom")) {
+				if len(seen) > 0 && string(task.State) != seen[len(seen)-1] || len(seen) == 0 && task.State != "" {
+					t.Errorf("with %v the task is returned as %q, and was seen as %q last", err, task.State, seen)
+				}
+				if err == nil && (strings.Contains(c.seen, "failed") != (task.Error == "boom")) {
 					t.Errorf("returned %+v", task)
 				}
 			})
 		})
+	}
+}
+
+// With an error FollowOutput returns the task as it was seen last, also where all was told and the task itself is gone then.
+func TestFollowOutputReturnsWhatWasSeen(t *testing.T) {
+	const runs, ended = `{"task":{"id":"a","state":"running"},"next":"1"}`, `{"task":{"id":"a","state":"failed"},"ended":true}`
+	for want, all := range map[jobs.State][]string{"": {unknown}, jobs.StateRunning: {runs, unknown}, jobs.StateFailed: {runs, ended, unknown}} {
+		task, err := (&replies{all: all}).client(t).FollowOutput(t.Context(), "a", func(jobs.Task) error { return nil }, nil)
+		if !errors.Is(err, jobs.ErrNotFound) || task.State != want {
+			t.Errorf("%q: %+v, %v", want, task, err)
+		}
 	}
 }
 

@@ -51,7 +51,7 @@ func (c *Client) PauseAll(ctx context.Context, p wire.Pause) (wire.Pausing, erro
 	}{p.Reason, p.Until}, "pause")
 }
 
-// ResumeAll ends the pause of everything.
+// ResumeAll ends the pause of everything; WasPaused of the answer says whether there was one, if the replica is not older than that.
 func (c *Client) ResumeAll(ctx context.Context) (wire.Pausing, error) {
 	return post[wire.Pausing](ctx, c, nil, "resume")
 }

@@ -48,7 +48,7 @@ func (c *Client) AwaitOrder(ctx context.Context, id string) (wire.Order, error) 
 
 // FollowOrder waits until an order has ended, asks as often as Follow does for a task, and calls see with each answer. A run at a time has ended when its run
 // was made, see TaskID, or is not made any more, see State and Reason; a backfill, when each of its runs has ended or it makes none any more. How it
-// ended is no error. Errors: as Follow; the order is as it was seen last.
+// ended is no error. Errors: as Follow, and with one the order is as it was seen last, too.
 func (c *Client) FollowOrder(ctx context.Context, id string, see func(wire.Order) error) (wire.Order, error) {
 	w, last := newWait(c, "order "+id), wire.Order{}
 	for {

@@ -286,10 +286,8 @@ func nameField[T any](place func(*T) *string) read[T] { return field((*reader).n
 func (r *reader) name(n *yaml.Node) (string, bool) {
 	value, ok := r.given(n)
 	if ok && !naming.Pattern.MatchString(value) {
-		r.fail(n, quote(n)+" is not a name", nameHint)
+		r.fail(n, quote(n)+" is not a name", naming.Hint)
 		return "", false
 	}
 	return value, ok
 }
-
-const nameHint = "up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit"

@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -147,8 +146,8 @@ func (r *reader) adviseUnheard() {
 	problem, hint := "nobody is told of a run that is late, since notify of the job does not have late: only the log says so", "write notify: {webhook: …, on: [late]} beside it"
 	if job := r.c.Set.Jobs[first]; job.Notify.Handler != nil {
 		on := job.Notify.On
-		if on == nil { // those that it has without on; pools alone are paused
-			on = slices.DeleteFunc(slices.Clone(events), func(e jobs.Event) bool { return !job.Notify.Wants(e) || e == jobs.EventPaused })
+		if on == nil { // those that it has without on
+			on = job.Notify.EventsOfJobs()
 		}
 		hint = "add it, as in on: ["
 		for _, event := range on {

@@ -24,6 +24,9 @@ func (r *reader) payload(n *yaml.Node) any {
 		r.fail(n, fmt.Sprintf("is larger than %d KiB", jobs.MaxPayload>>10), "let the job fetch it")
 		return nil
 	}
+	if len(r.report.found) > 0 && plainjson.Repeated(b.Bytes()) != nil {
+		return nil // it was refused where the key stands
+	}
 	return json.RawMessage(b.Bytes())
 }
 

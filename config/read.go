@@ -256,7 +256,7 @@ type place struct {
 // reserve notes a name; false if it is invalid or taken.
 func (r *reader) reserve(ns *names, key, value *yaml.Node) bool {
 	if !naming.Valid(key.Value) {
-		r.fail(key, fmt.Sprintf("%s is not a name for a %s", quoted(key.Value), ns.kind), nameHint)
+		r.fail(key, fmt.Sprintf("%s is not a name for a %s", quoted(key.Value), ns.kind), naming.Hint)
 		return false
 	}
 	lower := strings.ToLower(key.Value)

@@ -83,7 +83,7 @@ var tokenKeys = schema[api.Token]{
 	"name": field(func(r *reader, n *yaml.Node) (string, bool) {
 		value, ok := r.raw(n)
 		if ok && !naming.Pattern.MatchString(value) {
-			r.fail(n, "is not a name", nameHint)
+			r.fail(n, "is not a name", naming.Hint)
 		}
 		return value, ok
 	}, func(t *api.Token) *string { return &t.Name }),
@@ -92,7 +92,7 @@ var tokenKeys = schema[api.Token]{
 		t.Pools = r.texts(n, func(item *yaml.Node) (string, bool) {
 			name, ok := r.raw(item)
 			if ok && !naming.Pattern.MatchString(name) {
-				r.fail(item, "is not the name of a pool", nameHint)
+				r.fail(item, "is not the name of a pool", naming.Hint)
 				return "", false
 			}
 			return name, ok

@@ -3,18 +3,20 @@ package jobs
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 )
 
-// Compiler makes schedules and hashes of the jobs of a set with the set's calendars, each of which it reads once. It is for one
-// goroutine at a time. Calendars that [Set.Validate] refuses have what could be read of them.
+// Compiler makes schedules and hashes of the jobs of a set with the set's calendars, each of which it reads once, when it is needed. It may be used by
+// several goroutines. Calendars that [Set.Validate] refuses have what could be read of them.
 type Compiler struct {
 	set   Set
+	mu    sync.Mutex // guards ready
 	ready map[string]*calendar
 }
 
 // Compiler returns one for the set.
-func (s Set) Compiler() *Compiler { return &Compiler{s, map[string]*calendar{}} }
+func (s Set) Compiler() *Compiler { return &Compiler{set: s, ready: map[string]*calendar{}} }
 
 // Compile is [Job.Compile] of a job that has this name in the set, or is as it would be in it, within its calendars.
 func (c *Compiler) Compile(name string, j Job) (*Schedule, error) {
@@ -55,6 +57,8 @@ func (c *Compiler) withContent(j Job, hash string) string {
 
 // own are the calendars with these names; one that the set does not have has no moment.
 func (c *Compiler) own(names []string) (all []ownCalendar) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, name := range names {
 		if c.ready[name] == nil {
 			c.ready[name] = c.set.Calendars[name].read(&problems{}, "")

@@ -152,6 +152,21 @@ func fill(key string, payload json.RawMessage) (string, error) {
 	return filled, wrong
 }
 
+// CheckLocks says which of the locks of a pool, or of [Set.LocksOf], have no key with a payload: nil, or joined [*FieldError]s. A task that has
+// it all the same fails before it starts.
+func CheckLocks(all []Lock, payload json.RawMessage) error {
+	var p problems
+	for _, l := range all {
+		if !payloadField.MatchString(l.Key) {
+			continue
+		}
+		if _, err := l.ForPayload(payload); err != nil {
+			p.add("payload", "%s; correct the payload: the task needs the key of each lock", err)
+		}
+	}
+	return p.err()
+}
+
 // locks checks the locks of a job or pool.
 func (p *problems) locks(path string, locks []Lock, wait time.Duration) {
 	p.duration(path+".lock_wait", wait)

@@ -47,6 +47,24 @@ func TestLockKeysTakeFieldsOfThePayload(t *testing.T) {
 	}
 }
 
+// A payload with which a lock has no key is named with the key and the field, for each lock.
+func TestCheckLocks(t *testing.T) {
+	all := []Lock{{Key: "db"}, {Key: "tenant-{{.payload.tenant}}"}, {Key: "{{.payload.order.id}}"}}
+	for payload, want := range map[string]string{
+		`{"tenant":"a","order":{"id":7}}`:  "",
+		`{"tennant":"a","order":{"id":7}}`: `payload: key "tenant-{{.payload.tenant}}": the payload has no tenant; correct the payload: the task needs the key of each lock`,
+		``: `payload: key "tenant-{{.payload.tenant}}": the payload has no tenant; correct the payload: the task needs the key of each lock` + "\n" +
+			`payload: key "{{.payload.order.id}}": the payload has no order.id; correct the payload: the task needs the key of each lock`,
+	} {
+		if got := text(CheckLocks(all, json.RawMessage(payload))); got != want {
+			t.Errorf("%s: %s, want %s", payload, got, want)
+		}
+	}
+	if err := CheckLocks(all[:1], nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLocksAreChecked(t *testing.T) {
 	many := make([]Lock, 17)
 	for name, c := range map[string]struct {

@@ -43,6 +43,17 @@ func (n Notify) Wants(e Event) bool {
 	return n.Handler != nil && (n.On == nil && !slices.Contains(askedFor, e) || slices.Contains(n.On, e))
 }
 
+// EventsOfJobs are those of a job for which a notification is sent.
+func (n Notify) EventsOfJobs() []Event {
+	var all []Event
+	for _, e := range []Event{EventFailed, EventMissed, EventLost, EventRecovered, EventSuspended, EventLate, EventStarted, EventSucceeded} {
+		if n.Wants(e) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 // Kind is the kind, in the pool "notifications", of what n.Handler is to run. Each definition has its own:
 // owner is "job a" or "pool p". Kinds are shown, so none says anything about the handler.
 func (n Notify) Kind(owner string) string {

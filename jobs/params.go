@@ -126,11 +126,6 @@ func (p *Params) problems(payload json.RawMessage) []violation {
 	if at, why := unfitNumber(value, nil); why != "" {
 		return []violation{{at, why}}
 	}
-	dec := json.NewDecoder(bytes.NewReader(payload))
-	dec.UseNumber() // one may be larger than any float
-	if at := repeatedKey(dec, nil); at != nil {
-		return []violation{{at, "the key stands twice"}}
-	}
 	if err = p.schema.Validate(value); err == nil {
 		return nil
 	}
@@ -260,35 +255,4 @@ func unfitNumber(v any, at []string) (where []string, why string) {
 		}
 	}
 	return nil, ""
-}
-
-// repeatedKey finds a key that an object has twice; nil: there is none. The text is valid JSON. Of two values the schema judges the last one, and what
-// runs may take the first.
-func repeatedKey(dec *json.Decoder, at []string) []string {
-	within := func(part string) []string { return append(at, part) } // what is found is returned at once, so nothing overwrites it
-	switch open, _ := dec.Token(); open {
-	case json.Delim('['):
-		for i := 0; dec.More(); i++ {
-			if found := repeatedKey(dec, within(strconv.Itoa(i))); found != nil {
-				return found
-			}
-		}
-	case json.Delim('{'):
-		seen := map[string]bool{}
-		for dec.More() {
-			token, _ := dec.Token()
-			key, _ := token.(string)
-			if seen[key] {
-				return within(key)
-			}
-			seen[key] = true
-			if found := repeatedKey(dec, within(key)); found != nil {
-				return found
-			}
-		}
-	default:
-		return nil
-	}
-	_, _ = dec.Token() // its end
-	return nil
 }

@@ -71,24 +71,6 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// A key that stands twice is refused: the schema would judge the last one, and what runs may take the first.
-func TestParamsRefuseAKeyThatStandsTwice(t *testing.T) {
-	params, err := Job{Params: json.RawMessage(`{"properties":{"n":{"maximum":10}}}`)}.CompileParams()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for payload, want := range map[string]string{
-		`{"n":999,"n":1}`:                        `payload/n: the key stands twice, by the job's params`,
-		`{"n":999,"\u006e":1}`:                   `payload/n: the key stands twice, by the job's params`,
-		`{"n":1,"a":[0,{"b/":{"x":1},"b/":[]}]}`: `payload/a/1/b~1: the key stands twice, by the job's params`,
-		`[[{"n":1},{"n":1}],{"a":{"n":1,"N":2},"n":["n","n",{"n":1}]},"n"]`: "",
-	} {
-		if got := strings.Join(pathsOf(t, params.Check(json.RawMessage(payload))), "\n"); got != want {
-			t.Errorf("%s: %q, want %q", payload, got, want)
-		}
-	}
-}
-
 // Several problems are said at once, and not more than a person reads.
 func TestParamsSayEverything(t *testing.T) {
 	params, err := Job{Params: json.RawMessage(`{"items":{"type":"string"}}`)}.CompileParams()

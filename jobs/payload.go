@@ -47,6 +47,11 @@ func (p *problems) payload(path string, v any) json.RawMessage {
 	case !utf8.Valid(text):
 		p.add(path, "not valid UTF-8")
 	default:
+		// Of two values a key of a lock, what is unique and params would read the last one, and the handler may read the first.
+		if at := plainjson.Repeated(text); at != nil {
+			p.add(path+pointer(at), "the key stands twice in its object; remove one")
+			return nil
+		}
 		return text
 	}
 	return nil

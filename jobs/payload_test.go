@@ -43,6 +43,26 @@ func TestPayloadOfAJob(t *testing.T) {
 	}
 }
 
+// A key that stands twice is refused, whoever gives the payload: the key of a lock would be of the last value, and the handler may read the first.
+func TestPayloadsWithAKeyThatStandsTwice(t *testing.T) {
+	for payload, want := range map[string]string{
+		`{"n":999,"n":1}`:                        `payload/n: the key stands twice in its object; remove one`,
+		`{"n":999,"\u006e":1}`:                   `payload/n: the key stands twice in its object; remove one`,
+		`{"n":1,"a":[0,{"b/":{"x":1},"b/":[]}]}`: `payload/a/1/b~1: the key stands twice in its object; remove one`,
+		`[[{"n":1},{"n":1}],{"a":{"n":1,"N":2},"n":["n","n",{"n":1}]},"n"]`: "",
+	} {
+		raw := json.RawMessage(payload)
+		_, task := NewTask{Pool: "mail", Payload: raw}.Encode()
+		_, run := NewRun{Payload: raw}.Encode()
+		_, job := Job{Payload: raw}.EncodePayload()
+		for what, err := range map[string]error{"task": task, "run": run, "job": job} {
+			if got := text(err); got != want {
+				t.Errorf("of a %s %s: %q, want %q", what, payload, got, want)
+			}
+		}
+	}
+}
+
 // A payload that cannot be encoded is reported with its job.
 func TestPayloadsOfJobsThatCannotBeEncoded(t *testing.T) {
 	for problem, payload := range map[string]any{

@@ -49,7 +49,7 @@ type Task struct {
 	ExpiresAt   time.Time       `json:"expires_at,omitzero"` // it ends as cancelled if no attempt has started by then; zero: never
 	CreatedAt   time.Time       `json:"created_at,omitzero"`
 	StartedAt   time.Time       `json:"started_at,omitzero"`
-	FinishedAt  time.Time       `json:"finished_at,omitzero"`
+	FinishedAt  time.Time       `json:"finished_at,omitzero"` // when its last attempt ended, however late that was recorded; without one, when the task did
 	ExitCode    *int            `json:"exit_code,omitempty"`
 	Error       string          `json:"error,omitempty"` // the first 16 KiB of it
 	Payload     json.RawMessage `json:"payload,omitempty"`
@@ -86,7 +86,7 @@ type Attempt struct {
 	Token      int64       `json:"token,omitempty"`
 	Replica    string      `json:"replica,omitempty"`
 	StartedAt  time.Time   `json:"started_at,omitzero"`
-	FinishedAt time.Time   `json:"finished_at,omitzero"`
+	FinishedAt time.Time   `json:"finished_at,omitzero"` // of an attempt that was reaped: when it was
 	ExitCode   *int        `json:"exit_code,omitempty"`
 	Error      string      `json:"error,omitempty"` // the first 16 KiB of it
 }

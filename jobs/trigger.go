@@ -49,5 +49,5 @@ type Trigger struct {
 	Config     int64     `json:"config,omitempty"`
 	DecidedAt  time.Time `json:"decided_at,omitzero"`
 	StartedAt  time.Time `json:"started_at,omitzero"`
-	FinishedAt time.Time `json:"finished_at,omitzero"`
+	FinishedAt time.Time `json:"finished_at,omitzero"` // as that of its task
 }

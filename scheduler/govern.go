@@ -182,7 +182,7 @@ func (s *Scheduler) load(ctx context.Context) error {
 
 // learnNamespace learns what jitter is drawn in: the name of the set, or else what the store has minted. The caller holds s.configuring.
 func (s *Scheduler) learnNamespace(ctx context.Context) (err error) {
-	if s.namespace.Load() != nil {
+	if _, known := s.plan.Namespace(); known {
 		return nil
 	}
 	namespace := s.plan.Load().Set.Name
@@ -192,7 +192,6 @@ func (s *Scheduler) learnNamespace(ctx context.Context) (err error) {
 		}
 	}
 	s.plan.In(namespace)
-	s.namespace.Store(&namespace)
 	return nil
 }
 

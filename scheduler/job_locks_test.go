@@ -33,12 +33,10 @@ func TestExclusiveLocksOfTasks(t *testing.T) {
 		if h.mostOf("a") != 1 {
 			t.Errorf("%d held the lock at once", h.mostOf("a"))
 		}
-		for i, id := range h.order {
-			if id != ids[i] {
-				t.Fatalf("started in the order\n%v, enqueued as\n%v", h.order, ids)
-			}
+		if began := h.began(); !slices.Equal(began, ids) {
+			t.Fatalf("started in the order\n%v, enqueued as\n%v", began, ids)
 		}
-		tokens := h.tokens["a"]
+		tokens := h.tokensOf("a")
 		if len(tokens) != len(ids) || !slices.IsSorted(tokens) || len(slices.Compact(slices.Clone(tokens))) != len(ids) {
 			t.Errorf("tokens %v", tokens)
 		}
@@ -255,8 +253,8 @@ func TestLockServiceAway(t *testing.T) {
 				t.Errorf("%s: %s", task.State, task.Reason)
 			}
 		}
-		if h.mostOf("a") != 1 || h.late > 0 {
-			t.Errorf("%d held the lock at once, %d were told after its loss", h.mostOf("a"), h.late)
+		if h.mostOf("a") != 1 || h.toldLate() > 0 {
+			t.Errorf("%d held the lock at once, %d were told after its loss", h.mostOf("a"), h.toldLate())
 		}
 		s.stop()
 	})

@@ -155,8 +155,8 @@ func TestAMoreUrgentTaskIsFirst(t *testing.T) {
 		}
 		s.release(held...)
 		s.ended(10*time.Second, ids...)
-		if want := []string{ids[1], ids[0]}; !slices.Equal(h.order, want) {
-			t.Errorf("started in the order %v, want %v", h.order, want)
+		if want, began := []string{ids[1], ids[0]}, h.began(); !slices.Equal(began, want) {
+			t.Errorf("started in the order %v, want %v", began, want)
 		}
 		s.stop()
 	})
@@ -224,9 +224,9 @@ func TestAJobHoldsTheLocksOfItsPool(t *testing.T) {
 		ids := s.enqueue(make([]any, 5)...)
 		s.ended(30*time.Second, ids...)
 		if h.mostOf(anyKey) != 1 || h.mostOf("a") != 1 || h.mostOf("b") != 1 {
-			t.Errorf("held at once: %v", h.most)
+			t.Errorf("held at once: a by %d, b by %d, %d in all", h.mostOf("a"), h.mostOf("b"), h.mostOf(anyKey))
 		}
-		if !slices.ContainsFunc(h.order, func(id string) bool { return !slices.Contains(ids, id) }) {
+		if !slices.ContainsFunc(h.began(), func(id string) bool { return !slices.Contains(ids, id) }) {
 			t.Error("the job has not run")
 		}
 		s.stop()

@@ -66,10 +66,25 @@ func (k *keyed) take(d time.Duration) {
 	k.takes = d
 }
 
-func (k *keyed) begun() int {
+// began are the tasks as they began.
+func (k *keyed) began() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.order)
+	return slices.Clone(k.order)
+}
+
+func (k *keyed) begun() int { return len(k.began()) }
+
+func (k *keyed) tokensOf(key string) []int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.tokens[key])
+}
+
+func (k *keyed) toldLate() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.late
 }
 
 // Identity is the same for all of them.

@@ -180,7 +180,7 @@ func TestARunAtATimeThatIsLate(t *testing.T) {
 		if o := orderOf(t, st, lost.ID); o.State != wire.OrderCancelled || o.ReasonCode != reason.JobRemoved {
 			t.Errorf("that of a removed job is %+v", o)
 		}
-		if err := st.ResumeAll(t.Context()); err != nil {
+		if _, err := st.ResumeAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
@@ -249,6 +249,12 @@ type recording struct {
 	running, most int // backfills among them
 }
 
+func (r *recording) atOnce() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most
+}
+
 func (b brief) Run(ctx context.Context, task jobs.Task, _ io.Writer) error {
 	b.mu.Lock()
 	b.started = append(b.started, task)
@@ -304,11 +310,11 @@ func TestABackfill(t *testing.T) {
 		if b := done.Backfill; done.State != wire.OrderDone || b.Made != 35-would.Ran || b.Ran != would.Ran || b.Succeeded != b.Made || b.Left != 0 || b.Running != 0 {
 			t.Errorf("in the end it is %+v, %+v", done, b)
 		}
+		if n := h.atOnce(); n > 1 {
+			t.Errorf("%d ran at once", n)
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.most > 1 {
-			t.Errorf("%d ran at once", h.most)
-		}
 		var filled []time.Time
 		seen := map[time.Time]bool{}
 		for _, task := range h.started[before:] {
@@ -378,8 +384,8 @@ func TestABackfillIsStopped(t *testing.T) {
 		if b := o.Backfill; o.State != wire.OrderCancelled || o.ReasonCode != reason.ScheduleChanged || b.Made < 10 || b.Made > 30 || b.Running != 0 {
 			t.Errorf("after an edit it is %+v, %+v", o, b)
 		}
-		if h.most > 5 {
-			t.Errorf("%d ran at once", h.most)
+		if n := h.atOnce(); n > 5 {
+			t.Errorf("%d ran at once", n)
 		}
 		for what, c := range map[string]struct {
 			job  string

@@ -69,7 +69,7 @@ func TestAPauseOfEverything(t *testing.T) {
 				t.Errorf("decided was %+v", row)
 			}
 		}
-		if err := st.ResumeAll(t.Context()); err != nil {
+		if _, err := st.ResumeAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s.Wake()
@@ -150,7 +150,7 @@ func TestAPauseOfEverythingLeavesLocks(t *testing.T) {
 			s.release(got[0].Lease)
 			time.Sleep(7 * time.Millisecond)
 		}
-		if err := s.st().ResumeAll(t.Context()); err != nil {
+		if _, err := s.st().ResumeAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s.ended(5*time.Second, ids...)

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// A run by hand gets its own payload, for this run alone, if the job's params accept it; what they refuse leaves no trace.
+// A run by hand gets its own payload, for this run alone, if the job's params accept it and its locks have keys with it; what is refused leaves no trace.
 func TestARunByHandWithAPayload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &memstore.Store{Database: memstore.New()}
@@ -18,7 +18,8 @@ func TestARunByHandWithAPayload(t *testing.T) {
 		s := runs(t, st, jobs.Set{Jobs: map[string]jobs.Job{
 			"j": {Handler: h, Payload: map[string]int{"n": 1}, Params: map[string]any{"type": "object", "properties": map[string]any{"n": map[string]any{"maximum": 5}}}},
 			"k": {Handler: h, Params: map[string]any{"type": "object"}},
-		}}, Options{ID: "a"})
+			"l": {Handler: h, Payload: map[string]string{"tenant": "a"}, Locks: []jobs.Lock{{Key: "tenant-{{.payload.tenant}}"}}},
+		}}, Options{ID: "a", JobLocks: weak{}})
 		time.Sleep(5 * time.Second)
 		for _, wrong := range []struct {
 			job  string
@@ -29,6 +30,7 @@ func TestARunByHandWithAPayload(t *testing.T) {
 			{"j", jobs.NewRun{Payload: []int{1}}, "payload"},
 			{"j", jobs.NewRun{Payload: make(chan int)}, "payload"},
 			{"k", jobs.NewRun{}, "payload"}, // the job's own, which is none
+			{"l", jobs.NewRun{Payload: map[string]string{"tennant": "a"}}, "payload"},
 		} {
 			_, _, err := s.RunJobWith(t.Context(), wrong.job, wrong.run)
 			field, is := errors.AsType[*jobs.FieldError](err)

@@ -75,7 +75,7 @@ func (*idle) SeenPause() ledger.Pause { return ledger.Pause{} }
 
 func (*idle) Listen(func(pools ...string)) (stop func()) { return func() {} }
 
-func (*idle) Written() func() bool { return nil }
+func (*idle) Writes() ledger.Writes { return nil }
 
 func (*idle) Overdue(context.Context, time.Time, int) ([]ledger.Upcoming, error) { return nil, nil }
 

@@ -34,7 +34,6 @@ type Scheduler struct {
 	workers  *workers.Workers
 	triggers *triggers.Triggers
 
-	namespace       atomic.Pointer[string]   // that jitter is drawn in, see jobs.Starts; nil until load has it
 	foreignPools    atomic.Pointer[[]string] // which work of pools is left to others, for messages
 	foreignSettings atomic.Pointer[[]string] // which pools have other settings in the newer configuration
 	governs         atomic.Bool              // this replica's configuration is the newest, as far as is known
@@ -124,8 +123,8 @@ func (s *Scheduler) Definitions() *foresight.Definitions { return s.plan.Load().
 // Namespace is what the jitter of jobs is drawn in, see jobs.Starts: the set's name or, without one, what the store has minted, which is known
 // once the replica is loaded; false before.
 func (s *Scheduler) Namespace() (namespace string, known bool) {
-	if learned := s.namespace.Load(); learned != nil {
-		return *learned, true
+	if namespace, known = s.plan.Namespace(); known {
+		return namespace, true
 	}
 	name := s.plan.Load().Set.Name
 	return name, name != ""

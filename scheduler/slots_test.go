@@ -56,7 +56,13 @@ func (s *spans) told() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.lines)
-	return s.lines
+	return slices.Clone(s.lines)
+}
+
+func (s *spans) atOnce() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
 }
 
 // outcomes are the rows of the ledger of a job as one line each, by due time.
@@ -96,8 +102,8 @@ func TestDueTimesQueue(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		want := []string{"010: of 010 takes 24", "034: of 015 takes 24", "058: of 020 takes 24", "082: of 040 takes 24", "106: of 060 takes 24"}
-		if d := cmp.Diff(want, h.told()); d != "" || h.most != 1 {
-			t.Errorf("%d at once: %s", h.most, d)
+		if d := cmp.Diff(want, h.told()); d != "" || h.atOnce() != 1 {
+			t.Errorf("%d at once: %s", h.atOnce(), d)
 		}
 		rows := []string{"010 ran succeeded", "015 ran succeeded", "020 ran succeeded", "025 skipped  queue_full", "030 skipped  queue_full", "040 ran succeeded", "050 skipped  queue_full", "060 ran succeeded"}
 		if d := cmp.Diff(rows, outcomes(t, st, "j", h.since)); d != "" {
@@ -127,8 +133,8 @@ func TestDueTimesReplace(t *testing.T) {
 			t.Error(d)
 		}
 		told := h.told()
-		if len(told) != 3 || h.most != 1 || !strings.HasPrefix(told[0], "010: of 010 is stopped after 12") && !strings.HasPrefix(told[0], "010: of 010 is stopped after 13") || !strings.HasSuffix(told[2], "of 032 takes 24") {
-			t.Errorf("%d at once: %q", h.most, told)
+		if len(told) != 3 || h.atOnce() != 1 || !strings.HasPrefix(told[0], "010: of 010 is stopped after 12") && !strings.HasPrefix(told[0], "010: of 010 is stopped after 13") || !strings.HasSuffix(told[2], "of 032 takes 24") {
+			t.Errorf("%d at once: %q", h.atOnce(), told)
 		}
 		task, _, err := st.Task(t.Context(), byHand.ID)
 		if err != nil || task.State != jobs.StateSucceeded || task.Reason != "" {
@@ -154,8 +160,8 @@ func TestAJobHasSlots(t *testing.T) {
 				runs(t, st, set, Options{ID: "a"})
 				runs(t, st, set, Options{ID: "b"})
 				time.Sleep(5 * time.Minute)
-				if d := cmp.Diff(want, outcomes(t, st, "j", h.since)); d != "" || h.most != 2 {
-					t.Errorf("%d at once: %s; %q", h.most, d, h.told())
+				if d := cmp.Diff(want, outcomes(t, st, "j", h.since)); d != "" || h.atOnce() != 2 {
+					t.Errorf("%d at once: %s; %q", h.atOnce(), d, h.told())
 				}
 			})
 		})

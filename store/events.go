@@ -12,12 +12,20 @@ import (
 // eventError is how much of an error an event keeps, in bytes: its task has more, limits.Error.
 const eventError = 4096
 
-// keepEvents writes events in the transaction that made them. Their ids sort by time.
+// happenedAt is when e happened: an end when the attempt ended, all else when its transaction began.
+func happenedAt(e ledger.Event, now time.Time) time.Time {
+	if e.At.IsZero() {
+		return now
+	}
+	return e.At
+}
+
+// keepEvents writes events in the transaction that made them. Their ids sort by when they were written.
 func (t *tx) keepEvents(now time.Time, events []ledger.Event) error {
 	rows := sqlkit.Rows(events, func(e ledger.Event) []any {
 		return []any{
 			newID(), string(e.Event), e.Job, e.Pool, micros(e.ScheduledAt), e.Seq, micros(e.Until), e.Count, e.TaskID, e.Attempt,
-			e.Replica, clip.Text(e.Reason, 512), string(e.ReasonCode), clip.Text(e.Error, eventError), micros(now),
+			e.Replica, clip.Text(e.Reason, 512), string(e.ReasonCode), clip.Text(e.Error, eventError), micros(happenedAt(e, now)),
 		}
 	})
 	_, err := t.Insert(`{events} (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at)`, rows)

@@ -213,20 +213,22 @@ func (w *finish) end() []move {
 	for i, r := range w.results {
 		row := openTask{Task: *r.Task, row: rowRunning, session: w.session}
 		row.Payload, row.PayloadSize = nil, 0
-		w.moves = append(w.moves, w.move(row, r))
-		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded, State: r.State, At: w.now}
+		m := w.move(row, r)
+		w.moves = append(w.moves, m)
+		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded, State: r.State, At: m.ended}
 	}
 	return w.moves
 }
 
 func (w *finish) move(row openTask, r ledger.Result) move {
+	ended := r.EndedAt(row.StartedAt, w.now)
 	if r.Verdict == ledger.Died {
 		m := died(row, r.Code, r.Reason)
-		m.failure, m.exit, m.output, m.spans, m.chunks, m.value, m.anyKind = r.Error, r.ExitCode, r.Output, r.Spans, r.Chunked, r.Value, r.AnyKind()
+		m.ended, m.failure, m.exit, m.output, m.spans, m.chunks, m.value, m.anyKind = ended, r.Error, r.ExitCode, r.Output, r.Spans, r.Chunked, r.Value, r.AnyKind()
 		return m
 	}
 	m := move{
-		openTask: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode,
+		openTask: row, to: toDone, end: r.State, ended: ended, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode,
 		output: r.Output, spans: r.Spans, chunks: r.Chunked, value: r.Value, never: r.Verdict.Undone(), after: r.Due(w.now), anyKind: r.AnyKind(), tells: r.Tells,
 	}
 	switch {
@@ -285,7 +287,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 				w.out[i].Finish = ledger.Late
 			}
 		case is && row.Token == r.Token && row.State == jobs.StateLost && !row.late:
-			m := move{openTask: row, to: toDone, end: end, reason: "late", code: cmp.Or(r.Code, reason.Late), failure: r.Error, exit: r.ExitCode, output: r.Output, spans: r.Spans, value: r.Value, tells: r.Tells}
+			m := move{openTask: row, to: toDone, end: end, ended: r.EndedAt(row.StartedAt, w.now), reason: "late", code: cmp.Or(r.Code, reason.Late), failure: r.Error, exit: r.ExitCode, output: r.Output, spans: r.Spans, value: r.Value, tells: r.Tells}
 			if r.Reason != "" {
 				m.reason += ": " + r.Reason
 			}

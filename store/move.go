@@ -29,6 +29,7 @@ type move struct {
 	code     reason.Code
 	failure  string
 	exit     *int
+	ended    time.Time // the attempt; zero: now
 	after    time.Time // when a task that waits is due
 	until    time.Time // a lost attempt may be running until then
 	output   []byte
@@ -92,7 +93,7 @@ func (m move) task(now time.Time) jobs.Task {
 	t.Reason, t.ReasonCode, t.Error, t.ExitCode = clip.Text(m.reason, 512), m.code, m.failure, m.exit
 	t.Lost += int(m.losses())
 	if m.to == toDone {
-		t.State, t.FinishedAt = m.end, now
+		t.State, t.FinishedAt = m.end, m.finished(now)
 		if t.Fingerprint = ""; t.RetriedAs == "" {
 			t.Fingerprint = m.fingerprint()
 		}
@@ -102,6 +103,14 @@ func (m move) task(now time.Time) jobs.Task {
 	t.Attempt -= int(m.undone())
 	t.RunAt = m.due()
 	return t
+}
+
+// finished is when the attempt ended, or its task without one.
+func (m move) finished(now time.Time) time.Time {
+	if m.ended.IsZero() {
+		return now
+	}
+	return m.ended
 }
 
 // fingerprint is that of the task if it ends; see jobs.Fingerprint.
@@ -203,7 +212,7 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 	_, err := t.Exec(`UPDATE {each}{triggers}{by_key}
 		SET outcome={name outcome}, result={name end},
 			reason=CASE WHEN reason_code='`+string(reason.Forced)+`' THEN CONCAT(reason, {text appended}) ELSE {text reason} END,
-			reason_code=CASE WHEN reason_code='`+string(reason.Forced)+`' AND {name code}='' THEN reason_code ELSE {name code} END, finished_at=?
+			reason_code=CASE WHEN reason_code='`+string(reason.Forced)+`' AND {name code}='' THEN reason_code ELSE {name code} END, finished_at={int finished}
 		WHERE COALESCE(outcome, '')='' AND `+ofTrigger,
 		sqlkit.Rows(bornOfTriggers(ended), func(m move) []any {
 			outcome, why := m.outcome()
@@ -211,8 +220,8 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 			if m.end == jobs.StateLost {
 				room = lostBytes
 			}
-			return append([]any{string(outcome), string(m.end), appended(why, room), clip.Text(why, 512), string(m.code)}, triggerKey(m)...)
-		}), micros(now))
+			return append([]any{string(outcome), string(m.end), appended(why, room), clip.Text(why, 512), string(m.code), micros(m.finished(now))}, triggerKey(m)...)
+		}))
 	return err
 }
 
@@ -224,12 +233,12 @@ func (t *tx) replaceLostTriggers(now time.Time, late []move) error {
 	_, err := t.Exec(`UPDATE {each}{triggers}{by_key}
 		SET outcome={name outcome}, result={name end},
 			reason=CASE WHEN reason={text lost} THEN {text reason} ELSE CONCAT(reason, {text appended}) END,
-			reason_code={name code}, finished_at=?
+			reason_code={name code}, finished_at={int finished}
 		WHERE COALESCE(outcome, '')='lost' AND `+ofTrigger,
 		sqlkit.Rows(bornOfTriggers(late), func(m move) []any {
 			outcome, why := m.outcome()
-			return append([]any{string(outcome), string(m.end), m.Reason, clip.Text(why, 512), appended(why, lateBytes), string(m.code)}, triggerKey(m)...)
-		}), micros(now))
+			return append([]any{string(outcome), string(m.end), m.Reason, clip.Text(why, 512), appended(why, lateBytes), string(m.code), micros(m.finished(now))}, triggerKey(m)...)
+		}))
 	return err
 }
 
@@ -266,7 +275,7 @@ func (t *tx) keepAttempts(now time.Time, pending []move) error {
 		if !m.never {
 			rows = append(rows, []any{
 				m.ID, m.Attempt, string(m.end), clip.Text(m.reason, 512), string(m.code), m.Token, m.Replica,
-				micros(m.StartedAt), micros(now), m.exitCode(), m.failure,
+				micros(m.StartedAt), micros(m.finished(now)), m.exitCode(), m.failure,
 			})
 		}
 	}

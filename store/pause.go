@@ -41,16 +41,26 @@ func (s views) PauseAll(ctx context.Context, p ledger.Pause) (set ledger.Pause, 
 	return set, err
 }
 
-// ResumeAll ends the pause of everything. It may be called where nothing is paused.
-func (s views) ResumeAll(ctx context.Context) error {
-	err := s.sure(ctx, "resume", func(t *tx) error {
-		_, err := t.Exec("DELETE FROM {pause} WHERE id=0")
+// ResumeAll ends the pause of everything, and says whether there was one: one that has ended by itself is none.
+func (s views) ResumeAll(ctx context.Context) (was bool, err error) {
+	err = s.sure(ctx, "resume", func(t *tx) error {
+		now, err := t.Now()
+		if err != nil {
+			return err
+		}
+		var said []byte
+		if _, err := t.One("SELECT said FROM {pause} WHERE id=0{for_update}", nil, &said); err != nil {
+			return err
+		}
+		n, err := t.Exec("DELETE FROM {pause} WHERE id=0")
+		ended := len(said) > 0 && !ledger.ReadPause(said).At(now).Is()
+		was = was || n > 0 && !ended // a try before may have been committed; a row that was not read is of a pause that came just now
 		return err
 	})
 	if err == nil {
 		s.paused.Store(nil)
 	}
-	return err
+	return was, err
 }
 
 // Paused is the pause of everything; the zero Pause: nothing is paused.

@@ -72,6 +72,25 @@ func (p *planner) tables() (lines []string) {
 	return lines
 }
 
+// The last success of a job is an end of a range of its index, however many runs of the job have failed since.
+func TestLastSuccessesAreFoundByTheirIndex(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s *Store) {
+		fill(t, s)
+		p := &planner{t: t, lite: s.db.Dialect.Name() == SQLite}
+		err := s.read(t.Context(), "test", func(tx *tx) error {
+			p.Conn = tx.Conn
+			return s.within(tx.Ctx, p).lastSuccesses(nil, map[string]*ledger.JobStatus{})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plans := strings.Join(p.plans, "\n"); !strings.Contains(plans, "lockstep_triggers_result") {
+			t.Errorf("not by the index of results:\n%s", plans)
+		}
+	})
+}
+
 // Lists walk an index, in its order: no page reads the whole table, or sorts it.
 func TestListsAreServedByIndexes(t *testing.T) {
 	t.Parallel()

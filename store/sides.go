@@ -20,10 +20,10 @@ type (
 // Local reports whether all processes that share the store run on this machine, so that they are suspended with it.
 func (s replica) Local() bool { return s.db != nil && s.db.Dialect.Local() }
 
-// Written sees each transaction of a SQLite file in its log.
-func (s replica) Written() func() bool {
+// Writes sees each transaction of a SQLite file in its log.
+func (s replica) Writes() ledger.Writes {
 	if s.gate == nil {
 		return nil
 	}
-	return filewatch.Written(s.gate.path)
+	return filewatch.NewFile(s.gate.path)
 }

@@ -34,7 +34,7 @@ func ends(moves []move) []ledger.Event {
 		}
 		e := ledger.Event{Seq: m.Seq, Notification: jobs.Notification{
 			Event: eventOf[m.end], Job: m.Job, Pool: m.Pool, ScheduledAt: m.ScheduledAt, Count: 1, TaskID: m.ID,
-			Attempt: m.Attempt, Replica: m.Replica, Reason: m.reason, ReasonCode: m.code, Error: m.failure,
+			Attempt: m.Attempt, Replica: m.Replica, Reason: m.reason, ReasonCode: m.code, Error: m.failure, At: m.ended,
 		}}
 		if m.tells && m.end == jobs.StateSucceeded {
 			success := e
@@ -63,7 +63,18 @@ func aside(e ledger.Event) bool {
 }
 
 // weight is the sum of the events of one transaction for their subject.
-type weight struct{ good, bad bool }
+type weight struct {
+	good, bad     bool
+	last, success int64 // when the last run ended, and the last one that succeeded
+}
+
+func (w *weight) add(e ledger.Event, at int64) {
+	w.bad = w.bad || bad(e)
+	w.last = max(w.last, at)
+	if good(e) {
+		w.good, w.success = true, max(w.success, at)
+	}
+}
 
 // happened keeps the standings, and writes the event of each failed, missed or lost run. A success has an event
 // only where a job or pool recovers, or where somebody is told of each. The events of one transaction count as simultaneous: if one of them
@@ -79,10 +90,11 @@ func (t *tx) happened(now time.Time, all []ledger.Event) error {
 		}
 		if e.Job != "" || e.Event != "" { // a cancelled task does not change a pool's standing
 			w := weights[subjectOf(e)]
-			weights[subjectOf(e)] = weight{w.good || good(e), w.bad || bad(e)}
+			w.add(e, micros(happenedAt(e, now)))
+			weights[subjectOf(e)] = w
 		}
 	}
-	recovered, err := t.weigh(now, weights)
+	recovered, err := t.weigh(weights)
 	if err != nil {
 		return err
 	}
@@ -99,7 +111,7 @@ func (t *tx) happened(now time.Time, all []ledger.Event) error {
 }
 
 // weigh writes the standings that change, and returns the subjects that recovered.
-func (t *tx) weigh(now time.Time, weights map[subject]weight) (recovered map[subject]bool, err error) {
+func (t *tx) weigh(weights map[subject]weight) (recovered map[subject]bool, err error) {
 	var written []subject
 	pools := map[string]bool{} // fails now
 	for sub, w := range weights {
@@ -124,10 +136,7 @@ func (t *tx) weigh(now time.Time, weights map[subject]weight) (recovered map[sub
 		recovered[row.of()] = row.Failing && w.good && !w.bad
 		row.Failing = w.bad || row.Failing && !w.good
 		if row.Kind == "job" {
-			row.LastEndAt = max(row.LastEndAt, micros(now))
-		}
-		if row.Kind == "job" && w.good {
-			row.LastSuccessAt = max(row.LastSuccessAt, micros(now))
+			row.LastEndAt, row.LastSuccessAt = max(row.LastEndAt, w.last), max(row.LastSuccessAt, w.success)
 		}
 		values = append(values, []any{row.Kind, row.Name, bit(row.Failing), row.LastSuccessAt, row.LastEndAt})
 	}

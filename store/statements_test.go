@@ -46,6 +46,7 @@ func recordedStore(t *testing.T, d store.Dialect) (*store.Store, *sql.DB, *recor
 		r.Connector = connector
 	} else {
 		file := filepath.Join(t.TempDir(), "test.db")
+		r.inParts = true
 		plain := openRaw(t, d, file)
 		r.Connector = dsnConnector{"file:" + file + "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", plain.Driver()}
 	}

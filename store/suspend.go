@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
+	"github.com/lockstep-scheduler/lockstep/internal/foresight"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
@@ -66,7 +67,7 @@ func (s views) SuspendJobs(ctx context.Context, names []string, by string, o led
 func (t *tx) unsuspended(rows []jobModel) (names []string, err error) {
 	err = each(t.rows("SELECT job, body FROM {definitions}{by_key} WHERE {in name job, name hash}", sqlkit.Rows(rows, func(m jobModel) []any { return []any{m.Name, m.Hash} })),
 		func(m *definitionModel) {
-			if suspends, known := ledger.Suspends(m.Body); known && !suspends {
+			if shown, err := foresight.ReadShown(m.Body); err == nil && !shown.Suspend {
 				names = append(names, m.Job)
 			}
 		})

@@ -151,8 +151,8 @@ func asGiven(session string) guard {
 func (t *tx) endTasks(now time.Time, g guard, ended []move) error {
 	rows := sqlkit.Rows(ended, func(m move) []any {
 		key := g.key(m)
-		return append(append(make([]any, 0, 9+len(key)),
-			string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until), m.fingerprint(),
+		return append(append(make([]any, 0, 10+len(key)),
+			string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until), m.fingerprint(), micros(m.finished(now)),
 		), key...)
 	})
 	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
@@ -160,9 +160,9 @@ func (t *tx) endTasks(now time.Time, g guard, ended []move) error {
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, fingerprint, finished_at)
 		SELECT id, pool, kind, task_key, job, trigger_at, trigger_seq, rank_order, run_at, expires_at, own_attempts, own_timeout, own_backoff, attempt,
 			max_attempts, on_lost, lost_limit, token, RTRIM(session_id), RTRIM(replica), idem_key, payload, payload_size, tags, retry_of, created_at, started_at, made_by,
-			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, {name fingerprint}, ?
+			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, {name fingerprint}, {int finished}
 		FROM {each}{tasks}{by_key} WHERE `+g.where+`{for_update}`,
-		slices.Concat([]any{rows, micros(now)}, g.args)...)
+		slices.Concat([]any{rows}, g.args)...)
 	if err := all(n, err, ended); err != nil {
 		return err
 	}
@@ -269,10 +269,10 @@ func (t *tx) grantSlots(ids []string) error {
 func (t *tx) replaceLostTasks(now time.Time, late []move) error {
 	n, err := t.Exec(`UPDATE {each}{done}{by_key}
 		SET state={name end}, reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit},
-			fingerprint=CASE WHEN retried_as='' THEN {name fingerprint} ELSE '' END, late=1, finished_at=?
+			fingerprint=CASE WHEN retried_as='' THEN {name fingerprint} ELSE '' END, late=1, finished_at={int finished}
 		WHERE COALESCE(state, '')='lost' AND late=0 AND {in name id, int token}`,
 		sqlkit.Rows(late, func(m move) []any {
-			return []any{string(m.end), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), m.fingerprint(), m.ID, m.Token}
-		}), micros(now))
+			return []any{string(m.end), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), m.fingerprint(), micros(m.finished(now)), m.ID, m.Token}
+		}))
 	return all(n, err, late)
 }

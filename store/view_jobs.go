@@ -86,11 +86,11 @@ func (t *tx) lastTriggers(names []string, of map[string]*ledger.JobStatus) error
 	})
 }
 
-// lastSuccesses: the same in index triggers_result.
+// lastSuccesses: the same in index triggers_result, which has no rows without a result.
 func (t *tx) lastSuccesses(names []string, of map[string]*ledger.JobStatus) error {
 	where, args := ofJobs("j.name", names)
 	return each(t.rows(`SELECT t.job, MAX(t.finished_at) AS finished_at FROM (
-			SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name AND m.result = 'succeeded') AS last_at FROM {jobs} j`+where+`) l
+			SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name AND m.result = 'succeeded' AND m.result > '') AS last_at FROM {jobs} j`+where+`) l
 		JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at WHERE t.result = 'succeeded' GROUP BY t.job`, args...), func(m *triggerModel) {
 		if j := of[m.Job]; j != nil {
 			j.LastSuccess = fromMicros(m.FinishedAt)

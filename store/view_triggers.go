@@ -42,6 +42,13 @@ func (t *tx) triggerPage(f wire.TriggerFilter, n int) ([]jobs.Trigger, error) {
 func ofTriggers(f wire.TriggerFilter, after *ledgerKey) func(*gorm.DB) *gorm.DB {
 	return func(q *gorm.DB) *gorm.DB {
 		q = q.Where(&triggerModel{Job: f.Job, Outcome: string(f.Outcome), Result: string(f.Result)}) // of these, those that are not empty
+		// SQLite's indexes of these have no rows without them, and are used where a query says so.
+		if f.Outcome != "" {
+			q = q.Where("outcome > ''")
+		}
+		if f.Result != "" {
+			q = q.Where("result > ''")
+		}
 		if !f.Since.IsZero() {
 			q = q.Where("at >= ?", micros(f.Since))
 		}

@@ -17,6 +17,21 @@ export async function ask(path, signal, body) {
 
 export const get = async (path) => (await ask(path)).json();
 
+// maybe is get, or none where there is nothing: it was swept meanwhile, or the replica is older.
+export const maybe = (path, none = "") => get(path).catch((e) => { if (e.status === 404) return none; throw e; });
+
+// all reads a list until it has n rows, or the list ends.
+export async function all(path, n) {
+  const rows = [];
+  let next = "";
+  do {
+    const list = await get(path + "limit=" + Math.min(n, 100) + (next ? "&cursor=" + encodeURIComponent(next) : ""));
+    rows.push(...list.items);
+    next = list.next;
+  } while (next && rows.length < n);
+  return [rows, next];
+}
+
 export let role = ""; // of the caller; empty: not known yet
 export function setRole(r) { role = r ?? ""; }
 

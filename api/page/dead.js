@@ -1,6 +1,6 @@
 // The page of what failed for good: all groups, or the tasks of one.
 
-import { get, who } from "./ask.js";
+import { all, who } from "./ask.js";
 import { bulk } from "./bulk.js";
 import { $, badge, el, facts, groupPath, headline, link, plural, soft } from "./elements.js";
 import { findings } from "./findings.js";
@@ -9,18 +9,6 @@ import { banner } from "./stream.js";
 import { count, table } from "./table.js";
 import { opener } from "./task.js";
 import { when } from "./time.js";
-
-// all reads a list until it has n rows, or the list ends.
-async function all(path, n) {
-  const rows = [];
-  let next = "";
-  do {
-    const list = await get(path + "limit=" + Math.min(n, 100) + (next ? "&cursor=" + encodeURIComponent(next) : ""));
-    rows.push(...list.items);
-    next = list.next;
-  } while (next && rows.length < n);
-  return [rows, next];
-}
 
 const number = (g) => (g.at_least ? "over " + g.count : String(g.count));
 const first = (text) => (text ?? "").split("\n").find((line) => line.trim()) ?? "";

@@ -29,11 +29,14 @@ export function badge(word, color, sign) {
   return el("span", { class: "badge " + (color ?? c) }, (sign ?? s) + " " + word);
 }
 
-
 export function facts(pairs) {
   return el("dl", {}, pairs.filter(([, v]) => v !== undefined && v !== "" && v !== null).map(([k, v]) => [el("dt", {}, k), el("dd", {}, ...[v].flat())]).flat());
 }
 
+// by is who did something, and why, if that is known.
+export const by = (who, why) => (who ? " by " + who + (why ? ": " + why : "") : "");
+// joined is what there is of some texts.
+export const joined = (texts, by = ", ") => texts.filter(Boolean).join(by);
 export const labels = (m) => Object.entries(m ?? {}).map(([k, v]) => k + "=" + v).join(", ");
 
 export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;

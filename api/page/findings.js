@@ -1,6 +1,6 @@
 // Findings: what is wrong.
 
-import { atLeast, link } from "./elements.js";
+import { atLeast, by, link } from "./elements.js";
 import { setAway, setInsecure } from "./stream.js";
 import { clock, when } from "./time.js";
 
@@ -33,7 +33,7 @@ export function findings(o) {
     const shown = (o.broken ?? []).slice(0, 3).flatMap((b, i) => [i ? ", " : "", link(b.job)]);
     red(o.failing === 1 ? "job" : "jobs", o.failing === 1 ? "one fails: " : `${o.failing} fail: `, ...shown, o.failing > 3 ? " and others" : "");
   }
-  if (o.paused) amber("paused", `everything is paused${o.paused.by ? " by " + o.paused.by : ""} since `, when(o.paused.since, "age"), o.paused.until ? " until " : "", o.paused.until ? when(o.paused.until, "due") : "", o.paused.reason ? ": " + o.paused.reason : "");
+  if (o.paused) amber("paused", `everything is paused${by(o.paused.by)} since `, when(o.paused.since, "age"), o.paused.until ? " until " : "", o.paused.until ? when(o.paused.until, "due") : "", o.paused.reason ? ": " + o.paused.reason : "");
   const overdue = o.paused ? [] : (o.next ?? []).filter((n) => !n.suspended && new Date(o.at) - new Date(n.at) > 10e3);
   if (overdue.length) red("overdue", ...overdue.slice(0, 3).flatMap((n, i) => [i ? ", " : "", link(n.job)]), overdue.length > 3 ? ` and ${overdue.length - 3} more` : "", ": due and not decided yet");
   for (const p of o.pools) {

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// TestOrders: the page of a job has its open orders, with how far they have come; who may, cancels them there, and what has ended is gone.
+// TestOrders: the page of a job has its open orders, with how far they have come and what they wait for; who may, cancels them there, and what has ended is gone.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	secrets := map[api.Role]string{}
@@ -53,6 +53,10 @@ func TestOrders(t *testing.T) {
 		b.says("#orders", "backfill")
 		b.says("#orders", "by bob")
 		b.says("#orders", "of 9 made")
+		b.says("#orders", "its runs are made no faster than 4/d") // what the backfill waits for
+	}
+	if text := operator.text("#orders"); strings.Contains(text, "its time comes") {
+		t.Errorf("when the run starts is said twice: %s", text)
 	}
 	if n := eval[int](viewer, `document.querySelectorAll("#orders button").length`); n != 0 {
 		t.Errorf("a viewer is offered %d cancellations", n)

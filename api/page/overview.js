@@ -1,14 +1,15 @@
 // The first page.
 
 import { who } from "./ask.js";
-import { $, atLeast, badge, el, headline, link, plural, progress, soft } from "./elements.js";
+import { $, atLeast, badge, by, el, headline, joined, link, plural, progress, soft } from "./elements.js";
 import { findings } from "./findings.js";
 import { banner } from "./stream.js";
 import { count, table } from "./table.js";
 import { opener } from "./task.js";
-import { clock, when } from "./time.js";
+import { when } from "./time.js";
 import { dueOf, outcome } from "./trigger.js";
 
+const what = (t) => (t.job ? link(t.job, t.task_id) : [soft("pool "), failed(t)]);
 const failed = (t) => t.job || `${t.pool}${t.kind ? " / " + t.kind : ""}`;
 
 // grouped shows repeated failures as one row, the latest one; the count is of the last hour.
@@ -22,15 +23,15 @@ function grouped(list, wrong) {
   return [...groups.values()].slice(0, 12);
 }
 
-const rate = (l) => [l.rate, l.burst ? "burst " + l.burst : ""].filter(Boolean).join(" ");
+const rate = (l) => joined([l.rate, l.burst && "burst " + l.burst], " ");
 
 function perKey(p) {
-  const l = p.per_key ?? {}, all = [l.max_running ? "at most " + l.max_running : "", rate(l), p.order ? "in order" : "", p.fair ? ["fair", ...Object.entries(p.fair.weights ?? {}).map(([key, n]) => key + " " + n)].join(" ") : ""].filter(Boolean);
-  return all.length ? "per key " + all.join(", ") : "";
+  const l = p.per_key ?? {}, all = joined([l.max_running && "at most " + l.max_running, rate(l), p.order && "in order", p.fair && ["fair", ...Object.entries(p.fair.weights ?? {}).map(([key, n]) => key + " " + n)].join(" ")]);
+  return all && "per key " + all;
 }
 
 function perKind(p) {
-  return Object.entries(p.per_kind ?? {}).map(([kind, l]) => kind + " " + [l.max_running ? "at most " + l.max_running : "", rate(l)].filter(Boolean).join(", ")).join("; ");
+  return Object.entries(p.per_kind ?? {}).map(([kind, l]) => kind + " " + joined([l.max_running && "at most " + l.max_running, rate(l)])).join("; ");
 }
 
 let shown = "";
@@ -68,14 +69,14 @@ export function overview(o) {
     ]);
   }
   table("trouble", grouped(o.trouble ?? [], o.wrong ?? []), (t) => t.key, (t) => [
-    ["What", [t.job ? link(t.job, t.task_id) : [soft("pool "), failed(t)]], "head"],
+    ["What", what(t), "head"],
     ["How", [badge(t.state), t.times > 1 ? soft(` ×${t.times} within the last hour`) : "", t.count > 1 ? soft(` ${t.count} ${t.state === "unrunnable" ? "tasks" : "due times"}`) : ""]],
     ["Why", t.reason || (t.error ?? "").split("\n")[0] || "", "why"],
     ["When", when(t.at)],
     ["", opener(t.task_id), "act"],
   ], "No failures are stored.");
   table("running", o.running ?? [], (r) => r.task_id + r.attempt, (r) => [
-    ["What", r.job ? link(r.job, r.task_id) : [soft("pool "), failed(r)], "head"],
+    ["What", what(r), "head"],
     ["For", when(r.since, "for")],
     ["On", [r.replica, r.attempt > 1 ? soft(`, attempt ${r.attempt}`) : ""]],
     ["Progress", progress(r), "why"],
@@ -83,19 +84,19 @@ export function overview(o) {
   table("next", (o.next ?? []).slice(0, 12), (n) => n.job, (n) => [
     ["Job", link(n.job), "head"],
     ["When", n.suspended ? [badge("suspended"), soft(" passes ", when(n.at, "age"))] : n.skip_next ? [when(n.start_at ?? n.at, "due"), soft(" skipped by hand")] : when(n.start_at ?? n.at, "due")],
-    ["At", [el("time", { datetime: n.at, "data-way": "clock", title: n.at }, clock(new Date(n.at))), n.start_at ? soft(" starts ", el("time", { datetime: n.start_at, "data-way": "clock", title: n.start_at }, clock(new Date(n.start_at)))) : ""]],
+    ["At", [when(n.at, "clock"), n.start_at ? soft(" starts ", when(n.start_at, "clock")) : ""]],
   ], "No job has a next due time.");
   table("recent", (o.recent ?? []).slice(0, 15), (t) => t.job + t.at + t.task_id, (t) => [
     ["Job", link(t.job, t.task_id), "head"], ["Due", dueOf(t)], ["Outcome", outcome(t)], ["Why", t.reason, "why"], ["Replica", t.replica, "id"],
   ], "No due times yet.");
   count("pools", o.pools_total > o.pools.length ? `${o.pools.length} of ${o.pools_total}` : "");
   table("pools", o.pools, (p) => p.name, (p) => [
-    ["Pool", [p.name, " ", p.paused ? badge("paused") : "", p.paused_by ? soft(" by " + p.paused_by + (p.paused_reason ? ": " + p.paused_reason : "")) : "",
-      p.limits_override ? [" ", badge("limits overridden", "amber", "▲"), p.limits_by ? soft(" by " + p.limits_by) : "",
+    ["Pool", [p.name, " ", p.paused ? badge("paused") : "", soft(by(p.paused_by, p.paused_reason)),
+      p.limits_override ? [" ", badge("limits overridden", "amber", "▲"), soft(by(p.limits_by)),
         ...(p.limits_aside ?? []).map((a) => soft(`, set aside: ${a.field}, which ${a.why}`))] : ""], "head"],
     ["Due now", atLeast(p, p.pending), "n"],
     ["Running", p.running + (p.max_running ? " of " + p.max_running : ""), "n"],
-    ["Limits", [rate(p), perKind(p), perKey(p)].filter(Boolean).join("; ")],
+    ["Limits", joined([rate(p), perKind(p), perKey(p)], "; ")],
     ["Later", atLeast(p, p.scheduled), "n"],
     ["Oldest pending", p.oldest_pending ? when(p.oldest_pending, "for") : soft("–")],
   ], "There are no pools.");
@@ -127,7 +128,7 @@ export function overview(o) {
     $("health").querySelector("p")?.remove();
     $("health").append(el("p", { class: "row" }, o.conditions.map((c) => {
       const name = titles[c.name] ?? c.name;
-      if (c.name === "access" && !c.detail?.startsWith("insecure")) return badge([name, c.detail].filter(Boolean).join(": "), "green", "✓");
+      if (c.name === "access" && !c.detail?.startsWith("insecure")) return badge(joined([name, c.detail], ": "), "green", "✓");
       return c.ready && !c.detail ? badge(name, "green", "✓") : badge(name + (c.ready ? ": see above" : ": not ready"), c.ready ? "amber" : "red", c.ready ? "▲" : "✕");
     })));
   }

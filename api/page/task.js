@@ -1,14 +1,15 @@
 // Details of a task, or of a due time without one, below its row.
 
-import { ask, get } from "./ask.js";
-import { badge, el, facts, groupPath, progress, soft } from "./elements.js";
+import { ask, get, maybe } from "./ask.js";
+import { badge, by, el, facts, groupPath, joined, progress, soft } from "./elements.js";
 import { sleep, visible } from "./stream.js";
 import { took, when } from "./time.js";
 
 export const opened = new Map(); // id of a task, or dueKey of a due time → row
 
 const ofDue = "due ";
-export const dueKey = (t) => t.task_id || ofDue + "jobs/" + encodeURIComponent(t.job) + "/why?at=" + encodeURIComponent(t.at);
+const whyOf = (job, at) => `jobs/${encodeURIComponent(job)}/why?at=${encodeURIComponent(at)}`;
+export const dueKey = (t) => t.task_id || ofDue + whyOf(t.job, t.at);
 
 export function opener(task) {
   if (!task) return "";
@@ -56,7 +57,7 @@ function decided(why) {
     el("h3", {}, "Why"),
     el("ul", { class: "causes" }, why.causes.map((c) => el("li", {}, el("code", {}, c.code), " ", c.message))),
     t ? facts([
-      ["Decided", [when(t.decided_at, "clock"), t.replica ? " by " + t.replica : "", t.late ? `, ${t.late} after it was due` : "", t.overdue ? ", as overdue" : ""]],
+      ["Decided", [when(t.decided_at, "clock"), by(t.replica), t.late ? `, ${t.late} after it was due` : "", t.overdue ? ", as overdue" : ""]],
       ["Clock", t.clock_offset ? t.clock_offset + " ahead of the database's" : ""],
       ["Store", t.took ? "took " + t.took : ""], ["Locks", t.lock_took ? "took " + t.lock_took : ""],
       ["Definition", d ? [el("code", {}, d.hash), `, of configuration ${d.config}, since `, when(d.since, "clock")] : t.definition ? el("code", {}, t.definition) : ""],
@@ -109,20 +110,12 @@ async function follow(id, pre) {
 const pretty = (payload) => (typeof payload === "string" ? payload : JSON.stringify(payload, null, 2));
 async function fill(id, box) {
   try {
-    const task = await get("tasks/" + encodeURIComponent(id));
+    const task = await get("tasks/" + id), live = task.state === "running" && el("pre", { tabindex: 0 }), open = live || task.state === "pending";
     let output = "";
-    const live = task.state === "running" && el("pre", { tabindex: 0 });
     if (task.attempt > 0 && !live) {
-      try { output = await (await ask("tasks/" + encodeURIComponent(id) + "/logs")).text(); } catch (e) { if (e.status !== 404) throw e; }
+      try { output = await (await ask(`tasks/${id}/logs`)).text(); } catch (e) { if (e.status !== 404) throw e; }
     }
-    let why = "";
-    if (task.state === "pending" || task.state === "running") {
-      try { why = await get("tasks/" + encodeURIComponent(id) + "/why"); } catch (e) { if (e.status !== 404) throw e; } // it was swept meanwhile, or the replica is older
-    }
-    let due = "";
-    if (task.job && task.scheduled_at) {
-      try { due = await get(`jobs/${encodeURIComponent(task.job)}/why?at=${encodeURIComponent(task.scheduled_at)}`); } catch (e) { if (e.status !== 404) throw e; } // the replica is older
-    }
+    const why = open && await maybe(`tasks/${id}/why`), due = task.job && task.scheduled_at && await maybe(whyOf(task.job, task.scheduled_at));
     const text = (title, body) => (body ? [el("h3", {}, title), el("pre", { tabindex: 0 }, body)] : []);
     const parts = [
       facts([
@@ -132,7 +125,7 @@ async function fill(id, box) {
         ["Exit code", task.exit_code === undefined ? "" : String(task.exit_code)],
         ["Pool", task.pool + (task.kind ? ", kind " + task.kind : "")],
         ["Key", task.key],
-        ["Own", [task.timeout ? "timeout " + task.timeout : "", task.backoff ? "backoff " + task.backoff : ""].filter(Boolean).join(", ")],
+        ["Own", joined([task.timeout && "timeout " + task.timeout, task.backoff && "backoff " + task.backoff])],
         ["Replica", task.replica],
         ["Started", task.started_at ? [when(task.started_at), took(task) ? " · took " + took(task) : ""] : ""],
         ["Next attempt", task.state === "pending" ? when(task.run_at) : ""],
@@ -148,12 +141,12 @@ async function fill(id, box) {
       due?.trigger?.task_id === id ? decided(due) : [],
       task.quarantine ? evidence(task.quarantine) : [],
       text("Error", task.error),
-      task.attempts.map((a) => [el("h3", {}, `Attempt ${a.attempt}: ${a.state}${a.replica ? " on " + a.replica : ""}${took(a) ? ", took " + took(a) : ""}`), el("pre", { tabindex: 0 }, [a.reason, a.error].filter(Boolean).join("\n") || "no error")]),
+      task.attempts.map((a) => [el("h3", {}, `Attempt ${a.attempt}: ${a.state}${a.replica ? " on " + a.replica : ""}${took(a) ? ", took " + took(a) : ""}`), el("pre", { tabindex: 0 }, joined([a.reason, a.error], "\n") || "no error")]),
       live ? [el("h3", {}, "Output"), live, el("p", { class: "soft" }, "The attempt runs: what it writes appears here.")] : text("Output", output),
       task.result === undefined ? [] : text("Result", pretty(task.result)),
       task.payload === undefined ? [] : text("Payload", pretty(task.payload)),
     ];
-    if (!output && task.state !== "running" && task.state !== "pending") parts.push(el("p", { class: "soft" }, "No output is stored."));
+    if (!output && !open) parts.push(el("p", { class: "soft" }, "No output is stored."));
     box.replaceChildren(...parts.flat(2));
     if (live) follow(id, live); // the end changes the row, and with that all of this
   } catch (e) {

@@ -14,4 +14,6 @@ type Pause struct {
 type Pausing struct {
 	Paused bool   `json:"paused"`
 	Pause  *Pause `json:"pause,omitempty"`
+	// WasPaused is in the answer of a resume: whether there was something to resume.
+	WasPaused *bool `json:"was_paused,omitempty"`
 }

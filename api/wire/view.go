@@ -30,12 +30,20 @@ type Job struct {
 	MaxRunning  int               `json:"max_running,omitempty"` // its slots, if they are more than one
 	QueueLimit  int               `json:"queue_limit,omitempty"` // how many runs may wait for a slot, with concurrency "queue"
 	OnLost      jobs.OnLost       `json:"on_lost,omitempty"`
-	Priority    int               `json:"priority,omitempty"` // of its tasks; larger ones are claimed first
+	LostLimit   int               `json:"lost_limit,omitempty"` // of attempts of a task, with on_lost "retry"
+	CatchUp     *JobCatchUp       `json:"catch_up,omitempty"`
+	Retries     *JobRetries       `json:"retries,omitempty"`   // absent: none
+	Locks       []JobLock         `json:"locks,omitempty"`     // that its runs hold, those of its pool among them
+	LockWait    string            `json:"lock_wait,omitempty"` // a Go duration; absent: no limit
+	Priority    int               `json:"priority,omitempty"`  // of its tasks; larger ones are claimed first
 	RunsOn      map[string]string `json:"runs_on,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
-	Output      *JobOutput        `json:"output,omitempty"` // absent: what the replica keeps, and no file
-	Expect      *JobExpect        `json:"expect,omitempty"` // absent: nothing is expected of its runs
-	Params      json.RawMessage   `json:"params,omitempty"` // a JSON Schema of the payload of runs by hand; lists leave it out
+	Output      *JobOutput        `json:"output,omitempty"`       // absent: what the replica keeps, and no file
+	Expect      *JobExpect        `json:"expect,omitempty"`       // absent: nothing is expected of its runs
+	Notify      *JobNotify        `json:"notify,omitempty"`       // absent: nobody is told of its runs
+	Payload     json.RawMessage   `json:"payload,omitempty"`      // of its runs, up to 1 KiB; lists leave it out
+	PayloadSize int               `json:"payload_size,omitempty"` // bytes of it
+	Params      json.RawMessage   `json:"params,omitempty"`       // a JSON Schema of the payload of runs by hand; lists leave it out
 
 	Definition *JobDefinition `json:"definition,omitempty"` // that governs; lists leave it out
 
@@ -59,77 +67,6 @@ type Job struct {
 	MoreOrders       bool          `json:"more_orders,omitempty"`   // and more than these
 	Last             *jobs.Trigger `json:"last,omitempty"`
 	LastSuccess      time.Time     `json:"last_success,omitzero"`
-}
-
-// JobOutput is a jobs.Output in JSON.
-type JobOutput struct {
-	Keep     int    `json:"keep,omitempty"` // bytes; absent: what the replica keeps
-	File     string `json:"file,omitempty"`
-	FileSize int    `json:"file_size,omitempty"` // bytes
-	Files    int    `json:"files,omitempty"`
-}
-
-// NewJobOutput is nil where nothing is said.
-func NewJobOutput(o jobs.Output) *JobOutput {
-	if o.Keep == 0 && o.File == "" {
-		return nil
-	}
-	is := JobOutput{Keep: o.Keep, File: o.File}
-	if o.File != "" {
-		is.FileSize, is.Files = o.FileSize, o.Files
-	}
-	return &is
-}
-
-// String is for people: "keeps 65536 bytes; /var/log/{{.job}}.log, 5 of 10485760 bytes".
-func (o *JobOutput) String() string {
-	if o == nil {
-		return ""
-	}
-	var parts []string
-	if o.Keep > 0 {
-		parts = append(parts, fmt.Sprintf("keeps %d bytes", o.Keep))
-	}
-	if o.File != "" {
-		parts = append(parts, fmt.Sprintf("%s, and %d before it, of %d bytes", o.File, o.Files, o.FileSize))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// JobExpect is a jobs.Expect in JSON: Go durations from when a due time starts.
-type JobExpect struct {
-	StartWithin  string `json:"start_within,omitempty"`
-	FinishWithin string `json:"finish_within,omitempty"`
-}
-
-// NewJobExpect is nil where nothing is expected.
-func NewJobExpect(e jobs.Expect) *JobExpect {
-	if e == (jobs.Expect{}) {
-		return nil
-	}
-	var is JobExpect
-	if e.StartWithin > 0 {
-		is.StartWithin = e.StartWithin.String()
-	}
-	if e.FinishWithin > 0 {
-		is.FinishWithin = e.FinishWithin.String()
-	}
-	return &is
-}
-
-// String is for people: "starts within 1m0s, ends within 2h0m0s".
-func (e *JobExpect) String() string {
-	if e == nil {
-		return ""
-	}
-	var parts []string
-	if e.StartWithin != "" {
-		parts = append(parts, "starts within "+e.StartWithin)
-	}
-	if e.FinishWithin != "" {
-		parts = append(parts, "ends within "+e.FinishWithin)
-	}
-	return strings.Join(parts, ", ")
 }
 
 // JobDefinition is the definition of a job that governs, as its history has it.

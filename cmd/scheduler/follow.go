@@ -35,7 +35,6 @@ func (a *app) followRun(ctx context.Context, c *client.Client, first jobs.Task) 
 // last, which is first if it was not.
 func (a *app) follow(ctx context.Context, c *client.Client, first jobs.Task) (task wire.Task, err error) {
 	var shown string
-	last := wire.Task{Task: first}
 	see := func(task jobs.Task) error {
 		if news := progress(task); news != shown {
 			fmt.Fprintln(a.stderr, news)
@@ -44,12 +43,9 @@ func (a *app) follow(ctx context.Context, c *client.Client, first jobs.Task) (ta
 		return nil
 	}
 	if a.output != "table" {
-		task, err = c.Follow(ctx, first.ID, func(task wire.Task) error {
-			last = task
-			return see(task.Task)
-		})
-		if err != nil {
-			task = last
+		task, err = c.Follow(ctx, first.ID, func(task wire.Task) error { return see(task.Task) })
+		if task.ID == "" {
+			task.Task = first
 		}
 		return task, err
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -73,6 +75,9 @@ func newNextCommand(a *app) *cobra.Command {
 					return usagef("--job is for an expression; write 'scheduler next %s' for one job", name)
 				}
 				return a.nextAll(n, labels, from, until, timezone)
+			}
+			if name != "" && !naming.Valid(name) {
+				return usagef("--job: %s is not a name for a job; %s", clip.Quoted(name, 60), naming.Hint)
 			}
 			if len(labels) > 0 {
 				return usagef("--label is for all jobs, and %q is one: remove one of them", args[0])

@@ -48,6 +48,9 @@ func newResumeCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if set.WasPaused != nil && !*set.WasPaused {
+				return a.print(set, textLine("nothing was paused as a whole; 'scheduler pools list' and 'scheduler jobs list' show what is by itself"))
+			}
 			return a.print(set, textLine("work starts again"))
 		}),
 	}

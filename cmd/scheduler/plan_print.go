@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,7 +144,7 @@ func activeOr(suspended bool) string {
 	return "active"
 }
 
-// definitions has a line for each job and pool, + added, - removed, ~ changed, and ~ for ping, and below it one for each key.
+// definitions has a line for each job and pool, and for ping, + added, - removed, ~ changed, and below what has changed one for each key.
 func (p plan) definitions(w io.Writer) error {
 	type line struct{ field, value string }
 	var lines []line
@@ -164,7 +165,13 @@ func (p plan) definitions(w io.Writer) error {
 			}
 		}
 	}
-	if len(p.Ping) > 0 {
+	switch i := slices.IndexFunc(p.Ping, func(f fieldChange) bool { return f.Field == "every" }); { // each ping has it
+	case len(p.Ping) == 0:
+	case i >= 0 && p.Ping[i].Old == "":
+		lines = append(lines, line{"+ ping", "added"})
+	case i >= 0 && p.Ping[i].New == "":
+		lines = append(lines, line{"- ping", "removed"})
+	default:
 		lines = append(lines, line{"~ ping", "changed"})
 		for _, f := range p.Ping {
 			lines = append(lines, line{"    " + f.Field, fieldText(f)})

@@ -53,6 +53,8 @@ func TestJobsCommands(t *testing.T) {
 		"timeout:      24h0m0s\n"+
 		"concurrency:  forbid\n"+
 		"on lost:      fail\n"+
+		"catch up:     latest of the last 24h0m0s; late after 10s\n"+
+		"retries:      none\n"+
 		"priority:     -3\n"+
 		"labels:       team=infra\n"+
 		"params:       {\"properties\":{\"n\":{\"type\":\"integer\"}},\"type\":[\"null\",\"object\"]}\n"+

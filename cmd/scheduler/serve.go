@@ -46,7 +46,7 @@ func newServeCommand(a *app) *cobra.Command {
 			}
 			if id != "" {
 				if !naming.Pattern.MatchString(id) {
-					return usagef("--id %q: up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit", id)
+					return usagef("--id %q: %s", id, naming.Hint)
 				}
 				c.Replica.ID = id
 			}

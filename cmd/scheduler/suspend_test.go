@@ -122,6 +122,9 @@ func TestPauseCommands(t *testing.T) {
 	if got := r.fine(t, "resume"); got != "work starts again\n" {
 		t.Error(got)
 	}
+	if got := r.fine(t, "resume"); !strings.HasPrefix(got, "nothing was paused as a whole; ") {
+		t.Error(got)
+	}
 	if code, _, stderr := r.scheduler(t, "", "tasks", "logs", task, "--follow"); code != exitFine {
 		t.Errorf("%d %q", code, stderr)
 	}

@@ -58,7 +58,7 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			var ends time.Time
 			if !naming.Pattern.MatchString(name) {
-				return usagef("--name %q: up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit", name)
+				return usagef("--name %q: %s", name, naming.Hint)
 			}
 			if !slices.Contains(api.Roles(), api.Role(role)) {
 				return usagef("--role %q: must be viewer, operator, admin or worker", role)

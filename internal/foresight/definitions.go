@@ -35,20 +35,13 @@ func Define(set jobs.Set, schedule func(job string) *jobs.Schedule, hash func(jo
 // Compile are the definitions of a set, of whose jobs each is compiled when it is asked for.
 func Compile(set jobs.Set) *Definitions {
 	compiler := set.Compiler()
-	var one sync.Mutex
 	return Define(set, func(name string) *jobs.Schedule {
-		one.Lock()
-		defer one.Unlock()
 		if job := set.Jobs[name]; len(job.Specs()) > 0 {
 			schedule, _ := compiler.Compile(name, job) // a set with one that cannot be is refused
 			return schedule
 		}
 		return nil
-	}, func(name string) string {
-		one.Lock()
-		defer one.Unlock()
-		return compiler.Hash(set.Jobs[name].WithDefaults())
-	})
+	}, func(name string) string { return compiler.Hash(set.Jobs[name].WithDefaults()) })
 }
 
 // Schedule is that of a job within its calendars; nil: there is no such job, or it is on demand.

@@ -2,8 +2,10 @@ package foresight
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"time"
 
@@ -23,12 +25,18 @@ type Shown struct {
 	CalendarTimes map[string]string `json:"calendar_times"` // what is in each, see jobs.Compiler
 }
 
-// ReadShown reads a definition that is shown.
+// nothing is JSON without anything in it.
+var nothing = regexp.MustCompile(`^\s*(null|\{\s*\})\s*$`)
+
+// ReadShown reads a definition that is shown. One that this program cannot read, or that shows nothing, is an error.
 func ReadShown(definition json.RawMessage) (s Shown, err error) {
-	if err = json.Unmarshal(definition, &s); err != nil {
-		err = fmt.Errorf("a definition that is shown: %w", err)
+	if err = json.Unmarshal(definition, &s); err == nil && nothing.Match(definition) {
+		err = errors.New("it shows nothing")
 	}
-	return s, err
+	if err != nil {
+		return Shown{}, fmt.Errorf("a definition that is shown: %w", err)
+	}
+	return s, nil
 }
 
 // SameTimes reports whether both have the same due times, and start them at the same times, as far as they show that. Whether a job is suspended is no

@@ -44,7 +44,9 @@ func TestShown(t *testing.T) {
 			t.Errorf("%s: the same times %t", name, !c.same)
 		}
 	}
-	if _, err := ReadShown([]byte(`{"spread":1.5}`)); err == nil {
-		t.Error("what cannot be read is")
+	for _, definition := range []string{`{"spread":1.5}`, `{}`, ` { } `, `null`, `7`, ``} {
+		if _, err := ReadShown([]byte(definition)); err == nil {
+			t.Errorf("%s is read", definition)
+		}
 	}
 }

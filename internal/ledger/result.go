@@ -35,6 +35,7 @@ type Result struct {
 	State    jobs.State    // of the attempt: succeeded, failed, cancelled or lost; pending if it was snoozed
 	RetryIn  time.Duration // with Again and Snoozed: the next attempt is due this long after Now
 	Now      time.Time     // the database's time as the owner of the task reckons it; zero: as the database says
+	Ended    time.Time     // when the attempt ended, by this process's monotonic clock; zero: when it is recorded. See EndedAt
 	Reason   string        // the first 512 bytes are kept
 	Code     reason.Code   // of Reason
 	Error    string        // the first limits.Error bytes are kept
@@ -71,6 +72,19 @@ func (r Result) Due(now time.Time) time.Time {
 		now = r.Now
 	}
 	return now.Add(max(r.RetryIn, 0))
+}
+
+// EndedAt is when an attempt that started then ended, for a database that says it is now: so long ago as this process has measured, not before
+// its start, and to the microsecond. A result that waited for the store has the end of its attempt, and not of the wait.
+func (r Result) EndedAt(started, now time.Time) time.Time {
+	if r.Ended.IsZero() {
+		return now
+	}
+	ended := now.Add(-max(time.Since(r.Ended), 0)).Truncate(time.Microsecond)
+	if ended.Before(started) {
+		return started
+	}
+	return ended
 }
 
 // Kept is r with no more of its texts than a store keeps. What is left of a text is valid UTF-8, and does

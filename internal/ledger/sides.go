@@ -81,7 +81,8 @@ type API interface {
 	// PauseAll pauses everything until ResumeAll, or until p.Until, and returns what is set. It takes the place of another pause. An Until that
 	// has passed is a *jobs.FieldError.
 	PauseAll(ctx context.Context, p Pause) (Pause, error)
-	ResumeAll(ctx context.Context) error
+	// ResumeAll ends the pause of everything, and says whether there was one.
+	ResumeAll(ctx context.Context) (was bool, err error)
 	// Paused is the pause of everything; the zero Pause: there is none.
 	Paused(ctx context.Context) (Pause, error)
 	// Orders lists orders, the latest first.

@@ -24,14 +24,22 @@ type Store interface {
 	// stop was called. It is not called for what others enqueue, nor for the tasks of transactions that a program ends
 	// itself. enqueued returns at once.
 	Listen(enqueued func(pools ...string)) (stop func())
-	// Written returns a function that reports whether anything was written to the store since it was called last, by this or
-	// another process: it asks no database. nil: the store does not show that.
-	Written() func() bool
+	// Writes shows when something is written to the store, by this or another process. nil: the store does not show that.
+	Writes() Writes
 	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
 	// whether more is left. now is as in Decide.
 	Sweep(ctx context.Context, now Judge, r jobs.Retention, limit int) (more bool, err error)
 	// Local reports whether all that share the store run on one machine, so that they sleep when it does.
 	Local() bool
+}
+
+// Writes shows when a store is written, and asks no database. It is of one goroutine.
+type Writes interface {
+	// Written reports whether anything was written since it was called last.
+	Written() bool
+	// Await returns true once something may have been written since then, or most is over, or ctx is done; false at once where that is
+	// not told: then ask again and again.
+	Await(ctx context.Context, most time.Duration) (told bool)
 }
 
 // Sessions are the live replicas.

@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // Suspension is the override of whether a job is suspended.
 type Suspension struct {
@@ -36,12 +33,3 @@ func (s Suspension) Holds(defined bool) bool {
 // Resumes reports whether it resumes a job until it is reset. Of a job that its definition does not suspend there is nothing to resume from then on: no
 // override says the same, and does not stand in the way of a definition that suspends the job later.
 func (s Suspension) Resumes() bool { return s.Suspended != nil && !*s.Suspended && s.Until.IsZero() }
-
-// Suspends reports whether a definition of the history, see [jobs.Job.Shown], suspends its job. Of one that shows nothing it is not known.
-func Suspends(definition json.RawMessage) (suspends, known bool) {
-	var shown map[string]json.RawMessage
-	if json.Unmarshal(definition, &shown) != nil || len(shown) == 0 {
-		return false, false
-	}
-	return string(shown["suspend"]) == "true", true
-}

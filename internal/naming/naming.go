@@ -12,6 +12,9 @@ import (
 // Pattern matches the names of jobs, pools, kinds and replicas. Names are unique without regard to case.
 var Pattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
+// Hint says what Pattern matches, after what is wrong: "... is not a name; " and this.
+const Hint = "up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit"
+
 // Fingerprint matches a jobs.Fingerprint, by which dead letters are grouped.
 var Fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
 

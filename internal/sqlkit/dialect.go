@@ -22,6 +22,8 @@ type Dialect interface {
 	Args(args []any) []any
 	// OnConflict ends an INSERT so that a row whose key is there takes the columns.
 	OnConflict(key string, columns []string) string
+	// AtOnce is how many of n rows one INSERT writes, from 1 to n.
+	AtOnce(n int) int
 
 	// List is the table v of a statement for many rows, as it stands before the name of the table that it is joined with, or
 	// before WHERE, as ListFirst says of an UPDATE or of another statement. It has room for n rows; ListArgs are its parameters.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Insert writes rows with as few statements as fit, and returns how many were written. into is the table and
+// Insert writes rows with as few statements as the dialect has them, and returns how many were written. into is the table and
 // its columns: "{tasks} (id, pool)".
 func (t *Tx) Insert(into string, rows [][]any) (written int64, err error) {
 	return t.insert("INSERT INTO "+into, "", rows)
@@ -35,11 +35,14 @@ func (t *Tx) insert(into, after string, rows [][]any) (written int64, err error)
 	into, after = t.DB.Text(into)+" VALUES ", t.DB.Text(after)
 	row := "(" + Marks(len(rows[0])) + ")"
 	for part := range Portions(rows, MaxArgs/len(rows[0]), textsIn) {
-		k, err := t.exec(into+strings.Repeat(row+",", len(part)-1)+row+after, slices.Concat(part...))
-		if err != nil {
-			return written, err
+		for len(part) > 0 {
+			n := t.DB.Dialect.AtOnce(len(part))
+			k, err := t.exec(into+strings.Repeat(row+",", n-1)+row+after, slices.Concat(part[:n]...))
+			if err != nil {
+				return written, err
+			}
+			written, part = written+k, part[n:]
 		}
-		written += k
 	}
 	return written, nil
 }

@@ -76,3 +76,53 @@ func TestRowsThatAreThere(t *testing.T) {
 		})
 	}
 }
+
+// On SQLite, inserts of whatever length have few texts, since each is prepared by its text; MySQL gets one statement.
+func TestTextsOfInserts(t *testing.T) {
+	for name, c := range map[string]struct {
+		open        func(t *testing.T) *DB
+		texts, most int
+	}{
+		"sqlite": {memory, 7, 9}, // 1 to 64 rows; of 255, three of 64 and one of each other length
+		"mysql":  {server, 255, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := c.open(t)
+			texts, key := map[string]bool{}, 0
+			err := db.Autocommit(t.Context(), func(tx *Tx) error {
+				if _, err := tx.Exec("CREATE TABLE {a} (k INTEGER, PRIMARY KEY (k))"); err != nil {
+					return err
+				}
+				for n := 1; n <= 255; n++ {
+					var rows [][]any
+					for range n {
+						rows = append(rows, []any{key})
+						key++
+					}
+					seen := &recorder{Conn: tx.Conn}
+					written, err := db.With(t.Context(), seen).Insert("{a} (k)", rows)
+					if err != nil || written != int64(n) {
+						return fmt.Errorf("of %d rows %d were written: %w", n, written, err)
+					}
+					if len(seen.texts) > c.most {
+						t.Errorf("%d rows are written by %d statements, want %d at most", n, len(seen.texts), c.most)
+					}
+					for _, text := range seen.texts {
+						texts[text] = true
+					}
+				}
+				var there int
+				if _, err := tx.One("SELECT COUNT(DISTINCT k) FROM {a}", nil, &there); err != nil || there != key {
+					return fmt.Errorf("%d of %d rows are there: %w", there, key, err)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(texts) != c.texts {
+				t.Errorf("%d texts, want %d", len(texts), c.texts)
+			}
+		})
+	}
+}

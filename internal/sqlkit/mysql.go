@@ -54,6 +54,8 @@ func (MySQL) OnConflict(_ string, columns []string) string {
 	return " ON DUPLICATE KEY UPDATE " + assign(columns, "?=VALUES(?)")
 }
 
+func (MySQL) AtOnce(n int) int { return n }
+
 // List is made of one JSON text, whatever number of rows there are. It declares what its columns are, so that a prepared
 // statement has them too, and STRAIGHT_JOIN reads it first: rows are locked in the order of the list. A connection may have
 // been told another character set than that of JSON.

@@ -132,7 +132,7 @@ func (db *DB) Borrow(ctx context.Context, once func(ctx context.Context, conn *s
 // connection waits for one; leave returns it.
 func (db *DB) connection(ctx context.Context) (conn *sql.Conn, leave func(), err error) {
 	if db.line == nil {
-		conn, err = db.Pool.Conn(ctx)
+		conn, err = db.Open(ctx)
 		return conn, func() { _ = conn.Close() }, err
 	}
 	select {
@@ -140,7 +140,7 @@ func (db *DB) connection(ctx context.Context) (conn *sql.Conn, leave func(), err
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	if conn, err = db.Pool.Conn(ctx); err != nil {
+	if conn, err = db.Open(ctx); err != nil {
 		<-db.line
 		return nil, nil, err
 	}

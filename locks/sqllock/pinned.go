@@ -63,23 +63,24 @@ func (s *session) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 			" /*M! , SESSION idle_transaction_timeout = 0 */", ttl/time.Second, waitFor)) // MariaDB's; a comment for MySQL
 }
 
-// connect returns a connection that has run statements. A closed one of the pool is replaced, as database/sql
-// does for single statements.
+// connect returns a connection that has run statements, which may run twice. One that turns out to be closed is replaced.
 func (s *session) connect(ctx context.Context, statements ...string) (p pinned, err error) {
-	for range sqlkit.DeadConns {
+	for n := 0; ; n++ {
 		p.using = new(sync.RWMutex)
-		if p.Conn, err = s.Pool.Conn(ctx); err != nil {
-			return pinned{}, s.Refused(ctx, err)
-		}
-		if err = run(ctx, p, statements...); err == nil {
+		if p.Conn, err = s.DB.Open(ctx); err != nil {
+			p, err = pinned{}, s.Refused(ctx, err)
+		} else if err = run(ctx, p, statements...); err == nil {
 			return p, nil
 		}
-		p.drop()
-		if !errors.Is(err, sqldriver.ErrBadConn) {
-			break
+		again := errors.Is(err, sqldriver.ErrBadConn)
+		if p.Conn != nil {
+			again = again || s.Fault(ctx, err) == sqlkit.FaultLost
+			p.drop()
+		}
+		if !again || n == sqlkit.DeadConns || sqlkit.Pause(ctx, n, nap) != nil {
+			return pinned{}, err
 		}
 	}
-	return pinned{}, err
 }
 
 // full says of a wait for a connection that was in vain why: ctx ended while the handle's limit kept all others out.

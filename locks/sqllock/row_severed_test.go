@@ -221,6 +221,30 @@ func TestRowModeAGrantToASessionThatEnds(t *testing.T) {
 	}
 }
 
+// A connection for a key that is lost while it is opened, or prepared, is replaced: nothing was asked for on it.
+func TestRowModeAConnectionIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	for name, met := range map[string]func(packet []byte) bool{
+		"as it is opened":   func([]byte) bool { return true },
+		"as it is prepared": func(packet []byte) bool { return bytes.Contains(packet, []byte("wait_timeout")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var left atomic.Int32
+			a := session(t, sqllock.New(severable(t, servers.MySQL(t), func(packet []byte, c *severedConn) {
+				if met(packet) && left.Add(-1) >= 0 {
+					c.sever()
+				}
+			}), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+			left.Store(2)
+			held := take(t, a, "k")
+			if left.Load() > 0 {
+				t.Error("no connection was lost")
+			}
+			lockstest.Holds(t, a, held[0], true)
+		})
+	}
+}
+
 var granting = []byte("INSERT INTO lockstep_lock_holds (namespace, name, session_id")
 
 // severable is a handle whose connections can be severed; sent is called before each packet is. While away, if any, is true there are no new ones.

@@ -76,7 +76,11 @@ func TestExpiredByTheServer(t *testing.T) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		stale <- a.Release(ctx, []driver.Held{mine})
+		err := a.Release(ctx, []driver.Held{mine})
+		for errors.Is(err, driver.ErrUnreachable) && ctx.Err() == nil { // the library gives up what waits when no server can be dialled
+			err = a.Release(ctx, []driver.Held{mine})
+		}
+		stale <- err
 	}()
 	way.set(false, false)
 	if err := <-stale; err != nil {

@@ -20,7 +20,7 @@ type preparing struct {
 const (
 	// keptStatements is how many a connection keeps, and keptText how long their texts are: those of full lists of keys, too. Of
 	// longer ones, up to largeText, it keeps the last one: a statement has some thirty times the size of its text.
-	keptStatements = 64
+	keptStatements = 128
 	keptText       = 8 << 10
 	largeText      = 32 << 10
 )

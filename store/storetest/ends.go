@@ -18,6 +18,7 @@ var endCases = []Case{
 	{"Ends/Transitions", transitions},
 	{"Ends/Mixed", mixedEnds},
 	{"Ends/Trigger", endOfTrigger},
+	{"Ends/Before", endedBefore},
 	{"Ends/Stale", staleFinish},
 	{"Ends/Repeated", repeatedFinish},
 	{"Ends/Retries", retries},

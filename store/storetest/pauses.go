@@ -73,8 +73,11 @@ func pauseHolds(t *testing.T, b *Bench) {
 	s.enqueue("work", 1)
 	s.finish(ledger.Result{TaskID: running[0].ID, Token: running[0].Token, Verdict: ledger.Ended, State: jobs.StateSucceeded})
 
-	must(t, s.Store.ResumeAll(s.ctx()))
-	must(t, s.Store.ResumeAll(s.ctx()))
+	for _, paused := range []bool{true, false} {
+		if was, err := s.Store.ResumeAll(s.ctx()); err != nil || was != paused {
+			t.Errorf("resumed what was paused: %v, %v; want %v", was, err, paused)
+		}
+	}
 	if decides, claims, ready := s.mayWork(4); !decides || !claims || !ready {
 		t.Errorf("resumed: decides %v, claims %v, ready %v", decides, claims, ready)
 	}
@@ -105,6 +108,9 @@ func pauseEnds(t *testing.T, b *Bench) {
 	if decides, claims, ready := s.mayWork(2); !decides || !claims || !ready {
 		t.Errorf("after its end: decides %v, claims %v, ready %v", decides, claims, ready)
 	}
+	if was, err := s.Store.ResumeAll(s.ctx()); err != nil || was {
+		t.Errorf("what has ended by itself was resumed: %v, %v", was, err)
+	}
 }
 
 // Another pause takes the place of one, and since when everything is paused stays.
@@ -134,7 +140,9 @@ func pauseReplaced(t *testing.T, b *Bench) {
 	if f, err := st.Sides().API.Why(s.ctx(), tasks[0].ID); err != nil || f.Pausing.By != "bob" {
 		t.Errorf("why has %+v, %v", f.Pausing, err)
 	}
-	must(t, s.Store.ResumeAll(s.ctx()))
+	if was, err := s.Store.ResumeAll(s.ctx()); err != nil || !was {
+		t.Errorf("resumed what was paused: %v, %v", was, err)
+	}
 	if p, err := st.Sides().API.Paused(s.ctx()); err != nil || p.Is() {
 		t.Errorf("shown is %+v, %v", p, err)
 	}

@@ -35,7 +35,7 @@ type Store interface {
 	SkipNext(ctx context.Context, name string, by string, n int) error
 	PausePool(ctx context.Context, name string, by string, override *bool) error
 	PauseAll(ctx context.Context, p ledger.Pause) (ledger.Pause, error)
-	ResumeAll(ctx context.Context) error
+	ResumeAll(ctx context.Context) (was bool, err error)
 	LimitPool(ctx context.Context, name string, by string, o *wire.PoolLimits) error
 	Orders(ctx context.Context, f wire.OrderFilter) (rows []wire.Order, next string, err error)
 	Order(ctx context.Context, id string) (wire.Order, error)

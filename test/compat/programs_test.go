@@ -13,7 +13,7 @@ import (
 
 // previous is the last commit that knows no migration but those before the newest one. It moves on
 // with each migration.
-const previous = "17484c73"
+const previous = "399e0acb"
 
 const root = "../.."
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -176,10 +177,15 @@ func furnish(t *testing.T, root, authorities string) {
 	}
 }
 
-// runJob runs a job on demand, and returns the output of its task, which must end in state.
+// runJob runs a job on demand, after the scheduled run that may last, and returns the output of its task, which must end in state.
 func runJob(t *testing.T, c *client.Client, name string, state jobs.State) string {
 	t.Helper()
-	run, err := c.RunJob(t.Context(), name)
+	var run wire.Run
+	var err error
+	program.Within(t, 20*time.Second, "no run of "+name+" lasts", func() bool {
+		run, err = c.RunJob(t.Context(), name)
+		return !refused(err, 409)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

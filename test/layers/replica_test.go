@@ -37,7 +37,7 @@ var partsApart = map[[2]string]string{
 	{"membership", "triggers"}:  "the session is kept whatever else a replica does: it says what has changed by hooks",
 	{"membership", "scheduler"}: "the session is kept whatever else a replica does: it says what has changed by hooks",
 	{"work", "triggers"}:        "a task is claimed, executed and recorded in the same way, whoever made it",
-	{"triggers", "work"}:        "a decision needs workers and hands over tasks: triggers.Work says so in four methods, and no more is to be known of the work",
+	{"triggers", "work"}:        "a decision needs workers and hands over tasks: triggers.Work says so in its few methods, and no more is to be known of the work",
 	{"work", "scheduler"}:       "the scheduler wires the parts: they know each other by interfaces and hooks",
 	{"triggers", "scheduler"}:   "the scheduler wires the parts: they know each other by interfaces and hooks",
 }

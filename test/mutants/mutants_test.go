@@ -54,7 +54,7 @@ func TestBranches(t *testing.T) {
 		},
 		"store": {
 			"store/claim.go claim.write GO always: len(w.taken) > 0",
-			"store/task_state.go tx.endTasks GO other field after: m.until",
+			"store/task_state.go tx.endTasks GO other field ended: m.until",
 			"store/enqueue.go tx.takeKeys GO turned: cmp.Compare(a.task.Pool, b.task.Pool)",
 		},
 		"locks/redislock": {

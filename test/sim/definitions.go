@@ -47,12 +47,12 @@ func (p *plan) drawDefinitions(d draw) {
 // hashes names the definitions of a version, as replicas take it: those of jobs by their names. Of a pool, whose name follows poolOf, it is what two versions have in
 // common if the tasks of both run in the same way.
 func (p *plan) hashes(version int) map[string]string {
-	written, set, all := p.configuration(version, &handler{}).WithDefaults(), p.read(version, &handler{}).WithDefaults(), map[string]string{}
+	written, set, all := loaded(p.configuration(version, &handler{})), p.read(version, &handler{}).WithDefaults(), map[string]string{}
 	compiler := set.Compiler()
 	for name, j := range set.Jobs {
 		all[name] = compiler.Hash(j)
 	}
-	for name, pool := range written.Pools {
+	for name, pool := range written {
 		all[poolOf+name] = fmt.Sprint(pool.Timeout, pool.OnLost, max(pool.Retries.Limit, 0), pool.Retries.Backoff, pool.Retries.MaxBackoff, pool.Retries.On, pool.Locks, pool.RunsOn)
 	}
 	return all
@@ -65,7 +65,7 @@ func (w *world) watchPoolDefinition(before, r memstore.Pool) {
 	}
 	w.governs[poolOf+r.Name] = ""
 	for version := range w.plan.versions() {
-		if is, in := w.plan.configuration(version, &handler{}).WithDefaults().Pools[r.Name]; in && is.Hash() == r.Hash {
+		if is, in := loaded(w.plan.configuration(version, &handler{}))[r.Name]; in && is.Hash() == r.Hash {
 			w.governs[poolOf+r.Name] = w.defined[version][poolOf+r.Name]
 		}
 	}

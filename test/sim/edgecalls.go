@@ -279,6 +279,6 @@ func (e *edge) Listen(enqueued func(pools ...string)) (stop func()) { return e.s
 
 func (e *edge) Local() bool { return e.st.Local() }
 
-func (e *edge) Written() func() bool { return e.st.Written() }
+func (e *edge) Writes() ledger.Writes { return e.st.Writes() }
 
 func (e *edge) SeenPause() ledger.Pause { return e.st.SeenPause() }

@@ -49,6 +49,8 @@ const (
 	pausesPool = "pause-pool"
 	pausesAll  = "pause-all" // for For; N: it ends by itself
 	limitsPool = "limit-pool"
+
+	resumesPool = "resume-pool" // if it was paused as its attempts failed
 )
 
 func (p *plan) drawFaults(d draw) {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -29,7 +30,11 @@ type behaviour struct {
 	code    int    // of a failure; 0: none
 }
 
-func behave(p *plan, t jobs.Task) behaviour {
+func (h *handler) behave(t jobs.Task) behaviour {
+	p := h.w.plan
+	if t.Pool == naming.NotificationsPool {
+		return sending(p, t)
+	}
 	d := keyed(p.Seed, t.IdempotencyKey, t.Attempt)
 	var b behaviour
 	switch d.IntN(10) {
@@ -67,7 +72,7 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if !h.r.goOn() {
 		return errCut
 	}
-	b := behave(h.w.plan, t)
+	b := h.behave(t)
 	run := h.w.started(h, t, b, frozen)
 	if run == nil {
 		return errCut

@@ -45,6 +45,8 @@ func show(row any) string {
 		return fmt.Sprintf("session %s of %s beat %d dead %v config %d", tail(r.ID), r.Replica, r.Beat, r.Dead, r.Config)
 	case memstore.Order:
 		return fmt.Sprintf("order %s %s of %s %s %s next %s %s %s", r.ID, r.Kind, r.Job, r.State, r.ReasonCode, clock(r.Next), r.Asked, r.Progress)
+	case memstore.Event:
+		return fmt.Sprintf("event %s %s of %s %s@%s/%d attempt %d on %s at %s %s", tail(r.ID), r.Event, r.TaskID, r.Job+r.Pool, clock(r.TriggerAt), r.TriggerSeq, r.Attempt, r.Replica, clock(r.HappenedAt), r.Reason)
 	case memstore.Pool:
 		return fmt.Sprintf("pool %s hash %.6s", r.Name, r.Hash)
 	}

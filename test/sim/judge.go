@@ -48,6 +48,11 @@ func (w *world) judge(end time.Time) {
 		w.judgeChunks(rows)
 		w.judgeLate()
 		w.judgeSuspended()
+		w.settlePauses()
+		w.settleEvents(0)
+		if about, what := w.untold(rows); about != "" {
+			w.violate(about, "%s, and nobody was told", what)
+		}
 		w.judgeOrders(rows)
 		keys := map[string]string{}
 		for id, r := range rows.Done {

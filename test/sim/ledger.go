@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -130,6 +131,9 @@ func (w *world) ended(me *run, ok bool) {
 	if me.snoozed {
 		w.counted["snoozed"]++
 		w.starts[me.task.ID]-- // it does not count
+	}
+	if ok && me.task.Pool == naming.NotificationsPool {
+		w.sends(me.task)
 	}
 	w.judgeTime(me)
 	w.close(me)

@@ -66,13 +66,13 @@ func TestAMisreadConfigurationIsFound(t *testing.T) {
 	for what, wrong := range misreadSchedules {
 		lies[what] = misreading{rows, wrong}
 	}
-	for what, lie := range lies {
+	for what, lie := range some(lies) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			lie.isFound(t, newPlan, 300)
 		})
 	}
-	for what, wrong := range misreadDays {
+	for what, wrong := range some(misreadDays) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			misreading{rows, wrong}.isFound(t, dated, 60)
@@ -127,8 +127,9 @@ func saysWhatIsWritten(p *plan) func(ledger.Store) ledger.Store {
 		set := p.configuration(version, &handler{})
 		set.Pools = maps.Clone(set.Pools)
 		p.misread(&set)
-		for name, pool := range p.configuration(version, &handler{}).WithDefaults().Pools {
-			hashes[name+"/"+set.WithDefaults().Pools[name].Hash()] = pool.Hash()
+		taken := loaded(set)
+		for name, pool := range loaded(p.configuration(version, &handler{})) {
+			hashes[name+"/"+taken[name].Hash()] = pool.Hash()
 		}
 	}
 	return func(s ledger.Store) ledger.Store { return says{s, hashes} }

@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"sync"
@@ -16,7 +19,7 @@ import (
 
 // A store whose transactions break a rule is found, by the check that is about it.
 func TestAMistakeIsFound(t *testing.T) {
-	for mistake, said := range map[memstore.Mistake]string{
+	for mistake, said := range some(map[memstore.Mistake]string{
 		memstore.KeepsRetired:   "is not cancelled$",
 		memstore.CancelsRemoved: "as if its job was removed$",
 		memstore.ClaimsRemoved:  "which no configuration has$",
@@ -24,13 +27,27 @@ func TestAMistakeIsFound(t *testing.T) {
 		memstore.CancelsNoOrder: "is open, and makes a run|was cancelled, and is open",
 		memstore.KeepsOrders:    "is open, and its job .* was removed",
 		memstore.LosesOrders:    "is gone, and was open",
-	} {
+		memstore.CountsPaused:   "has counted .* for pause_on",
+		memstore.PausesUntold:   "paused, and no event tells of it",
+	}) {
 		t.Run(string(mistake), func(t *testing.T) {
 			t.Parallel()
 			isFound(t, 300, said, func(seed uint64) *world {
 				p := newPlan(seed)
-				if p.mistake = mistake; p.Edited == nil && !p.orders() {
-					return nil
+				p.mistake = mistake
+				switch mistake {
+				case memstore.CancelsRemoved, memstore.ClaimsRemoved:
+					if !p.removesPool() {
+						return nil
+					}
+				case memstore.CountsPaused, memstore.PausesUntold:
+					if len(newFailing(p)) == 0 {
+						return nil
+					}
+				default:
+					if p.Edited == nil && !p.orders() {
+						return nil
+					}
 				}
 				return simulate(t, p, nil)
 			})
@@ -40,7 +57,7 @@ func TestAMistakeIsFound(t *testing.T) {
 
 // Stores that break rules of reloads and of orders are found, by the check that is about each.
 func TestALieIsFound(t *testing.T) {
-	for what, lie := range map[string]struct {
+	for what, lie := range some(map[string]struct {
 		said string
 		of   func(ledger.Store) ledger.Store
 	}{
@@ -63,8 +80,10 @@ func TestALieIsFound(t *testing.T) {
 				o.Ended[r.Task] = jobs.StateSucceeded
 			}
 		}, nil)},
+		"makes runs before due times":    {"and the due time .* is not decided", func(s ledger.Store) ledger.Store { return &orderly{Store: s, open: map[string]bool{}} }},
+		"takes the slot of due times":    {"leaves no slot of", func(s ledger.Store) ledger.Store { return deciding{s, hidesOne} }},
 		"skips due times for a backfill": {"is skipped for a run of a backfill", func(s ledger.Store) ledger.Store { return deciding{s, hidesBackfills} }},
-	} {
+	}) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			isFound(t, 300, lie.said, func(seed uint64) *world {
@@ -103,19 +122,33 @@ func TestABackfillEndsWithItsSchedule(t *testing.T) {
 	})
 }
 
-func isFound(t *testing.T, seeds int, said string, run func(seed uint64) *world) {
+// some are the bugs that this test run looks for, see oneIn.
+func some[K cmp.Ordered, V any](all map[K]V) iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for i, what := range slices.Sorted(maps.Keys(all)) {
+			if i%oneIn == 0 && !yield(what, all[what]) {
+				return
+			}
+		}
+	}
+}
+
+// isFound simulates so many clusters at most until one shows what is said. run is nil for a seed whose plan cannot show it, which is not counted.
+func isFound(t *testing.T, clusters int, said string, run func(seed uint64) *world) {
 	re := regexp.MustCompile(said)
-	for seed := range uint64(seeds) {
+	simulated := 0
+	for seed := uint64(0); simulated < clusters; seed++ {
 		w := run(seed + 1)
 		if w == nil {
 			continue
 		}
+		simulated++
 		if i := slices.IndexFunc(w.violations, func(v violation) bool { return re.MatchString(v.text) }); i >= 0 {
 			t.Logf("seed %d: %s", seed+1, w.violations[i].text)
 			return
 		}
 	}
-	t.Errorf("%d seeds have not shown it", seeds)
+	t.Errorf("%d clusters have not shown it", clusters)
 }
 
 // stubborn takes what its replica has loaded for what governs.

@@ -97,6 +97,50 @@ func hidesBackfills(decide rulesOfAJob, states []ledger.JobState) []ledger.Decis
 	return decide(states)
 }
 
+// orderly decides a job that has an open backfill only with its orders, and then has the rules see none of its due times.
+type orderly struct {
+	ledger.Store
+	mu   sync.Mutex
+	open map[string]bool // jobs that had one when they were decided last with their orders
+}
+
+func (s *orderly) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	s.mu.Lock()
+	d.Jobs = slices.DeleteFunc(slices.Clone(d.Jobs), func(name string) bool { return s.open[name] && len(d.Orders) == 0 })
+	s.mu.Unlock()
+	decide := d.Decide
+	d.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		states = slices.Clone(states)
+		has := map[string]bool{}
+		s.mu.Lock()
+		for i, state := range states {
+			if has[state.Name] = slices.ContainsFunc(state.Orders, func(o ledger.OrderState) bool { return o.Asked.Backfill != nil }); has[state.Name] {
+				states[i].Cursor = now
+			}
+			s.open[state.Name] = has[state.Name]
+		}
+		s.mu.Unlock()
+		decisions := decide(now, states)
+		for i := range decisions {
+			if has[decisions[i].Job] {
+				decisions[i].Cursor = time.Time{}
+			}
+		}
+		return decisions
+	}
+	return s.Store.Decide(ctx, d)
+}
+
+// hidesOne has the rules see one open run less, where there are some.
+func hidesOne(decide rulesOfAJob, states []ledger.JobState) []ledger.Decision {
+	for i := range states {
+		if len(states[i].Orders) > 0 {
+			states[i].Open = states[i].Open[min(1, len(states[i].Open)):]
+		}
+	}
+	return decide(states)
+}
+
 // ranEachSecond shows each second of a backfill as one that has run.
 func ranEachSecond(o *ledger.OrderState, b *wire.NewBackfill) {
 	o.Ran = nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -90,6 +91,7 @@ func newPlan(seed uint64) *plan {
 	p.drawSlots(newDraw(seed, "slots"))
 	p.drawPoolLabels(newDraw(seed, "pool labels"))
 	p.drawSuspendAfter(newDraw(seed, "suspend after"))
+	p.drawPauseOn(newDraw(seed, "pause on"))
 	p.drawPriorities()
 	p.drawRetriesOn(newDraw(seed, "retries on"))
 	p.drawReplaces(newDraw(seed, "replaces"))
@@ -98,6 +100,7 @@ func newPlan(seed uint64) *plan {
 	p.drawDefinitions(newDraw(seed, "definitions"))
 	p.drawActivations(newDraw(seed, "activations"))
 	p.drawOrders(newDraw(seed, "orders"))
+	p.drawNotify(newDraw(seed, "notify"))
 	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }
@@ -219,10 +222,18 @@ func (p *plan) configuration(version int, h jobs.Handler) jobs.Set {
 	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{}, Calendars: map[string]jobs.Calendar{}}
 	for name, j := range p.versions()[version] {
 		j.Handler = h
+		if j.Notify.Handler != nil {
+			j.Notify.Handler = h
+		}
 		set.Jobs[name] = withCalendar(&set, name, j)
 	}
 	for name, pool := range p.pools(version) {
-		pool.Handler, pool.Kinds = h, map[string]jobs.Handler{limitedKind: h}
+		if pool.Notify.Handler != nil {
+			pool.Notify.Handler = h
+		}
+		if name != naming.NotificationsPool {
+			pool.Handler, pool.Kinds = h, map[string]jobs.Handler{limitedKind: h}
+		}
 		set.Pools[name] = pool
 	}
 	return set
@@ -252,15 +263,16 @@ func (p *plan) String() string {
 	for version, set := range p.versions() {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
 			j := set[name]
-			fmt.Fprintf(&b, "  %d %s: %v in %q from %v until %v, spread %v, jitter %v, pool %s, %s of %d, queue limit %d, suspend after %d, on lost %s, timeout %v, catch up %+v, retries %+v, runs on %v, expect %v, priority %d\n",
-				version, name, j.Times, j.Timezone, j.StartsAt, j.EndsAt, j.Spread, j.Jitter, j.Pool, j.Concurrency, j.MaxRunning, j.QueueLimit, j.SuspendAfter, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn, j.Expect, j.Priority)
+			fmt.Fprintf(&b, "  %d %s: %v in %q from %v until %v, spread %v, jitter %v, pool %s, %s of %d, queue limit %d, suspend after %d, on lost %s, timeout %v, catch up %+v, retries %+v, runs on %v, expect %v, priority %d, notify %v %v\n",
+				version, name, j.Times, j.Timezone, j.StartsAt, j.EndsAt, j.Spread, j.Jitter, j.Pool, j.Concurrency, j.MaxRunning, j.QueueLimit, j.SuspendAfter, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn, j.Expect, j.Priority, j.Notify.Handler != nil, j.Notify.On)
 		}
 	}
 	for version := range p.versions() {
 		pools := p.pools(version)
 		for _, name := range slices.Sorted(maps.Keys(pools)) {
 			pool := pools[name]
-			fmt.Fprintf(&b, "  %d pool %s: workers %d, max running %d, rate %v, burst %d, on lost %s, retries %+v\n", version, name, pool.Workers, pool.MaxRunning, pool.Rate, pool.Burst, pool.OnLost, pool.Retries)
+			fmt.Fprintf(&b, "  %d pool %s: workers %d, max running %d, rate %v, burst %d, on lost %s, retries %+v, pause on %v, notify %v %v\n",
+				version, name, pool.Workers, pool.MaxRunning, pool.Rate, pool.Burst, pool.OnLost, pool.Retries, pool.PauseOn, pool.Notify.Handler != nil, pool.Notify.On)
 		}
 	}
 	for _, s := range p.Steps {

@@ -42,6 +42,9 @@ func (p *plan) drawPoolEdits(d draw) {
 	}
 }
 
+// removesPool reports whether the newer configuration lacks a pool.
+func (p *plan) removesPool() bool { return p.EditedPools != nil && len(p.EditedPools) < len(p.Pools) }
+
 // pools are those of a version.
 func (p *plan) pools(version int) map[string]jobs.Pool {
 	if version == 1 && p.EditedPools != nil {
@@ -71,7 +74,7 @@ func (w *world) judgePoolGoverns(before, r memstore.Pool) {
 		return
 	}
 	for version := range w.plan.versions() {
-		if is, in := w.plan.configuration(version, &handler{}).WithDefaults().Pools[r.Name]; in && is.Hash() == r.Hash {
+		if is, in := loaded(w.plan.configuration(version, &handler{}))[r.Name]; in && is.Hash() == r.Hash {
 			if rate, _ := jobs.ParseRate(cmp.Or(r.Rate, "0")); r.MaxRunning != is.MaxRunning || r.Burst != is.Burst || rate != is.Rate {
 				w.violate(r.Name, "pool %s lets %d run, %s and %d at once; by its definition %d, %v and %d", r.Name, r.MaxRunning, r.Rate, r.Burst, is.MaxRunning, is.Rate, is.Burst)
 			}

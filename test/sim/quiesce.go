@@ -13,6 +13,11 @@ const patience = 40 * time.Second
 
 // quiesce waits until all that was due before end has ended.
 func (w *world) quiesce(end time.Time) {
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.telling.rested = true
+	}()
 	for round := range 4 {
 		if round == 2 {
 			w.cancelStarving()
@@ -21,6 +26,7 @@ func (w *world) quiesce(end time.Time) {
 			if w.unfinished(end) == "" {
 				return
 			}
+			w.resumePaused()
 		}
 		until := w.waitsFor()
 		if d := until.Sub(w.clock()); d > 0 { // no replica needs to run until then
@@ -68,6 +74,9 @@ func (w *world) unfinished(end time.Time) (what string) {
 			if e.DueBy <= min(healed.UnixMicro(), end.UnixMicro()) {
 				what = "what is expected of " + e.Job
 			}
+		}
+		if about, _ := w.untold(rows); about != "" {
+			what = about
 		}
 		for _, n := range w.nodes {
 			if id := w.latestOn[n.index]; !alive(rows, id) {

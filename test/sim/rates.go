@@ -55,6 +55,7 @@ type rated struct {
 func (w *world) watchPool(r memstore.Pool) {
 	w.watchPoolKeys(r)
 	w.watchPoolKinds(r)
+	w.telling.hashes[r.Name] = r.Hash
 	w.paused[r.Name] = r.Paused != nil && *r.Paused
 	if s := w.rated[r.Name]; s == nil || s.limits != r.Limits() {
 		w.rated[r.Name] = &rated{limits: r.Limits(), offset: w.offset}

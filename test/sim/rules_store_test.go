@@ -78,11 +78,14 @@ func (s unlimited) without(d ledger.Definitions) ledger.Definitions {
 	return d
 }
 
-// hindmost claims tasks of a low priority first.
-type hindmost struct{ ledger.Store }
+// hindmost claims tasks of a low priority first, in some pools.
+type hindmost struct {
+	ledger.Store
+	in func(w *world, pool string) bool
+}
 
 func (s hindmost) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
-	for priority := -2; priority < 2 && len(c.Waiting) == 0 && c.Scope.Within == nil; priority++ {
+	for priority := -2; priority < 2 && len(c.Waiting) == 0 && s.in(s.Store.(*edge).w, c.Pool); priority++ {
 		low := c
 		low.Scope.Within = &ledger.Window{Priority: priority}
 		if got, err := s.Store.Claim(ctx, low); err != nil || len(got.Tasks) > 0 {

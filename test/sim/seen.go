@@ -17,8 +17,7 @@ type seen struct {
 	slotted     map[string]map[string]memstore.Task // tasks that have a slot, by job
 	queued      map[string]map[string]memstore.Task // tasks that wait for one
 	inPool      map[string]int                      // running rows
-	ready       map[string]map[string]memstore.Task // tasks that are, by pool
-	inLines     map[string]bool                     // pools whose tasks each replica may claim, all of them
+	ready       map[string]map[string]readyTask     // tasks that are, by pool
 	owned       map[string]int64                    // tokens of running rows, by task
 	leaving     map[string]memstore.Task            // rows between tasks and done
 	done        map[string]string                   // states
@@ -42,6 +41,7 @@ type seen struct {
 	held        map[string]*held                  // what users have said of jobs
 	pause       pausing                           // of everything
 	paused      map[string]bool                   // pools, by override
+	failing     map[string]*failing               // pools with pause_on
 	rated       map[string]*rated                 // by pool
 	byKey       map[string]*poolKeys              // by pool
 	byKind      map[string]*kindLimits            // by pool
@@ -60,8 +60,10 @@ type seen struct {
 	waits       map[waitKey]memstore.LockWait
 	abandoned   map[string]time.Time // tasks that sessions had queued for their locks, by when those were declared dead, or the task became first since
 	late        lateness
-	offset      time.Duration // of the database's clock
-	high        time.Time     // the highest time that it showed before its last step
+	telling     telling
+	retried     map[string]bool // ended tasks, by users
+	offset      time.Duration   // of the database's clock
+	high        time.Time       // the highest time that it showed before its last step
 
 	// The attempts, by the independent ledger.
 	runs   map[claimKey]*run // all
@@ -90,13 +92,13 @@ type seen struct {
 func newSeen() *seen {
 	return &seen{
 		token: map[string]int64{}, claims: map[claimKey]claim{}, slotted: map[string]map[string]memstore.Task{}, queued: map[string]map[string]memstore.Task{}, inPool: map[string]int{},
-		ready: map[string]map[string]memstore.Task{}, inLines: map[string]bool{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{}, redefined: map[string]int64{}, governs: map[string]string{}, retiredAt: map[string]moment{}, pending: map[string]pending{}, unwanted: map[string]bool{},
+		ready: map[string]map[string]readyTask{}, owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{}, redefined: map[string]int64{}, governs: map[string]string{}, retiredAt: map[string]moment{}, pending: map[string]pending{}, unwanted: map[string]bool{},
 		everRetired: map[string]bool{}, orders: map[string]*order{}, scheduled: map[string]string{}, cursors: map[string]int64{}, covering: map[dueKey][]memstore.TriggerKey{}, ran: map[dueKey]bool{},
 		unknownPool: map[string]bool{},
 		busy:        map[string]map[string]int64{}, held: map[string]*held{}, failures: map[string]int{}, suspended: map[string]int{}, toldOf: map[string]int{}, paused: map[string]bool{}, rated: map[string]*rated{},
 		byKind: map[string]*kindLimits{}, ofKind: map[string]int{}, byKey: map[string]*poolKeys{}, withKey: map[keyOf][]string{}, inKey: map[keyOf][]string{}, sharing: map[string]*sharing{}, expiring: map[string]expiring{},
 		sessions: map[string]*replica{}, numbers: map[string]int64{}, loaded: map[string]int64{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
-		waits: map[waitKey]memstore.LockWait{}, abandoned: map[string]time.Time{}, late: newLateness(),
+		waits: map[waitKey]memstore.LockWait{}, abandoned: map[string]time.Time{}, late: newLateness(), telling: newTelling(), retried: map[string]bool{},
 
 		runs: map[claimKey]*run{}, active: map[string][]*run{}, starts: map[string]int{}, fence: map[string]int64{},
 

@@ -25,6 +25,7 @@
 //	calendars.go                       and what calendars leave out, by intervals
 //	delays.go                          spread and jitter
 //	priorities.go, codes.go            priority, and retries.on
+//	notify.go, notify_judge.go         events and notifications
 //	forgotten.go, keys.go              and of locks that are held too long, and those of jobs
 //
 // While a process is frozen its calls, answers, and the starts and ends of handlers wait. The wall clock of a
@@ -113,7 +114,7 @@ func (y *tally) missing() (missing []string) {
 	}
 	for _, what := range []string{
 		"triggers", "tasks", "starts", "outcome ran", "outcome skipped", "outcome missed", "outcome lost", "task succeeded", "task failed",
-		"task lost", "task cancelled", "late", "finish fenced", "starts with a lock", "locks held together", "waits for a lock", "waits abandoned", "starts with a key", "starts of a limited kind", "starts with jitter", "starts with spread", "starts with jitter and a calendar", "tasks expired", "progress", "chunk", "manual runs", "manual retries", "cancels", "waits for a slot", "slots after a wait", "skipped queue_full", "skipped replaced", "task replaced", "suspended after failures", "starts where a pool runs", "left out", "left out before an edit", "pools edited", "pools removed", "waits for its pool", "put off", "claimed before others", "not retried", "retried by its code", "caught up latest", "caught up all", "missed beyond a limit", "cancelled with its job", "timed out", "starts by an older version", "activated", "orders run", "orders backfill", "orders cancelled", "order done", "order skipped", "order cancelled", "runs of orders", "due at @at", "due at a jump", "due in a zone", "due within bounds", "due by L", "due by W", "due by #", "due by H", "overlaps", "stale effects refused",
+		"task lost", "task cancelled", "late", "finish fenced", "starts with a lock", "locks held together", "waits for a lock", "waits abandoned", "starts with a key", "starts of a limited kind", "starts with jitter", "starts with spread", "starts with jitter and a calendar", "tasks expired", "progress", "chunk", "manual runs", "manual retries", "cancels", "waits for a slot", "slots after a wait", "skipped queue_full", "skipped replaced", "task replaced", "suspended after failures", "starts where a pool runs", "left out", "left out before an edit", "pools edited", "pools removed", "waits for its pool", "put off", "claimed before others", "not retried", "retried by its code", "caught up latest", "caught up all", "missed beyond a limit", "cancelled with its job", "timed out", "starts by an older version", "activated", "orders run", "orders backfill", "orders cancelled", "order done", "order skipped", "order cancelled", "runs of orders", "due at @at", "due at a jump", "due in a zone", "due within bounds", "due by L", "due by W", "due by #", "due by H", "overlaps", "stale effects refused", "event started", "event succeeded", "told started", "told succeeded", "told late", "told suspended", "told again", "ends recorded later", "pauses of a pool that fails", "told paused",
 	} {
 		if y.counted[what] == 0 {
 			missing = append(missing, what)

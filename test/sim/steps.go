@@ -232,7 +232,7 @@ func (w *world) ask(s step, r *replica) {
 		}
 		if _, err := w.admin.PauseAll(ctx, p); err == nil && s.N == 0 {
 			time.Sleep(s.For)
-			_ = w.admin.ResumeAll(ctx)
+			_, _ = w.admin.ResumeAll(ctx)
 		}
 	case pausesPool:
 		yes := true
@@ -240,6 +240,8 @@ func (w *world) ask(s step, r *replica) {
 			time.Sleep(s.For)
 			_ = w.admin.PausePool(ctx, s.Name, "", nil)
 		}
+	case resumesPool:
+		w.resumePaused()
 	case limitsPool:
 		if w.admin.LimitPool(ctx, s.Name, "a user", s.Limits) == nil {
 			w.count("limits")

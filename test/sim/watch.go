@@ -15,6 +15,7 @@ import (
 func (w *world) watch(c memstore.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.settleEvents(c.Commit)
 	note := func() { w.history = append(w.history, entry{at: time.Now(), by: c.By, change: c}) }
 	switch r := c.After.(type) {
 	case nil:
@@ -45,6 +46,7 @@ func (w *world) watch(c memstore.Change) {
 		before, _ := c.Before.(memstore.Pool)
 		w.judgePoolGoverns(before, r)
 		w.watchPoolDefinition(before, r)
+		w.watchPauseOn(c, before, r)
 		w.watchPool(r)
 	case memstore.LockWait:
 		note()
@@ -59,11 +61,12 @@ func (w *world) watch(c memstore.Change) {
 		note()
 		w.watchExpectation(r)
 	case memstore.Event:
-		if r.Event == string(jobs.EventLate) {
-			note()
+		note()
+		w.watchEvent(r)
+		switch jobs.Event(r.Event) {
+		case jobs.EventLate:
 			w.watchTold(r)
-		} else if r.Event == string(jobs.EventSuspended) && c.Before == nil {
-			note()
+		case jobs.EventSuspended:
 			w.watchSuspended(r)
 		}
 	case memstore.Definition:
@@ -86,6 +89,10 @@ func (w *world) watchGone(c memstore.Change) {
 	if r, is := c.Before.(memstore.LockWait); is {
 		delete(w.waits, waitKey{r.Key, r.TaskID})
 		delete(w.abandoned, r.TaskID)
+		return
+	}
+	if r, is := c.Before.(memstore.Event); is {
+		w.watchRouted(r)
 		return
 	}
 	if r, is := c.Before.(memstore.Expectation); is {
@@ -130,7 +137,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	w.watchKind(r, began, stopped)
 	w.watchShare(r, began, false)
 	w.watchExpiry(r, began)
-	w.watchPriority(c.Op, existed, began, r)
+	w.watchPriority(c.Op, before, existed, began, r)
 	w.watchProgress(r)
 	w.watchWaiting(r, began)
 	switch {
@@ -154,6 +161,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 			}
 		}
 		w.watchStart(r)
+		w.watchFirst(r)
 		if existed && before.State != memstore.Ready && before.State != memstore.Locked {
 			w.violate(r.ID, "task %s was claimed while it waited", r.ID)
 		}
@@ -188,6 +196,9 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 				w.violate(r.ID, "task %s was snoozed, and is in state %v with attempt %d after attempt %d", r.ID, r.State, r.Attempt, before.Attempt)
 			}
 		}
+		if c.Op == "finish" && r.Failures > before.Failures {
+			w.countEnd(c, r.Pool, true)
+		}
 		if c.Op == "finish" && r.State == memstore.Waits {
 			w.judgeRetried(before, true, r.ReasonCode)
 			w.judgeTimedOut(before, r.ReasonCode)
@@ -213,6 +224,7 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 	retried := before
 	retried.RetriedAs, retried.Fingerprint = r.RetriedAs, r.Fingerprint
 	if existed && before.RetriedAs != r.RetriedAs && reflect.DeepEqual(retried, r) {
+		w.retried[r.ID] = true
 		return // it was retried, perhaps again
 	}
 	if existed {
@@ -223,6 +235,10 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 		delete(w.busy[r.Job], r.ID) // its attempt has ended
 	}
 	w.countRun(r.Job, jobs.State(r.State), existed)
+	if state := jobs.State(r.State); c.Op == "finish" && !existed && (state == jobs.StateSucceeded || state == jobs.StateFailed) {
+		w.countEnd(c, r.Pool, state == jobs.StateFailed)
+	}
+	w.watchEnd(r)
 	w.done[r.ID] = r.State
 	row, was := w.leaving[r.ID]
 	delete(w.leaving, r.ID)
@@ -248,7 +264,23 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 			w.violate(r.ID, "task %s failed in the record, and never started or was snoozed", r.ID)
 		}
 	}
+	if c.Op == "finish" && runs != nil {
+		w.judgeEndTime(runs, r)
+	}
 	w.counted["task "+r.State]++
+}
+
+// judgeEndTime: by the record an attempt ended when it did in fact, however late that was recorded, unless the database's clock was set meanwhile.
+func (w *world) judgeEndTime(is *run, r memstore.Done) {
+	if w.offset != 0 || !w.high.IsZero() || is.to.IsZero() {
+		return
+	}
+	if off := is.to.UnixMicro() - r.FinishedAt; off < 0 || off > 1 { // the database's time is cut to microseconds
+		w.violate(r.ID, "task %s ended at %s, and by the record at %s", r.ID, clock(is.to.UnixMicro()), clock(r.FinishedAt))
+	}
+	if time.Since(is.to) > time.Second {
+		w.counted["ends recorded later"]++
+	}
 }
 
 func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.Trigger) {
@@ -266,6 +298,7 @@ func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.T
 			w.judgeOrdered(r)
 		}
 		w.watchCovering(r)
+		w.watchMissed(r)
 		if (r.Seq == 0 || r.Order != "") && r.Replica != "" && w.pausedNow() { // else an edit has overtaken it
 			w.violate(r.Job, "job %s: its due time %s was decided while everything was paused", r.Job, clock(r.At))
 		}

@@ -24,6 +24,7 @@ type world struct {
 	schedules map[string]job      // by job and hash of its schedule
 	specs     map[string][]job    // by job: all versions
 	defined   []map[string]string // hashes of definitions, by version
+	pools     []map[string]string // hashes of pools, by version
 	work      sync.WaitGroup      // every goroutine
 	steps     sync.WaitGroup      // those that steps started
 
@@ -43,6 +44,11 @@ func newWorld(p *plan) *world {
 	w.app.st = &memstore.Store{Database: w.db, Name: "app", NewID: w.app.newID}
 	for version, set := range p.versions() {
 		w.defined = append(w.defined, p.hashes(version))
+		hashes := map[string]string{}
+		for name, pool := range loaded(p.configuration(version, &handler{})) {
+			hashes[name] = pool.Hash()
+		}
+		w.pools = append(w.pools, hashes)
 		compiled := p.configuration(version, nil)
 		compiler := compiled.Compiler()
 		for name, j := range set {
@@ -50,9 +56,7 @@ func newWorld(p *plan) *world {
 			w.specs[name] = append(w.specs[name], j)
 		}
 	}
-	for name := range p.Pools {
-		w.inLines[name] = p.inLine(name)
-	}
+	w.failing = newFailing(p)
 	for i := range p.Replicas {
 		w.nodes = append(w.nodes, &node{w: w, index: i})
 	}
@@ -194,7 +198,7 @@ func (w *world) heal() {
 		_ = w.admin.SuspendJob(ctx, name, "", nil) // overrides of a removed job do not matter
 		_ = w.admin.SkipNext(ctx, name, "", 0)
 	}
-	_ = w.admin.ResumeAll(ctx)
+	_, _ = w.admin.ResumeAll(ctx)
 	for name := range w.plan.Pools {
 		_ = w.admin.PausePool(ctx, name, "", nil)
 		_ = w.admin.LimitPool(ctx, name, "", nil)

@@ -30,6 +30,14 @@ func (c *Current) Store(p *Plan) {
 	c.plan.Store(p)
 }
 
+// Namespace is what In has set; false: nothing yet.
+func (c *Current) Namespace() (namespace string, known bool) {
+	if n := c.namespace.Load(); n != nil {
+		return *n, true
+	}
+	return "", false
+}
+
 // In sets the namespace of the plan, and of those that take its place, see [Plan.Namespace].
 func (c *Current) In(namespace string) {
 	c.namespace.Store(&namespace)

@@ -96,9 +96,9 @@ func (p *Plan) otherJobs(set jobs.Set) (names []string, few bool) {
 
 // is reports whether j was made of a job that has its defaults.
 func (j *Job) is(job jobs.Job) bool {
-	payload := job.Payload
-	job.Payload = j.Job.Payload
-	return job.Same(&j.Job) && jobs.SameValue(payload, j.given)
+	as, payload := j.Job, job.Payload
+	as.Payload, job.Payload = nil, nil // as they were given they are compared, and not as tasks get them
+	return job.Same(&as) && jobs.SameValue(payload, j.given)
 }
 
 // given are these jobs as they were given.

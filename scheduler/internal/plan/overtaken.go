@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/foresight"
@@ -23,7 +22,7 @@ const mostOvertaken = 100
 //  3. Where its calendars have other times now, what they left out is unknown: if nothing was to run yet, it is all, else none.
 //
 // known is false if this program cannot read the definition.
-func (p *Plan) overtaken(compiler *sharedCompiler, o ledger.Overtaken) (rows []jobs.Trigger, known bool) {
+func (p *Plan) overtaken(compiler *jobs.Compiler, o ledger.Overtaken) (rows []jobs.Trigger, known bool) {
 	was, err := foresight.ReadShown(o.Definition)
 	switch {
 	case err != nil:
@@ -59,7 +58,7 @@ func (p *Plan) overtaken(compiler *sharedCompiler, o ledger.Overtaken) (rows []j
 	var out []jobs.LeftOut
 	if within && was.Calendars.Any() {
 		job.Calendars = was.Calendars
-		times, err := compiler.compile(o.Job, job)
+		times, err := compiler.Compile(o.Job, job)
 		if err != nil {
 			return nil, false
 		}
@@ -76,23 +75,6 @@ func (p *Plan) overtaken(compiler *sharedCompiler, o ledger.Overtaken) (rows []j
 	}
 	pass(o.Now)
 	return rows, true
-}
-
-// sharedCompiler is a compiler for several goroutines, which is made when it is needed.
-type sharedCompiler struct {
-	set jobs.Set
-
-	mu   sync.Mutex
-	made *jobs.Compiler
-}
-
-func (c *sharedCompiler) compile(name string, job jobs.Job) (*jobs.Schedule, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.made == nil {
-		c.made = c.set.Compiler()
-	}
-	return c.made.Compile(name, job)
 }
 
 // Stretch is Count due times from First to Last.

@@ -48,7 +48,15 @@ type Job struct {
 	locks    []jobs.Lock    // its own, and those of its pool if it runs the pool's handler
 	lockWait time.Duration
 	notifier string       // kind of its notification tasks; "": it has none
-	Accepts  *jobs.Params // of the payload of runs by hand
+	params   *jobs.Params // of the payload of runs by hand
+}
+
+// Accepts returns what is wrong with the payload of a run by hand, by the job's params and the keys of its locks: nil, or [*jobs.FieldError]s.
+func (j *Job) Accepts(payload json.RawMessage) error {
+	if err := j.params.Check(payload); err != nil {
+		return err
+	}
+	return jobs.CheckLocks(j.locks, payload)
 }
 
 // Pool is a compiled pool.
@@ -120,7 +128,7 @@ func (p *Plan) compile(compiler *jobs.Compiler, name string, job jobs.Job, label
 	}
 	job.Payload = payload // the hash is of what tasks get
 	j := &Job{Job: job, Payload: payload, given: given, Name: name, Hash: compiler.Hash(job), schedule: compiler.ScheduleHash(job), Stripe: ledger.Stripe(name), Executes: job.Handler}
-	if j.Accepts, err = job.CompileParams(); err != nil {
+	if j.params, err = job.CompileParams(); err != nil {
 		return fmt.Errorf("jobs.%s: %w", name, err)
 	}
 	if len(job.Specs()) > 0 {
@@ -332,7 +340,7 @@ func (p *Plan) Foresight() *foresight.Definitions { return p.ahead }
 func (p *Plan) Definitions() ledger.Definitions { return p.defs() }
 
 func (p *Plan) definitions() ledger.Definitions {
-	compiler := &sharedCompiler{set: p.Set}
+	compiler := p.Set.Compiler()
 	d := ledger.Definitions{
 		Shown:       func(job string) json.RawMessage { return p.Jobs[job].ShownWithin(p.calendars) },
 		OvertakenBy: func(o ledger.Overtaken) ([]jobs.Trigger, bool) { return p.overtaken(compiler, o) },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -52,7 +53,7 @@ func (p *Picky) Became(judge func(ledger.Result) error) {
 func (p *Picky) Seen() (calls int, taken map[string]ledger.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.calls, p.taken
+	return p.calls, maps.Clone(p.taken)
 }
 
 // NewPicky is an empty store, with judge.

@@ -25,10 +25,11 @@ const (
 //
 //  1. wait for the next due time of the own stripes, for the time of an order, or for the next look for overdue jobs
 //  2. while no work may begin, or everything is paused, wait again: what is due is held, and decided after that as what is late is
-//  3. decide what is due in the own stripes, and jobs of others of which a run has ended here
+//  3. decide what is due in the own stripes, and jobs of others of which a run has ended here; until nothing more is due, results are recorded later
 //  4. make the runs of orders whose time has come; while the first time that the poll has seen is not, it does not ask
 //  5. each overdueEvery, decide what is overdue in any stripe; while the first due time that the poll has seen is not, it does not ask
 func (t *Triggers) fire(ctx context.Context) {
+	defer t.work.Deciding(false)
 	var looked time.Time
 	for ctx.Err() == nil {
 		wait := overdueEvery - time.Since(looked)
@@ -36,16 +37,21 @@ func (t *Triggers) fire(ctx context.Context) {
 			wait = min(wait, at.Sub(t.clock.Now()))
 		}
 		wait = min(wait, t.ordersIn())
-		if wait > 0 && !wake.Wait(ctx, wait, t.wakeFire) {
-			return
+		if wait > 0 {
+			t.work.Deciding(false)
+			if !wake.Wait(ctx, wait, t.wakeFire) {
+				return
+			}
 		}
 		if !t.work.MayBegin() || t.locks.Blocks() || t.paused() {
+			t.work.Deciding(false)
 			if !wake.Wait(ctx, overdueEvery, t.wakeFire) {
 				return
 			}
 			continue
 		}
 		if names := append(t.dueHere(), t.freed.take()...); len(names) > 0 {
+			t.work.Deciding(true)
 			t.decide(ctx, names)
 		}
 		t.startOrders(ctx)

@@ -55,7 +55,7 @@ func (t *Triggers) RunJob(ctx context.Context, name string, run jobs.NewRun) (jo
 	return trigger, task, nil
 }
 
-// payloadOf is what a run by hand gets: its own payload, or the job's, if the job's params accept it.
+// payloadOf is what a run by hand gets: its own payload, or the job's, if the job accepts it.
 func payloadOf(j *plan.Job, run jobs.NewRun) (json.RawMessage, error) {
 	payload, err := run.Encode()
 	if err != nil {
@@ -64,7 +64,7 @@ func payloadOf(j *plan.Job, run jobs.NewRun) (json.RawMessage, error) {
 	if payload == nil {
 		payload = j.Payload
 	}
-	return payload, j.Accepts.Check(payload)
+	return payload, j.Accepts(payload)
 }
 
 // sayForced logs that a task of a job was started although a lost attempt may run.

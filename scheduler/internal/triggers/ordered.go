@@ -49,7 +49,7 @@ func (s *slots) orderedRun(o ledger.Order) {
 	if payload == nil {
 		payload = s.job.Payload
 	}
-	if err := s.job.Accepts.Check(payload); err != nil { // the params are others by now, or the job's payload never fitted
+	if err := s.job.Accepts(payload); err != nil { // params or locks are others by now, or the job's payload never fitted
 		no = taken{code: reason.PayloadRefused, why: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	} else {
 		opening, no = s.ask(run)

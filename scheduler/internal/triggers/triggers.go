@@ -68,6 +68,8 @@ type Work interface {
 	Ahead() (ledger.Ahead, bool)
 	// Wake says that tasks were enqueued in these pools.
 	Wake(pools ...string)
+	// Deciding says whether due times are being decided, and more are due. Ends of attempts may be recorded later meanwhile.
+	Deciding(is bool)
 }
 
 // member is what triggers need of the replica's membership; *membership.Member is one.

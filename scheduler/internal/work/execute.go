@@ -89,10 +89,12 @@ func (e *Executor) execute(ctx context.Context, c claimed) {
 	began := time.Now()
 	err := errGoexit
 	defer func() {
+		ended := time.Now()
 		end()
 		e.closeFile(a)
 		text, spans := a.live.Kept()
-		took, result, value := time.Since(began), a.result(err, text, spans), a.reports.end()
+		took, result, value := ended.Sub(began), a.result(err, text, spans), a.reports.end()
+		result.Ended = ended
 		result.Chunked = a.live.end()
 		if is := a.endedElsewhere(); is != nil {
 			e.shortages.worked(t.Pool)

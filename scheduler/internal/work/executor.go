@@ -85,7 +85,7 @@ func New(st tasks, m member, lk *membership.LockService, p *plan.Current, o Opti
 type tasks interface {
 	ledger.Tasks
 	ledger.Waits
-	Written() func() bool
+	Writes() ledger.Writes
 	SeenPause() ledger.Pause
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 }

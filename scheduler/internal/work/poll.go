@@ -28,7 +28,7 @@ const (
 //  5. keep what the other loops would find, see Ahead
 //  6. shorten the wait to the moment at which the next waiting task is due
 func (e *Executor) poll(ctx context.Context) {
-	watched := e.store.Written() != nil
+	watched := e.store.Writes() != nil
 	wait := pollBusy
 	for wake.Wait(ctx, wait, e.wakePoll) {
 		if !e.MayBegin() || e.locks.Blocks() {

@@ -21,15 +21,15 @@ import (
 // askable is a store that notes when it is asked which pools have work.
 type askable struct {
 	*replicatest.Picky
-	written func() bool
-	answer  func(n int) (pools []string, next time.Time, err error) // to the n-th question, from 0
+	writes ledger.Writes
+	answer func(n int) (pools []string, next time.Time, err error) // to the n-th question, from 0
 
 	mu    sync.Mutex
 	began time.Time
 	asked []time.Duration
 }
 
-func (p *askable) Written() func() bool { return p.written }
+func (p *askable) Writes() ledger.Writes { return p.writes }
 
 func (p *askable) Ready(context.Context, ledger.Judge) (is ledger.Ready, err error) {
 	p.mu.Lock()
@@ -83,7 +83,7 @@ func TestWhenThePollAsks(t *testing.T) {
 		"tasks that it found were taken": {nil, arrived, arrivals, false},
 		"tasks that it found were taken, and a write wakes it": {nil, func(s *replica) {
 			arrived(s)
-			s.work.store.(*askable).written = func() bool { return false }
+			s.work.store.(*askable).writes = &writes{}
 		}, idle, false},
 		"its feeder takes it without being told": {always("p"), func(s *replica) { s.work.feeder("p").more = true }, idle, true},
 		"its feeder takes what arrives without being told": {always("p"), func(s *replica) {

@@ -25,12 +25,13 @@ const (
 // recorder writes results in batches. A result stays here until the store has acknowledged it, however long the store is away.
 //
 //  1. wait for a result, or for the time to try refused results again
-//  2. take a batch: what has come in since, of one session, up to recordBatch results and recordBytes of text
-//  3. write it; while the store is away, write it again each recordRetry
-//  4. acknowledged: the register forgets its tasks
-//  5. refused, or too slow: write each half alone; a single result is written without its texts, or set aside for
+//  2. while due times are decided, wait for their end, if nothing waits for the results (record_later.go)
+//  3. take a batch: what has come in since, of one session, up to recordBatch results and recordBytes of text
+//  4. write it; while the store is away, write it again each recordRetry
+//  5. acknowledged: the register forgets its tasks
+//  6. refused, or too slow: write each half alone; a single result is written without its texts, or set aside for
 //     recordAgain (refusal.go)
-//  6. take the next batch; wait when there is none
+//  7. go on with 2; wait when there is none
 type recorder struct {
 	executor *Executor
 
@@ -43,6 +44,8 @@ type recorder struct {
 	room    sync.Cond
 	endless bool // no caller waits for room any more
 	pending []outcome
+	awaited int           // of these, results that something waits for
+	decided chan struct{} // closed when no more due times are being decided; nil: none are
 	ready   chan struct{}
 }
 
@@ -50,7 +53,8 @@ type recorder struct {
 type outcome struct {
 	session string
 	result  ledger.Result
-	tried   bool // a call that had no clear answer may have written it
+	tried   bool      // a call that had no clear answer may have written it
+	since   time.Time // when it was added, if nothing waits for it; else zero
 }
 
 func newRecorder(e *Executor) *recorder {
@@ -65,10 +69,24 @@ func (r *recorder) add(session string, t *jobs.Task, result ledger.Result) {
 	p := r.executor.plan.Load()
 	result.Task, result.KindLimited, result.SuspendAfter = t, p.LimitsKind(*t), p.SuspendsAfter(*t)
 	result.Tells = p.Tells(*t, jobs.EventSucceeded)
+	o := outcome{session: session, result: result}
+	if r.isDeciding() && mayWait(p, t, result.Verdict, r.executor.clock.Now()) {
+		o.since = time.Now()
+	}
 	r.mu.Lock()
-	r.pending = append(r.pending, outcome{session: session, result: result})
+	r.append(o)
 	r.mu.Unlock()
 	wake.Send(r.ready)
+}
+
+// append adds results for a caller that holds mu.
+func (r *recorder) append(all ...outcome) {
+	r.pending = append(r.pending, all...)
+	for _, o := range all {
+		if o.since.IsZero() {
+			r.awaited++
+		}
+	}
 }
 
 // waitForRoom waits while the backlog is full: for workers, before they take more.
@@ -80,12 +98,13 @@ func (r *recorder) waitForRoom() {
 	}
 }
 
-// makeRoom ends all waits for room, now and later.
+// makeRoom ends all waits for room, and of results, now and later.
 func (r *recorder) makeRoom() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endless = true
 	r.room.Broadcast()
+	wake.Send(r.ready)
 }
 
 // errTooSlow: a batch was not written in time. A smaller one may be.
@@ -102,7 +121,11 @@ func (r *recorder) run(ctx context.Context) {
 		case <-r.again:
 			r.putBack()
 		}
-		for batch := r.take(); len(batch) > 0; batch = r.take() {
+		for r.giveWay(ctx); ; r.giveWay(ctx) {
+			batch := r.take()
+			if len(batch) == 0 {
+				break
+			}
 			if !r.record(ctx, batch) {
 				return
 			}
@@ -124,6 +147,11 @@ func (r *recorder) take() []outcome {
 	}
 	batch := slices.Clone(r.pending[:n])
 	r.pending = slices.Delete(r.pending, 0, n)
+	for _, o := range batch {
+		if o.since.IsZero() {
+			r.awaited--
+		}
+	}
 	r.room.Broadcast()
 	return batch
 }

@@ -97,6 +97,6 @@ func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 func (r *recorder) putBack() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pending = append(r.pending, r.aside...)
+	r.append(r.aside...)
 	r.aside, r.again = nil, nil
 }

@@ -148,12 +148,18 @@ func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b Task) int {
+		if t.makes(ExpiringLast) && (a.ExpiresAt > 0) != (b.ExpiresAt > 0) {
+			return cmp.Compare(a.ExpiresAt, b.ExpiresAt)
+		}
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.RunAt, b.RunAt), cmp.Compare(a.ID, b.ID))
 	})
-	return slices.DeleteFunc(all, func(r Task) bool {
-		lets, _ := t.lets(r)
-		return !lets && r.waitsForKey() && r.ReasonCode == t.wouldWaitFor(r)
-	})
+	return slices.DeleteFunc(all, t.heldByKey)
+}
+
+// heldByKey reports whether a claim has found that a task waits for its kind or its key, and it still does: then it is no candidate.
+func (t *tx) heldByKey(r Task) bool {
+	lets, _ := t.lets(r)
+	return !lets && r.waitsForKey() && r.ReasonCode == t.wouldWaitFor(r)
 }
 
 // inScope reports which tasks a scope has.

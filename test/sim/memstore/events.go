@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ type happening struct {
 	task      string
 	attempt   int
 	replica   string
+	ended     int64      // when; 0: now
 	event     jobs.Event // EventRecovered: a success, of whatever; "": cancelled
 	tells     bool       // a success has an event of its own, too
 	reason    string
@@ -36,7 +38,7 @@ func ending(r Done) *happening {
 		return nil
 	}
 	h := &happening{
-		job: r.Job, pool: r.Pool, at: r.TriggerAt, seq: r.TriggerSeq, count: 1, task: r.ID, attempt: r.Attempt, replica: r.Replica,
+		job: r.Job, pool: r.Pool, at: r.TriggerAt, seq: r.TriggerSeq, count: 1, task: r.ID, attempt: r.Attempt, replica: r.Replica, ended: r.FinishedAt,
 		reason: r.Reason, code: r.ReasonCode, failure: r.Error,
 	}
 	switch jobs.State(r.State) {
@@ -57,6 +59,8 @@ func (h happening) subject() subject {
 	return subject{"pool", h.pool}
 }
 
+func (h happening) happened(now time.Time) int64 { return cmp.Or(h.ended, micros(now)) }
+
 func (h happening) good() bool { return h.event == jobs.EventRecovered }
 func (h happening) bad() bool  { return h.event != "" && !h.good() }
 
@@ -64,6 +68,7 @@ func (h happening) bad() bool  { return h.event != "" && !h.good() }
 // transaction happened at once: where something failed among it, nothing recovered.
 func (t *tx) happened(now time.Time, all []happening) error {
 	good, bad := map[subject]bool{}, map[subject]bool{}
+	last, success := map[subject]int64{}, map[subject]int64{}
 	var subjects []subject
 	for _, h := range all {
 		sub := h.subject()
@@ -71,6 +76,10 @@ func (t *tx) happened(now time.Time, all []happening) error {
 			continue
 		}
 		good[sub], bad[sub] = good[sub] || h.good(), bad[sub] || h.bad()
+		last[sub] = max(last[sub], h.happened(now))
+		if h.good() {
+			success[sub] = max(success[sub], h.happened(now))
+		}
 		if !slices.Contains(subjects, sub) {
 			subjects = append(subjects, sub)
 		}
@@ -87,10 +96,7 @@ func (t *tx) happened(now time.Time, all []happening) error {
 		recovered[sub] = row.Failing && good[sub] && !bad[sub]
 		row.Failing = bad[sub] || row.Failing && !good[sub]
 		if sub.kind == "job" {
-			row.EndAt = max(row.EndAt, micros(now))
-			if good[sub] {
-				row.SuccessAt = max(row.SuccessAt, micros(now))
-			}
+			row.EndAt, row.SuccessAt = max(row.EndAt, last[sub]), max(row.SuccessAt, success[sub])
 		}
 		put(t, &t.standing, row)
 	}
@@ -135,7 +141,7 @@ func (t *tx) keepEvent(now time.Time, h happening) error {
 	}
 	put(t, &t.events, event{
 		ID: id, Event: string(h.event), Job: h.job, Pool: h.pool, TriggerAt: h.at, TriggerSeq: h.seq, Until: h.until, Count: h.count,
-		TaskID: h.task, Attempt: h.attempt, Replica: h.replica, Reason: h.reason, ReasonCode: h.code, Error: h.failure, HappenedAt: micros(now),
+		TaskID: h.task, Attempt: h.attempt, Replica: h.replica, Reason: h.reason, ReasonCode: h.code, Error: h.failure, HappenedAt: h.happened(now),
 	})
 	return nil
 }

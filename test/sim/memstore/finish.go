@@ -94,13 +94,14 @@ func became(out *ledger.Finished, task jobs.Task) {
 
 // finishing plans what a result means for a row that is its writer's.
 func finishing(row Task, r ledger.Result, now time.Time) move {
+	ended := r.EndedAt(fromMicros(row.StartedAt), now)
 	if r.Verdict == ledger.Died {
 		m := died(row, r.Code, r.Reason)
-		m.failure, m.exit, m.output, m.spans, m.chunks, m.value = r.Error, r.ExitCode, r.Output, r.Spans, r.Chunked, r.Value
+		m.ended, m.failure, m.exit, m.output, m.spans, m.chunks, m.value = ended, r.Error, r.ExitCode, r.Output, r.Spans, r.Chunked, r.Value
 		return m
 	}
 	m := move{
-		row: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode, output: r.Output, spans: r.Spans, chunks: r.Chunked,
+		row: row, to: toDone, end: r.State, ended: ended, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode, output: r.Output, spans: r.Spans, chunks: r.Chunked,
 		value: r.Value, never: r.Verdict.Undone(), due: row.RunAt,
 	}
 	switch {
@@ -149,20 +150,20 @@ func (t *tx) settle(now time.Time, r ledger.Result, row Done, ended bool, out *l
 
 // replaceLost writes the own result of a task that had been given up.
 func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.State, out *ledger.Finished) *happening {
-	why, code := "late", cmp.Or(r.Code, reason.Late)
+	why, code, finished := "late", cmp.Or(r.Code, reason.Late), micros(r.EndedAt(fromMicros(row.StartedAt), now))
 	if r.Reason != "" {
 		why += ": " + r.Reason
 	}
 	key := TriggerKey{row.Job, row.TriggerAt, row.TriggerSeq}
 	if g, born := t.triggers.rows[key]; row.Job != "" && born && g.TaskID == row.ID && g.Outcome == string(jobs.Lost) {
 		before := g.Reason
-		g.Outcome, g.Result, g.Reason, g.ReasonCode, g.FinishedAt = string(jobs.Ran), string(end), why, code, micros(now)
+		g.Outcome, g.Result, g.Reason, g.ReasonCode, g.FinishedAt = string(jobs.Ran), string(end), why, code, finished
 		if before != row.Reason { // the run was forced
 			g.Reason = appended(before, why)
 		}
 		put(t, &t.triggers, g)
 	}
-	row.State, row.Reason, row.ReasonCode, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), why, code, r.Error, r.ExitCode, true, micros(now)
+	row.State, row.Reason, row.ReasonCode, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), why, code, r.Error, r.ExitCode, true, finished
 	if row.RetriedAs == "" {
 		row.Fingerprint = jobs.Fingerprint(row.task())
 	}

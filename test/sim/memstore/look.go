@@ -16,7 +16,7 @@ func (s *Store) Look(ctx context.Context, pool string, l ledger.Look) (seen ledg
 		seen = ledger.Seen{Past: map[int]time.Time{}}
 		ranks := map[int][]Task{}
 		for _, r := range t.tasks.rows {
-			if r.State == Ready && r.Pool == pool && inScope(ledger.Scope{Within: &ledger.Window{Priority: -r.Rank, After: l.Past[-r.Rank]}})(r) {
+			if r.State == Ready && r.Pool == pool && !t.heldByKey(r) && inScope(ledger.Scope{Within: &ledger.Window{Priority: -r.Rank, After: l.Past[-r.Rank]}})(r) {
 				ranks[r.Rank] = append(ranks[r.Rank], r)
 			}
 		}

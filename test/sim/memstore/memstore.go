@@ -48,6 +48,7 @@ type Database struct {
 type Change struct {
 	Op            string // the method that did it
 	By            string // name of the Store that it was called on
+	Commit        int    // number of the transaction
 	Before, After any
 }
 
@@ -110,7 +111,7 @@ func (s *Store) tx(ctx context.Context, op string, fn func(t *tx) error) error {
 	}
 	if db.Watch != nil {
 		for _, c := range t.changes {
-			db.Watch(Change{Op: op, By: s.Name, Before: c.before, After: c.after})
+			db.Watch(Change{Op: op, By: s.Name, Commit: db.commits, Before: c.before, After: c.after})
 		}
 	}
 	return nil
@@ -171,7 +172,7 @@ func (s *Store) newID() (string, error) {
 func (d *Database) Look(f func(Rows)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f(Rows{d.sessions.rows, d.jobs.rows, d.pools.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.results.rows, slices.Collect(maps.Values(d.chunks.rows)), d.orders.rows})
+	f(Rows{d.sessions.rows, d.jobs.rows, d.pools.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.results.rows, slices.Collect(maps.Values(d.chunks.rows)), d.orders.rows, d.events.rows})
 }
 
 // Rows are what a simulation judges.
@@ -185,4 +186,5 @@ type Rows struct {
 	Results  map[string]Result
 	Chunks   []Chunk // of outputs
 	Orders   map[string]Order
+	Events   map[string]Event
 }

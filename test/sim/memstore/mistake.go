@@ -12,6 +12,9 @@ const (
 	CancelsNoOrder Mistake = "an order that is cancelled goes on"
 	KeepsOrders    Mistake = "orders of removed jobs stay"
 	LosesOrders    Mistake = "open orders are gone when a replica joins"
+	CountsPaused   Mistake = "ends in paused pools count for the next pause"
+	PausesUntold   Mistake = "nobody is told of a pause by failures"
+	ExpiringLast   Mistake = "tasks that expire are claimed after the others"
 )
 
 // removed reports whether no configuration has a pool.

@@ -21,8 +21,9 @@ type move struct {
 	code    reason.Code
 	failure string
 	exit    *int
-	due     int64 // when a task that is pending again may run
-	until   int64 // a lost attempt may be running until then
+	ended   time.Time // the attempt; zero: now
+	due     int64     // when a task that is pending again may run
+	until   int64     // a lost attempt may be running until then
 	output  []byte
 	spans   clip.Spans
 	chunks  bool   // there may be chunks of its output
@@ -56,7 +57,10 @@ func died(r Task, code reason.Code, why string) move {
 
 // move writes it, and returns the task afterwards, and what happened if it ended.
 func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
-	r := m.row
+	r, finished := m.row, now
+	if !m.ended.IsZero() {
+		finished = m.ended
+	}
 	m.reason = clip.Text(m.reason, 512)
 	switch m.end {
 	case jobs.StateFailed:
@@ -73,9 +77,9 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 		if len(m.value) > 0 {
 			add(t, &t.results, Result{r.ID, m.value})
 		}
-		t.endTrigger(now, m)
+		t.endTrigger(finished, m)
 		ended := r.done(string(m.end))
-		ended.FinishedAt, ended.MayRunUntil = micros(now), m.until
+		ended.FinishedAt, ended.MayRunUntil = micros(finished), m.until
 		ended.Fingerprint = jobs.Fingerprint(ended.task())
 		remove(t, &t.tasks, r.ID)
 		t.forgetWaits(r.ID)
@@ -89,7 +93,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 	} else {
 		put(t, &t.attempts, attempt{
 			TaskID: r.ID, Attempt: r.Attempt, State: string(m.end), Reason: m.reason, ReasonCode: m.code, Token: r.Token, Replica: r.Replica,
-			StartedAt: r.StartedAt, FinishedAt: micros(now), ExitCode: m.exit, Error: m.failure,
+			StartedAt: r.StartedAt, FinishedAt: micros(finished), ExitCode: m.exit, Error: m.failure,
 		})
 	}
 	r.State, r.RunAt = Ready, m.due
@@ -101,7 +105,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 	return bare(r.task()), nil
 }
 
-func (t *tx) endTrigger(now time.Time, m move) {
+func (t *tx) endTrigger(finished time.Time, m move) {
 	g, born := t.triggers.rows[m.row.key()]
 	if m.row.Job == "" || !born || g.TaskID != m.row.ID || g.Outcome != "" {
 		return
@@ -123,7 +127,7 @@ func (t *tx) endTrigger(now time.Time, m move) {
 		g.Reason = appended(before, g.Reason)
 	}
 	g.ReasonCode = cmp.Or(m.code, g.ReasonCode)
-	g.Result, g.FinishedAt = string(m.end), micros(now)
+	g.Result, g.FinishedAt = string(m.end), micros(finished)
 	put(t, &t.triggers, g)
 }
 

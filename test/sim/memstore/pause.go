@@ -26,11 +26,13 @@ func (s *Store) PauseAll(ctx context.Context, p ledger.Pause) (set ledger.Pause,
 }
 
 // ResumeAll ends the pause.
-func (s *Store) ResumeAll(ctx context.Context) error {
-	return s.tx(ctx, "resume", func(t *tx) error {
+func (s *Store) ResumeAll(ctx context.Context) (was bool, err error) {
+	err = s.tx(ctx, "resume", func(t *tx) error {
+		was = t.pausedNow().Is()
 		remove(t, &t.pause, 0)
 		return nil
 	})
+	return was, err
 }
 
 // SeenPause is the pause as this Store has read it last.

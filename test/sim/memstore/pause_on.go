@@ -13,7 +13,7 @@ import (
 func (t *tx) pauseOn(now time.Time, pauses map[string]jobs.PauseOn, failed map[string][]bool) error {
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
 		row, exists := t.pools.rows[name]
-		if !exists || row.Paused != nil && *row.Paused {
+		if !exists || row.Paused != nil && *row.Paused && !t.makes(CountsPaused) {
 			continue
 		}
 		window, why := ledger.PauseWindow(row.PauseWindow).Add(pauses[name], failed[name])
@@ -24,7 +24,9 @@ func (t *tx) pauseOn(now time.Time, pauses map[string]jobs.PauseOn, failed map[s
 			if err != nil {
 				return err
 			}
-			put(t, &t.events, event{ID: id, Event: string(jobs.EventPaused), Pool: name, Reason: why, HappenedAt: micros(now)})
+			if !t.makes(PausesUntold) {
+				put(t, &t.events, event{ID: id, Event: string(jobs.EventPaused), Pool: name, Reason: why, HappenedAt: micros(now)})
+			}
 		}
 		put(t, &t.pools, row)
 	}

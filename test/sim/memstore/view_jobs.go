@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/foresight"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -59,7 +60,7 @@ func (s *Store) SuspendJobs(ctx context.Context, names []string, by string, o le
 			}
 			set = append(set, name)
 			is := o
-			if suspends, known := ledger.Suspends(t.history.rows[definitionKey{name, row.Hash}].Body); o.Resumes() && known && !suspends {
+			if shown, err := foresight.ReadShown(t.history.rows[definitionKey{name, row.Hash}].Body); o.Resumes() && err == nil && !shown.Suspend {
 				is = ledger.Suspension{}
 			}
 			row.Suspended, row.SuspendedBy, row.Until, row.SuspendReason, row.Failures = is.Suspended, byWhom(is.Suspended, by), micros(is.Until), "", 0

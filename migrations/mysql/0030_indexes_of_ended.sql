@@ -1,0 +1,2 @@
+-- min_compatible: 19
+-- Nothing changes here: in SQLite three indexes are smaller, which MySQL and MariaDB cannot have.
