@@ -233,6 +233,7 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 		ctx, cancel := context.WithTimeout(t.Context(), strikeLimit)
 		struck[i], err = n.Strike(ctx, a, r)
 		cancel()
+		w.Struck = time.Now()
 		w.Replicas, w.Kinds, w.Ahead = struck[i].Replicas, slices.Concat(n.Kinds, struck[i].Kinds), struck[i].Ahead
 		if err != nil {
 			w.Err = fmt.Sprintf("strike: %v", err)
@@ -243,6 +244,7 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 	pause(t.Context(), holds(faults, length))
 	for i := range windows {
 		w := &windows[i]
+		w.Healing = time.Now()
 		if heal := struck[i].Heal; heal != nil {
 			var err error
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), healLimit)

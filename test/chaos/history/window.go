@@ -26,6 +26,7 @@ const (
 	WorkerDown    Kind = "worker-down"   // a process that takes tasks over HTTP is killed
 	WorkerFrozen  Kind = "worker-frozen" // it does not run, and will again
 	WorkerCut     Kind = "worker-cut"    // it reaches no replica
+	Paused        Kind = "paused"        // nothing is decided or started, as an operator has paused everything
 	Restarts      Kind = "restarts"      // nothing is broken: rolling restarts, reloads, another version
 )
 
@@ -36,6 +37,8 @@ type Window struct {
 	Kinds    []Kind   // what it may excuse, from Began until Healed and a recovery time later
 	Replicas []string // that it strikes, or workers; empty: all replicas
 	Began    time.Time
+	Struck   time.Time // when the strike was done; zero in runs of before
+	Healing  time.Time // when the healing began
 	Healed   time.Time
 	Ahead    time.Duration // of StoreClock: how far it set that clock ahead
 	Applied  bool          // seen from outside: bytes held, process state, error of the server

@@ -36,7 +36,7 @@ func (t *trial) putsOff(w history.Window, due time.Time) time.Time {
 	all := t.strikesAll(w)
 	switch {
 	case w.Pair != "", w.Elsewhere,
-		has(w, history.StoreClock),
+		has(w, history.StoreClock, history.Paused),
 		has(w, history.StoreDown, history.StoreSlow, history.ReplicaDown, history.ReplicaFrozen) && all,
 		has(w, history.LockDown) && t.run.WhenDown == "wait",
 		t.holdsStore(w):

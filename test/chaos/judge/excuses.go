@@ -13,6 +13,7 @@ import (
 //	replica-down, -frozen     session ttl + 3 s: the others must expire it, and reap its work
 //	worker-down, -frozen, -cut the same
 //	helper-frozen             the same
+//	paused                    5 s
 //	lock-down, -slow, -clock  5 s; on ZooKeeper lock ttl + 2 s if that is longer
 //	store-down, -slow, -far   5 s, or session ttl + 3 s if only some replicas were disconnected: those
 //	                          may have expired
@@ -30,6 +31,8 @@ func (t *trial) recovery(w history.Window) time.Duration {
 		switch k {
 		case history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen, history.WorkerDown, history.WorkerFrozen, history.WorkerCut:
 			d = t.run.SessionTTL + 3*time.Second
+		case history.Paused:
+			d = 5 * time.Second
 		case history.LockDown, history.LockGone, history.LockSlow, history.LockClock:
 			d = 5 * time.Second
 			if t.onZooKeeper() {

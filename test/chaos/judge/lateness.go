@@ -50,7 +50,7 @@ type punctual struct {
 //
 // A fault that began in that time may delay it. Until the fault is over, and no longer: if the store is down or
 // slow for all replicas, or its file locked by a frozen process; if all replicas are down; if two faults strike
-// at once; if the lock service is down with when_down: wait; and the start, if a fault that may cost attempts
+// at once; if the lock service is down with when_down: wait; if everything is paused; and the start, if a fault that may cost attempts
 // strikes the replica that has claimed it. By half a second more: if a replica is frozen or disconnected from
 // MariaDB, since it may hold rows until the server ends its transaction; by one and a half, if its connection
 // is so slow that this may happen twice in a row. By farOff: if the store is far away. Not checked are due

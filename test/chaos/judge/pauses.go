@@ -13,16 +13,17 @@ const (
 )
 
 // pauses is the part of I3 about paused pools: nothing starts in one; and a pool with pause_on is paused when so many of its last attempts
-// have failed, once, and at no other time. The ends of its attempts are recorded one transaction after the other, so those of one
-// transaction have one finished_at, and the audit has the transactions in their order. A pause stands before the ends that it is for. Who
-// resumes a pool, paused or not, has counting begin anew.
+// have failed, once, and at no other time. The ends of its attempts are recorded one transaction after the other, and the audit has the
+// transactions in their order: each writes the pool's row first, unless that is paused, and then the ends that it is for. Who resumes a pool,
+// paused or not, has counting begin anew.
 //
 // What starts is judged by the answers of clients that have paused the pool, exactly: a claim reads the time before the pool's row. By the
 // audit alone, as after a pause by pause_on, a claim may begin while it is written: for 2 s, and for 8 s more where the store is far or slow.
 func (t *trial) pauses() {
 	t.startsInPauses()
 	pools := map[string]*pausing{}
-	of := map[string]string{} // pools of tasks
+	of := map[string]string{}      // pools of tasks
+	requeued := map[string]int64{} // where tasks became pending again
 	for name, p := range t.pools {
 		pools[name] = &pausing{Pool: p}
 	}
@@ -31,6 +32,12 @@ func (t *trial) pauses() {
 		switch c.Table {
 		case "tasks":
 			of[r.ID] = r.Pool
+			if p := pools[r.Pool]; p != nil && c.After == nil {
+				p.recording.leaves(r.ID)
+			}
+			if c.Before != nil && c.Before.State == running && c.After != nil && c.After.State != running {
+				requeued[r.ID] = c.Seq
+			}
 			if p := pools[r.Pool]; p != nil && p.paused && starting(c) && t.sameClock(c.Seq) {
 				until := p.since.Add(unseen + t.run.Slack)
 				if t.excused(p.since, p.since, "", history.StoreFar, history.StoreSlow) {
@@ -45,10 +52,11 @@ func (t *trial) pauses() {
 			if p == nil {
 				continue
 			}
+			t.settled(p)
+			p.recording = recording{}
 			was, is := c.Before != nil && c.Before.Paused == 1, c.After != nil && c.After.Paused == 1
 			switch {
 			case was == is && !is && c.Before != nil && c.Before.Window != "" && c.After.Window == "":
-				t.settled(p)
 				p.ends = nil
 				if at := dbTime(c.At); t.sameClock(c.Seq) && !t.calls("resume", "ok").may(r.Pool, at, true) && !t.calls("resume", "unknown").may(r.Pool, at, true) {
 					t.violate(Slots, "pool "+r.Pool, at, "counting began anew, and no client has resumed it")
@@ -57,7 +65,6 @@ func (t *trial) pauses() {
 			case was == is:
 				continue
 			}
-			t.settled(p)
 			p.paused, p.since = is, dbTime(c.At)
 			p.failed = is && r.By == pausedByFailures
 			if !p.failed {
@@ -68,13 +75,11 @@ func (t *trial) pauses() {
 			if p == nil || p.PauseOf == 0 || c.Before != nil || r.State != "succeeded" && r.State != "failed" || p.paused && !p.failed {
 				continue
 			}
-			if r.FinishedAt != p.at {
+			if id := rowID(*r); p.failed && p.recording.next(c, id, requeued[id]) {
 				t.settled(p)
-				if p.at = r.FinishedAt; p.paused && !p.failed {
-					continue
-				}
+				continue // the pool was paused by the one before
 			}
-			p.ends = append(p.ends, r.State == "failed")
+			p.ends, p.at = append(p.ends, r.State == "failed"), dbTime(c.At)
 			p.last++
 		}
 	}
@@ -147,10 +152,12 @@ type pausing struct {
 	history.Pool
 	paused bool
 	since  time.Time
-	failed bool   // it was paused as attempts failed, and the ends of that transaction are being read
-	ends   []bool // of attempts since counting began: which failed
-	at     int64  // finished_at of the last ones
-	last   int    // how many they are
+	failed bool      // it was paused as attempts failed, and the ends of that transaction are being read
+	ends   []bool    // of attempts since counting began: which failed
+	at     time.Time // when the last ones were recorded
+	last   int       // how many they are
+
+	recording // of the last ones
 }
 
 // failures is how many of the last n ends are.
@@ -177,7 +184,7 @@ func (t *trial) settled(p *pausing) {
 		p.failed, p.ends = false, nil
 	case !p.paused:
 		if n := p.failures(p.PauseOf); n >= threshold {
-			t.violate(Slots, "pool "+p.Name, dbTime(p.at), "not paused, and %d of the last %d attempts failed: %d are enough", n, min(len(p.ends), p.PauseOf), threshold)
+			t.violate(Slots, "pool "+p.Name, p.at, "not paused, and %d of the last %d attempts failed: %d are enough", n, min(len(p.ends), p.PauseOf), threshold)
 		}
 	}
 	p.last = 0

@@ -14,28 +14,54 @@ type pauseLog struct {
 	asks  []history.Ask
 	now   time.Time
 	ids   int
+
+	paused bool
 }
 
 func (l *pauseLog) add(table string, before, after *history.Row) {
 	l.audit = append(l.audit, history.Change{Seq: int64(len(l.audit)) + 1, At: l.now.UnixMicro(), Table: table, Before: before, After: after})
 }
 
-// ends are the ends of attempts in one transaction: 1 for each that failed.
+// ends are the ends of attempts in one transaction, by which the pool's row is counted up if it is not paused: 1 for each task that failed, and r
+// for one that is retried.
 func (l *pauseLog) ends(failed string) {
+	if !l.paused {
+		l.add("pools", &history.Row{Pool: "p"}, &history.Row{Pool: "p"})
+	}
+	l.endsOfPaused(failed)
+}
+
+func (l *pauseLog) endsOfPaused(failed string) {
 	l.now = l.now.Add(time.Second)
+	var ended, again []history.Row
 	for _, bad := range failed {
 		l.ids++
 		r := history.Row{ID: strings.Repeat("t", l.ids), Pool: "p", State: "ready"}
 		l.add("tasks", nil, &r)
-		done := r
-		done.State, done.FinishedAt = map[rune]string{'0': "succeeded", '1': "failed", 'c': "cancelled", 'l': "lost"}[bad], l.now.UnixMicro()
-		l.add("done", nil, &done)
-		l.add("tasks", &r, nil)
+		r.State = map[rune]string{'0': "succeeded", '1': "failed", 'r': "failed", 'c': "cancelled", 'l': "lost"}[bad]
+		if bad == 'r' {
+			again = append(again, r)
+		} else {
+			ended = append(ended, r)
+		}
+	}
+	for _, r := range ended {
+		l.add("done", nil, &r)
+	}
+	for _, r := range ended {
+		l.add("tasks", &history.Row{ID: r.ID, Pool: "p", State: running}, nil)
+	}
+	for _, r := range again {
+		l.add("tasks", &history.Row{ID: r.ID, Pool: "p", State: running}, &history.Row{ID: r.ID, Pool: "p", State: "waits"})
+	}
+	for _, r := range again {
+		l.add("attempts", nil, &history.Row{TaskID: r.ID, State: r.State})
 	}
 }
 
 func (l *pauseLog) pause(paused int64, by string) {
 	l.now = l.now.Add(time.Second)
+	l.paused = paused == 1
 	l.add("pools", &history.Row{Pool: "p", Paused: 1 - paused}, &history.Row{Pool: "p", Paused: paused, By: by})
 }
 
@@ -76,6 +102,11 @@ func TestPauses(t *testing.T) {
 			l.pause(1, "pause_on")
 			l.ends("1")
 		}, "paused after 1 failures"},
+		"too early, before others":   {func(l *pauseLog) { l.ends("00"); l.pause(1, "pause_on"); l.ends("1"); l.ends("1") }, "paused after 1 failures"},
+		"too early, before retries":  {func(l *pauseLog) { l.ends("00"); l.pause(1, "pause_on"); l.ends("r"); l.ends("r") }, "paused after 1 failures"},
+		"too early, by a retry":      {func(l *pauseLog) { l.ends("00"); l.pause(1, "pause_on"); l.ends("r"); l.ends("1") }, "paused after 1 failures"},
+		"by retries":                 {func(l *pauseLog) { l.ends("r"); l.pause(1, "pause_on"); l.ends("0rr"); l.ends("rr") }, ""},
+		"by retries, and not at all": {func(l *pauseLog) { l.ends("1r"); l.ends("0") }, "not paused"},
 		"again for others": {func(l *pauseLog) {
 			l.ends("1")
 			l.pause(1, "pause_on")
@@ -97,6 +128,7 @@ func TestPauses(t *testing.T) {
 			l := &pauseLog{now: began}
 			c.play(l)
 			judged := newTrial(&history.History{Run: history.Run{Pools: []history.Pool{{Name: "p", PauseOf: 4, PauseFailures: 50}}}, Audit: l.audit, Asks: l.asks})
+			judged.report.Violations = nil // the log has no claims
 			judged.pauses()
 			got := judged.report.Violations
 			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) == 0 || !strings.Contains(got[0].Text, c.want)) {

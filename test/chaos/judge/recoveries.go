@@ -13,7 +13,7 @@ import (
 // without help. Lateness counts also after the next fault has begun, unless that one began early enough to be
 // the reason, see deadline. A fault of another cell excuses what is late or not ready meanwhile.
 //
-// Excused is reaping while no replica could do it: the store is down or slow for all or has another time, or
+// Excused is reaping while no replica could do it: the store is down or slow for all or has another time, everything is paused, or
 // every replica is down or frozen; and a second more beside one that is frozen, disconnected or slow, which may
 // hold rows. With Run.Slack, a replica that was ready once has recovered: later delays are due to the machine.
 func (t *trial) recoveries() {
@@ -176,7 +176,7 @@ func (t *trial) reaped() {
 // postponed moves a bound behind the faults under which no replica could meet it.
 func (t *trial) postponed(from, bound time.Time) time.Time {
 	for _, w := range t.applied(from, bound) {
-		nobody := has(w, history.StoreClock) || t.holdsStore(w) ||
+		nobody := has(w, history.StoreClock, history.Paused) || t.holdsStore(w) ||
 			has(w, history.StoreDown, history.StoreSlow, history.StoreFar, history.ReplicaDown, history.ReplicaFrozen) && t.strikesAll(w)
 		switch later := t.over(w).Add(t.run.SessionTTL + reapTime); {
 		case nobody && later.After(bound):

@@ -44,6 +44,7 @@ func (t *trial) slots() {
 	t.keysOfTasks()
 	t.kindsOfTasks()
 	t.pauses()
+	t.everythingPaused()
 	t.lanes()
 }
 

@@ -37,11 +37,17 @@ func TestZooKeeperEnsemble(t *testing.T) {
 func TestQuorum(t *testing.T)      { onQuorum(t, linearizable) }
 func TestQuorumTurns(t *testing.T) { onQuorum(t, inTurn) }
 
-// onQuorum has five servers, of which one has a clock that is stepped and another is killed, and started without its data.
+// onQuorum has five servers, of which one has a clock that is an hour ahead, and another is killed, and started without its data.
+//
+// The clock does not step meanwhile: its server would forget a holder, and where only a majority has the key, another session would be granted
+// it, as package quorumlock says. Nor is NoGracePeriod set: a session that is opened after the restart would have the empty server vote at once.
 func onQuorum(t *testing.T, judge func(*testing.T, service)) {
 	t.Parallel()
 	clock := servers.NewClock(t)
 	group := []*servers.RedisServer{clock.NewRedis(t)}
+	if err := clock.Step(time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	for len(group) < 5 {
 		group = append(group, servers.NewRedis(t))
 	}
@@ -55,13 +61,10 @@ func onQuorum(t *testing.T, judge func(*testing.T, service)) {
 				t.Cleanup(func() { _ = rdb.Close() })
 				clients = append(clients, rdb)
 			}
-			return quorumlock.New(clients, quorumlock.Options{NoGracePeriod: true})
+			return quorumlock.New(clients, quorumlock.Options{})
 		},
 		strike: func(t *testing.T) (heal func()) {
 			group[4].Kill()
-			if err := clock.Step(time.Hour); err != nil {
-				t.Error(err)
-			}
 			return group[4].Start
 		},
 	})

@@ -13,7 +13,7 @@ import (
 
 // All are all nemeses.
 func All() []Nemesis {
-	return slices.Concat(kills(), freezes(), twins(), changes(), reloads(), famines(), cuts(), losses(), late(), forgets(), quorums(), ensembles(), databases(), workers(), clocks(), disks())
+	return slices.Concat(kills(), freezes(), twins(), changes(), reloads(), pauses(), famines(), cuts(), losses(), late(), forgets(), quorums(), ensembles(), databases(), workers(), clocks(), disks())
 }
 
 // Fitting are those that fit a cell, without the long ones.
@@ -53,7 +53,7 @@ func inTheWay(a, b Nemesis) bool {
 	case b.leaves:
 		return a.subject != store && a.subject != lock
 	case a.waits: // for a replica that uses both as it always does
-		return b.subject == store || b.subject == storeEdge || b.subject == lock || b.subject == lockEdge
+		return b.idles || b.subject == store || b.subject == storeEdge || b.subject == lock || b.subject == lockEdge
 	case a.subject == storeEdge: // an unused connection loses nothing
 		return b.subject == store
 	case a.subject == lockEdge:

@@ -79,6 +79,9 @@ func TestPairs(t *testing.T) {
 			t.Errorf("%s: %s", c, names(pairs))
 		}
 		for _, p := range AllPairs(c) {
+			if p[0].waits && p[1].idles || p[1].waits && p[0].idles {
+				t.Errorf("%s: %s with %s: one waits for work, and there is none", c, p[0].Name, p[1].Name)
+			}
 			if p[0].subject == p[1].subject || !p[0].FitsIn(c) || !p[1].FitsIn(c) || p[0].Long || p[1].Long {
 				t.Errorf("%s: %s with %s", c, p[0].Name, p[1].Name)
 			}

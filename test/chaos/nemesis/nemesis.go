@@ -36,6 +36,7 @@ type Nemesis struct {
 	subject subject
 	waits   bool          // for a replica to do something
 	leaves  bool          // no replica that another nemesis could strike
+	idles   bool          // no replica claims or decides meanwhile
 	ahead   time.Duration // how far it sets the database's clock ahead
 }
 
