@@ -30,17 +30,24 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var only = flag.String("only", "", "measure only those whose name matches this regular expression: where many wait for a lock, and stores where triggers are measured")
+var only = flag.String("only", "", "measure only those whose name matches this regular expression: where many wait for a lock, stores where triggers are measured, and of tasks, as in \"SQLite, 16 replicas\"")
+
+// wanted is what -only leaves.
+func wanted(tb testing.TB) *regexp.Regexp {
+	tb.Helper()
+	is, err := regexp.Compile(*only)
+	if err != nil {
+		tb.Fatal("-only:", err)
+	}
+	return is
+}
 
 // chosen are the names that -only leaves.
 func chosen(tb testing.TB, names ...string) (left []string) {
 	tb.Helper()
-	wanted, err := regexp.Compile(*only)
-	if err != nil {
-		tb.Fatal("-only:", err)
-	}
+	only := wanted(tb)
 	for _, name := range names {
-		if wanted.MatchString(entry{way: name}.name()) {
+		if only.MatchString(entry{way: name}.name()) {
 			left = append(left, name)
 		}
 	}
@@ -75,11 +82,14 @@ type size struct {
 	leases    int
 }
 
-var rounds = flag.Int("rounds", 0, "how often each contestant is measured; 0: as the form says")
+var (
+	rounds = flag.Int("rounds", 0, "how often each contestant is measured; 0: as the form says")
+	lasts  = flag.Duration("lasts", 0, "for how long jobs are due all the time, at least 5s, to the second; 0: as the form says")
+)
 
 func sized() size {
 	s := bySize()
-	s.rounds = cmp.Or(*rounds, s.rounds)
+	s.rounds, s.lasts = cmp.Or(*rounds, s.rounds), cmp.Or(lasts.Truncate(time.Second), s.lasts)
 	return s
 }
 

@@ -41,11 +41,8 @@ var kinds = []kind{
 // chosenKinds are those of kinds that -only leaves.
 func chosenKinds(tb testing.TB) []kind {
 	tb.Helper()
-	wanted, err := regexp.Compile(*only)
-	if err != nil {
-		tb.Fatal("-only:", err)
-	}
-	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !wanted.MatchString(k.name) })
+	only := wanted(tb)
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !only.MatchString(k.name) })
 }
 
 // variants are the kinds, and the one whose rows are the lock service, too.

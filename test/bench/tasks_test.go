@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,9 +37,12 @@ func BenchmarkTasks(b *testing.B) {
 	var field []*drained
 	for _, k := range variants {
 		for _, n := range []int{1, 3, 16} {
-			field = append(field, &drained{kind: k, replicas: n, tasks: sized().drain})
+			if wanted(b).MatchString(fmt.Sprintf("%s, %d replicas", k.name, n)) {
+				field = append(field, &drained{kind: k, replicas: n, tasks: sized().drain})
+			}
 		}
 	}
+	rivals := slices.DeleteFunc(slices.Clone(rivals), func(c competitor) bool { return !wanted(b).MatchString(c.name) })
 	t := newTable(b, fmt.Sprintf("Claim to finish of %s tasks that do nothing, %d workers", count(float64(sized().drain)), drainWorkers),
 		"", "replicas", "tasks/s (min – max)", "tasks per claim", "tasks per finish", "statements per task", "statements per batch", "commits per batch", "lock calls per claim", "processor time of the Go side per task")
 	others, theirs := make([]samples, len(rivals)), make([]samples, len(rivals))
