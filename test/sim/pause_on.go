@@ -116,7 +116,7 @@ func (w *world) watchPauseOn(c memstore.Change, before, r memstore.Pool) {
 		if r.PausedBy != ledger.PausedBy || r.PauseReason == "" {
 			w.violate(r.Name, "pool %s is paused by %q: %q", r.Name, r.PausedBy, r.PauseReason)
 		}
-		w.happens(memstore.Event{Event: string(jobs.EventPaused), Pool: r.Name, Reason: r.PauseReason, HappenedAt: w.latest().UnixMicro()})
+		w.happens(memstore.Event{Event: string(jobs.EventPaused), Pool: r.Name, Reason: r.PauseReason, HappenedAt: w.shows().UnixMicro()})
 	}
 }
 

@@ -67,23 +67,28 @@ func newWorld(p *plan) *world {
 func (w *world) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Now().Add(w.offset)
+	return w.shows()
 }
+
+// shows is what the database's clock shows. With w.mu held.
+func (w *world) shows() time.Time { return time.Now().Add(w.offset) }
 
 // latest is the highest time that the database's clock has shown. With w.mu held.
 func (w *world) latest() time.Time {
-	now := time.Now().Add(w.offset)
-	if now.Before(w.high) {
-		return w.high
+	if now := w.shows(); now.After(w.high) {
+		return now
 	}
-	return now
+	return w.high
 }
 
+// stepClock steps the database's clock between two transactions, so that the time of one is also what the clock shows when it is judged.
 func (w *world) stepClock(by time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.high = w.latest()
-	w.offset += by
+	w.db.Look(func(memstore.Rows) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.high = w.latest()
+		w.offset += by
+	})
 }
 
 // wall is how far the wall clock of a replica's machine is off.
