@@ -6,6 +6,7 @@ import (
 	"flag"
 	mathrand "math/rand/v2"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,29 +152,48 @@ func (l lying) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
 // again.
 func TestTurnsOfLostAnswers(t *testing.T) {
 	for range 3 {
-		service := memlock.New()
-		LinearTurns(t, Harness{
-			Driver:        func(*testing.T) driver.Driver { return losesAnswers{service} },
-			ExpireSession: func(_ *testing.T, s driver.Session) { service.Expire(s.ID()) },
-		}, Linear{})
+		lossy(t, func(q driver.Queue) driver.Queue { return forgetfulQueue{q} })
 	}
 }
 
+// Nor is one where a request arrives after the answer to its repetition.
+func TestTurnsOfLateRequests(t *testing.T) {
+	var delayed sync.WaitGroup
+	defer delayed.Wait()
+	for range 3 {
+		lossy(t, func(q driver.Queue) driver.Queue { return lateQueue{q, &delayed} })
+	}
+}
+
+func lossy(t *testing.T, queue func(driver.Queue) driver.Queue) {
+	service := memlock.New()
+	LinearTurns(t, Harness{
+		Driver:        func(*testing.T) driver.Driver { return losesAnswers{service, queue} },
+		ExpireSession: func(_ *testing.T, s driver.Session) { service.Expire(s.ID()) },
+	}, Linear{})
+}
+
 // losesAnswers is a service that does what it is asked to, and does not always say so.
-type losesAnswers struct{ driver.Driver }
+type losesAnswers struct {
+	driver.Driver
+	queue func(driver.Queue) driver.Queue
+}
 
 func (l losesAnswers) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
 	s, err := l.Driver.Open(ctx, o)
-	return forgetful{s}, err
+	return forgetful{s, l.queue}, err
 }
 
-type forgetful struct{ driver.Session }
+type forgetful struct {
+	driver.Session
+	queue func(driver.Queue) driver.Queue
+}
 
-func (f forgetful) Queue() driver.Queue { return forgetfulQueue{f.Session.Queue()} }
-
-type forgetfulQueue struct{ driver.Queue }
+func (f forgetful) Queue() driver.Queue { return f.queue(f.Session.Queue()) }
 
 var errLost = errors.New("the answer got lost")
+
+type forgetfulQueue struct{ driver.Queue }
 
 func (f forgetfulQueue) Acquire(ctx context.Context, id string, release []driver.Held, wants []driver.Want) ([]driver.Result, error) {
 	results, err := f.Queue.Acquire(ctx, id, release, wants)
@@ -181,4 +201,22 @@ func (f forgetfulQueue) Acquire(ctx context.Context, id string, release []driver
 		return nil, errLost
 	}
 	return results, err
+}
+
+// lateQueue gets some requests only when their client has asked again, and perhaps released what it got.
+type lateQueue struct {
+	driver.Queue
+	delayed *sync.WaitGroup
+}
+
+func (l lateQueue) Acquire(ctx context.Context, id string, release []driver.Held, wants []driver.Want) ([]driver.Result, error) {
+	if mathrand.IntN(8) > 0 { //nolint:gosec // a fault, not a secret
+		return l.Queue.Acquire(ctx, id, release, wants)
+	}
+	after := time.Duration(mathrand.Int64N(int64(100 * time.Millisecond))) //nolint:gosec // see above
+	l.delayed.Go(func() {
+		time.Sleep(after)
+		_, _ = l.Queue.Acquire(context.WithoutCancel(ctx), id, release, wants)
+	})
+	return nil, errLost
 }

@@ -26,6 +26,7 @@ type turn struct {
 	place driver.Place
 	held  driver.Token // 0: it waits
 	since int64        // when its place was asked for: its grant may come before the answer
+	late  bool         // one of its requests had no answer, and may arrive once it has ended
 }
 
 // run takes turns, spread over span if they are faster.
@@ -71,7 +72,7 @@ func (w *waiter) act() {
 			return
 		}
 		time.Sleep(time.Duration(w.random.Int64N(int64(w.hold))))
-		if again <= 0 || !w.turns.waits {
+		if again <= 0 || !w.turns.waits || turn.late {
 			w.release(turn)
 			return
 		}
@@ -179,6 +180,7 @@ func (w *waiter) ask(turn *turn, do turnAct, release *turn) bool {
 	if turn.held = r.Token; r.Queued {
 		turn.since = begun
 	}
+	turn.late = sent
 	if sent && r.Token == 0 && !r.Queued { // what was sent before may be granted until it is abandoned
 		turn.since = begun
 		w.giveUp(turn, do)
@@ -254,9 +256,14 @@ func (w *waiter) giveUp(turn *turn, what turnAct) {
 	turn.since = 0
 }
 
+// release ends the turn. As in package locks its acquisition is abandoned if a request for it may arrive later, which would be granted
+// once more.
 func (w *waiter) release(turn *turn) {
 	begun := w.h.now()
 	sent, err := w.repeat(func(ctx context.Context) error {
+		if turn.late {
+			return w.clientSession.Abandon(ctx, turn.place.Acquisition, []string{turn.key})
+		}
 		return w.clientSession.Release(ctx, []driver.Held{{Key: turn.key, Token: turn.held}})
 	}, nil)
 	if err != nil {
