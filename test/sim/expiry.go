@@ -53,7 +53,7 @@ const endsWithin = 3 * time.Second
 
 // judgeExpiring: what has expired ends, while a replica works. With w.mu held.
 func (w *world) judgeExpiring() {
-	now := time.Now().Add(w.offset).UnixMicro()
+	now := w.shows().UnixMicro()
 	for id, x := range w.expiring {
 		switch {
 		case now < x.at:

@@ -119,7 +119,7 @@ func (w *world) excused(older *run) bool {
 	c := w.claims[claimKey{older.task.ID, older.task.Token}]
 	stepped := w.weather.bad(-1, older.from, dbSteps)
 	excused := older.ignores || older.r.frozenSince(older.from) || stepped
-	over := c.mayRun == 0 || !time.Now().Add(w.offset).Before(time.UnixMicro(c.mayRun)) || stepped
+	over := c.mayRun == 0 || !w.shows().Before(time.UnixMicro(c.mayRun)) || stepped
 	return excused && over
 }
 

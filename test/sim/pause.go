@@ -31,18 +31,10 @@ func (w *world) watchPause(p ledger.Pause) {
 
 // pausedNow reports whether everything is paused, and was when every transaction began that commits now.
 func (w *world) pausedNow() bool {
-	if !w.pause.At(time.Now().Add(w.offset)).Is() {
-		return false
-	}
-	for node := -1; node < len(w.nodes); node++ {
-		if w.weather.bad(node, w.pause.from, stalls, dbSteps) {
-			return false
-		}
-	}
-	return true
+	return w.pause.At(w.shows()).Is() && !w.weather.older(w.pause.from) && !w.weather.bad(-1, w.pause.from, dbSteps)
 }
 
 // pausedSince reports whether everything was paused at some time since a moment.
 func (w *world) pausedSince(since time.Time) bool {
-	return w.pause.At(time.Now().Add(w.offset)).Is() || w.pause.end.After(since)
+	return w.pause.At(w.shows()).Is() || w.pause.end.After(since)
 }

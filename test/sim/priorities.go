@@ -20,10 +20,11 @@ func (p *plan) drawPriorities() {
 	}
 }
 
-// readyTask is one that may be claimed, and since when it is as it is.
+// readyTask is one that may be claimed, and since when it is as it is. It was last if it came behind all that are due in its pool with its priority.
 type readyTask struct {
 	memstore.Task
 	since time.Time
+	last  bool
 }
 
 // watchPriority: a task of a job has the job's priority when it is made; and of the tasks of a pool that are ready those with the highest priority are claimed
@@ -35,9 +36,9 @@ func (w *world) watchPriority(op string, before memstore.Task, existed, began bo
 	if w.ready[r.Pool] == nil {
 		w.ready[r.Pool] = map[string]readyTask{}
 	}
-	was, is := w.ready[r.Pool][r.ID], readyTask{r, time.Now()}
+	was, is := w.ready[r.Pool][r.ID], readyTask{r, time.Now(), !existed && r.RunAt == r.CreatedAt}
 	if was.ID != "" && was.Rank == r.Rank && was.RunAt == r.RunAt {
-		is.since = was.since
+		is.since, is.last = was.since, was.last
 	}
 	if delete(w.ready[r.Pool], r.ID); r.State == memstore.Ready {
 		w.ready[r.Pool][r.ID] = is
@@ -74,7 +75,7 @@ func (w *world) mayTake(owner *replica, o readyTask, r memstore.Task) bool {
 		return false
 	case w.hasLocks(o.Task) || !w.definedAlike(o.Task) || owner.node.index%2 != 0 && w.labelled(o.Task):
 		return false
-	case w.partlyForeign(r.Pool) && !w.seenBy(owner, o.since):
+	case w.partlyForeign(r.Pool) && !w.seenBy(owner, o):
 		return false
 	}
 	return w.keyLets(o.Task, r) && w.kindLets(o.Task, r)
@@ -121,9 +122,11 @@ func (w *world) partlyForeign(pool string) bool {
 // looksAgain is how long a replica claims where it found work.
 const looksAgain = 1200 * time.Millisecond
 
-// seenBy reports whether a replica had looked again after a moment when it made the claim that ends now. With w.mu held.
-func (w *world) seenBy(owner *replica, since time.Time) bool {
-	return since.Before(time.Now().Add(-looksAgain)) && w.untouched(owner, since.Add(-answered))
+// seenBy reports whether a replica had looked again since a task was ready when it made the claim that ends now. It looks behind those that it has passed, since it
+// cannot run them: a task that comes among them, as one does whose key was busy, may be found ten seconds later. With w.mu held.
+func (w *world) seenBy(owner *replica, o readyTask) bool {
+	passed := !o.last || o.TaskKey != "" && w.byKey[o.Pool] != nil || o.Kind == limitedKind && w.byKind[o.Pool] != nil
+	return !passed && o.since.Before(time.Now().Add(-looksAgain)) && w.untouched(owner, o.since.Add(-answered))
 }
 
 // keyLets reports whether the key of a task lets it start, beside all that run but another one. With w.mu held.

@@ -79,7 +79,7 @@ func (w *world) judgeRate(r memstore.Task, s *rated) {
 	if s.offset != w.offset {
 		s.offset, s.at = w.offset, nil
 	}
-	now := time.Now().Add(w.offset).Truncate(time.Microsecond) // as the store has times
+	now := w.shows().Truncate(time.Microsecond) // as the store has times
 	s.at = append(s.at, now)
 	burst := s.limits.Burst
 	if burst == 0 {

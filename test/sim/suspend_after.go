@@ -3,7 +3,6 @@ package sim
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -35,7 +34,7 @@ func (w *world) suspendsAfter(name string) int {
 // countRun counts the end of a run, unless its job is suspended. What was lost and has succeeded in fact starts again from none. With w.mu held.
 func (w *world) countRun(name string, state jobs.State, late bool) {
 	switch {
-	case name == "" || w.heldOf(name).At(time.Now().Add(w.offset)).Holds(false):
+	case name == "" || w.heldOf(name).At(w.shows()).Holds(false):
 	case state == jobs.StateSucceeded:
 		w.failures[name] = 0
 	case !late && (state == jobs.StateFailed || state == jobs.StateLost):

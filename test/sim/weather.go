@@ -13,7 +13,11 @@ type weather struct {
 	windows []window
 	applied map[string]int // how often a fault of a kind changed something
 	stirred time.Time      // the end of the last step that was a fault, or that stopped or started replicas
+	waited  []lockWait
 }
+
+// lockWait is that of a transaction that stalls in its middle.
+type lockWait struct{ from, until time.Time }
 
 // window is a fault with its time.
 type window struct {
@@ -58,7 +62,11 @@ func (wt *weather) strikes(replica int, kinds ...string) (kind string, by time.D
 		for _, k := range kinds {
 			if k == w.kind && wt.d.chance(w.p) {
 				wt.applied[k]++
-				return k, 1 + time.Duration(wt.d.Int64N(int64(w.by)+1))
+				by = 1 + time.Duration(wt.d.Int64N(int64(w.by)+1))
+				if k == stalls {
+					wt.waited = append(wt.waited, lockWait{now, now.Add(by)})
+				}
+				return k, by
 			}
 		}
 	}
@@ -103,6 +111,13 @@ func (wt *weather) bad(replica int, since time.Time, kinds ...string) bool {
 		}
 	}
 	return false
+}
+
+// older reports whether a transaction that began before a moment, and waited for locks since, may commit now.
+func (wt *weather) older(than time.Time) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return slices.ContainsFunc(wt.waited, func(w lockWait) bool { return !w.from.After(than) && !w.until.Before(time.Now()) })
 }
 
 // any reports whether a call of a replica may meet a fault of the kind now.
