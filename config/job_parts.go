@@ -1,9 +1,7 @@
 package config
 
 import (
-	"cmp"
 	"maps"
-	"runtime"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -39,7 +37,7 @@ func (r *reader) readJobs(n *yaml.Node) {
 		entries = append(entries, jobEntry{key, value, r.reserve(&r.jobs, key, value)})
 	})
 	var parts []*jobsPart
-	processors := cmp.Or(r.options.Processors, runtime.GOMAXPROCS(0))
+	processors := r.atOnce()
 	var all errgroup.Group
 	all.SetLimit(processors)
 	for some := range slices.Chunk(entries, max(leastPart, len(entries)/(2*processors))) {

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -21,10 +23,12 @@ type Options struct {
 	// change what Load returns. content is what was read, and what it returns is made of; of a pattern the paths that match it, one a line. It is
 	// nil if the file was not read: it cannot be, or whoever runs a job reads it. A file may be told of more than once.
 	Opened func(path string, content []byte)
-	// Processors is how many goroutines read the jobs of the file at the same time; 0: as many as there are processors. A replica that runs jobs
+	// Processors is how many goroutines parse and read the jobs of the file at the same time; 0: as many as there are processors. A replica that runs jobs
 	// meanwhile leaves some to these.
 	Processors int
 }
+
+func (r *reader) atOnce() int { return cmp.Or(r.options.Processors, runtime.GOMAXPROCS(0)) }
 
 // opened tells of a file or pattern.
 func (o Options) opened(path string, content []byte) {
@@ -90,7 +94,7 @@ func LoadBytes(path string, data []byte, o Options) (*Config, error) {
 
 // load reads everything into r.c.
 func (r *reader) load(data []byte) {
-	if !parse(r.file, data, &r.report) {
+	if !r.parse(r.file, data) {
 		return
 	}
 	r.main = r.file
@@ -170,7 +174,7 @@ func (r *reader) readIncludes(n *yaml.Node) (all []*source) {
 			}
 			size += len(read.Data)
 			included := &source{name: file, dir: filepath.Dir(file), order: len(seen)}
-			if parse(included, read.Data, &r.report) {
+			if r.parse(included, read.Data) {
 				r.checkIncluded(included)
 				all = append(all, included)
 			}

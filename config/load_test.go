@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -456,6 +458,29 @@ func manyJobs(n int) []byte {
 		fmt.Fprintf(&b, "  job-%06d:\n    schedule: \"%d %d * * *\"\n    command: [\"/bin/echo\", \"hello\", \"%d\"]\n    timeout: 10m\n    labels: {team: infra}\n", i, i%60, i/60%24, i)
 	}
 	return b.Bytes()
+}
+
+// A file that is parsed in parts is what it is as a whole, and so is what is wrong with it.
+func TestLargeFile(t *testing.T) {
+	text := manyJobs(12_000)
+	whole, inParts := options, options
+	whole.Processors, inParts.Processors = 1, 3
+	a, err := config.LoadBytes("lockstep.yaml", text, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := config.LoadBytes("lockstep.yaml", text, inParts)
+	if err != nil || !reflect.DeepEqual(a.Set, b.Set) {
+		t.Errorf("in parts it is another set; %v", err)
+	}
+	for _, wrong := range []string{"    timeuot: 1m\n", "  job-000000: {}\n", "  job-x: [\n"} {
+		text := append(slices.Clone(text), wrong...)
+		_, one := config.LoadBytes("lockstep.yaml", text, whole)
+		_, two := config.LoadBytes("lockstep.yaml", text, inParts)
+		if one == nil || two == nil || one.Error() != two.Error() || !strings.Contains(one.Error(), "lockstep.yaml:6000") {
+			t.Errorf("%q: %v; in parts: %v", wrong, one, two)
+		}
+	}
 }
 
 // 100,000 jobs must load within two seconds.

@@ -35,31 +35,34 @@ const emptyFile = "the file is empty"
 
 // parse reads one YAML document into s.root and reports errors of the YAML itself. If it returns false, s.root must not
 // be walked.
-func parse(s *source, data []byte, r *report) bool {
+func (r *reader) parse(s *source, data []byte) bool {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if !legible(s, data, r) {
+	if !legible(s, data, &r.report) {
 		return false
+	}
+	if s.root = inParts(data, max(leastText, len(data)/(2*r.atOnce())), r.atOnce()); s.root != nil {
+		return sound(s, &r.report)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
 	err := decode(dec, &doc)
 	if errors.Is(err, io.EOF) || err == nil && blank(&doc) {
-		r.add(position{file: s}, "", emptyFile, "")
+		r.report.add(position{file: s}, "", emptyFile, "")
 		return false
 	}
 	if err == nil {
 		if err = decode(dec, &second); err == nil {
-			r.add(s.at(&second), "", "a second YAML document", "one file holds one document; use include for more files")
+			r.report.add(s.at(&second), "", "a second YAML document", "one file holds one document; use include for more files")
 			return false
 		}
 	}
 	if !errors.Is(err, io.EOF) {
 		p, problem, hint := syntaxError(s, data, err)
-		r.add(p, "", problem, hint)
+		r.report.add(p, "", problem, hint)
 		return false
 	}
 	s.root = doc.Content[0]
-	return sound(s, r)
+	return sound(s, &r.report)
 }
 
 func blank(doc *yaml.Node) bool {

@@ -64,7 +64,7 @@ func ParseTokens(path string, data []byte) ([]api.Token, error) {
 	r := &reader{env: lookup(nil), file: &source{name: path, size: len(data)}, doubtful: map[string]bool{}}
 	var list []api.Token
 	none := false
-	if parse(r.file, data, &r.report) {
+	if r.parse(r.file, data) {
 		list = r.readTokens(r.file.root)
 		root := deref(r.file.root)
 		none = root.Kind == yaml.SequenceNode && len(root.Content) == 0

@@ -43,10 +43,11 @@ var abandoning = []testCase{
 		ns := namespace()
 		a, b := s.warm(t, ns), s.kept(t, s.client(t), ns)
 		id := rand.Text()
+		began := time.Now()
 		abandon(t, a, driver.Place{Acquisition: id, Key: "user/a"})
 		s.refused(t, a, id, "user/a")
 		free(t, b, driver.Held{Key: "user/a", Token: s.tryAs(t, b, id, "user/a")[0].Token}) // an id is of one session
-		time.Sleep(a.TTL() * 9 / 10)                                                        // a request may be delayed for as long as the session lasts
+		time.Sleep(time.Until(began.Add(a.TTL() * 9 / 10)))                                 // a request may be delayed for as long as the session lasts
 		s.refused(t, a, id, "user/a", "user/b")
 		s.takeAll(t, a, "user/a", "user/b")
 	}},
