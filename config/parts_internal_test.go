@@ -106,12 +106,16 @@ func FuzzInParts(f *testing.F) {
 	if err != nil || len(files) == 0 {
 		f.Fatalf("%d seeds, %v", len(files), err)
 	}
-	for _, file := range append(files, "../config.example.yaml") {
+	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(string(data))
 	}
-	f.Fuzz(func(t *testing.T, text string) { asWhole(t, text) })
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) < 4<<10 { // in parts of one line, more takes too long
+			asWhole(t, text)
+		}
+	})
 }

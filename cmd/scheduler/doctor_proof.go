@@ -23,6 +23,8 @@ func ttlOfProof(usual time.Duration) time.Duration {
 const (
 	// proofSlack is how much later than its ttl an expired session may free its keys: ZooKeeper looks at each tick.
 	proofSlack = 3 * time.Second
+	// proofWait is how much later than its release a lock may be granted to the one that waits.
+	proofWait = 10 * time.Second
 	// proofLimit bounds a proof.
 	proofLimit = 30 * time.Second
 	// proofLook is how often something is looked for.
@@ -251,8 +253,12 @@ func (t *trial) order(ctx context.Context) (string, error) {
 //
 //  1. look at their places, the first one last: meanwhile it may be granted; no other one may have the key
 //  2. wait for a notification, or a short time
+//
+// That it is not granted is told by a look which began late enough: this process may have stood still.
 func (t *trial) turn(ctx context.Context, waiters []*trialClient, places []driver.Place) (driver.Token, error) {
+	latest := time.Now().Add(proofWait)
 	for {
+		asked := time.Now()
 		var tokens []driver.Token
 		for i, c := range slices.Backward(waiters) {
 			results, err := c.queue.Look(ctx, places[i:i+1])
@@ -267,11 +273,14 @@ func (t *trial) turn(ctx context.Context, waiters []*trialClient, places []drive
 		if first := tokens[len(tokens)-1]; first != 0 {
 			return first, nil
 		}
+		if asked.After(latest) {
+			return 0, brokenf("a released lock was not granted to the one that waited, within %v", proofWait)
+		}
 		select {
 		case <-waiters[0].queue.Granted():
 		case <-time.After(proofLook):
 		case <-ctx.Done():
-			return 0, brokenf("a released lock was not granted to the one that waited")
+			return 0, ctx.Err()
 		}
 	}
 }
@@ -280,7 +289,7 @@ func (t *trial) turn(ctx context.Context, waiters []*trialClient, places []drive
 //
 //  1. one client gets the key, and is silent from then on
 //  2. another one tries, until it gets the key: not before the first one has stopped to trust its lease, and soon after the
-//     end of its session
+//     end of its session, as a try tells which began late enough: this process may have stood still
 //  3. the first one, if it can be asked, is told that it does not hold the key
 func (t *trial) loss(ctx context.Context) (string, error) {
 	asked := time.Now()
@@ -303,12 +312,14 @@ func (t *trial) loss(ctx context.Context) (string, error) {
 		select {
 		case <-time.After(proofLook):
 		case <-ctx.Done():
+			return "", ctx.Err()
 		}
-		if time.Now().After(latest) || ctx.Err() != nil {
-			return "", brokenf("the lock of a client that has not renewed it for %v was not granted to another one, with a ttl of %v", time.Since(silent).Round(time.Millisecond), ttl)
-		}
+		tried := time.Now()
 		if got, err = t.try(ctx, next); err != nil {
 			return "", err
+		}
+		if got.Token == 0 && tried.After(latest) {
+			return "", brokenf("the lock of a client that has not renewed it for %v was not granted to another one, with a ttl of %v", tried.Sub(silent).Round(time.Millisecond), ttl)
 		}
 	}
 	if early := time.Until(trusted); early > 0 {

@@ -110,6 +110,8 @@ func TestDoctorDisproves(t *testing.T) {
 		"the last comes first":  {func(s *wrongSession) { s.backwards = true }, "a client that came later was served before one that waited longer"},
 		"sessions end early":    {func(s *wrongSession) { s.claims = 2 }, "before the holder stopped to trust its lease"},
 		"sessions end too late": {func(s *wrongSession) { s.claims = 0.2 }, "was not granted to another one"},
+		"nobody is served":      {func(s *wrongSession) { s.forgets = true }, "a released lock was not granted to the one that waited"},
+		"answers take long":     {func(s *wrongSession) { s.answers = 8 * time.Second }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -159,6 +161,8 @@ type wrongSession struct {
 	claims    float64      // its ttl is said to be so many times as long
 	backwards bool         // of two that wait the last one comes first
 	late      *place
+	forgets   bool          // who waits is never told that it has the key
+	answers   time.Duration // how long it takes to say that a key is busy
 }
 
 // place is the request of one that came first, and is sent last.
@@ -178,6 +182,9 @@ func (s *wrongSession) TryAcquire(ctx context.Context, id string, wants []driver
 	results, err := s.Session.TryAcquire(ctx, id, wants)
 	if s.token != 0 && err == nil && results[0].Token != 0 {
 		s.real, results[0].Token = results[0].Token, s.token
+	}
+	if err == nil && results[0].Token == 0 {
+		time.Sleep(s.answers)
 	}
 	return results, err
 }
@@ -206,4 +213,38 @@ func (q wrongQueue) Acquire(ctx context.Context, id string, release []driver.Hel
 		defer q.s.late.ask()
 	}
 	return q.Queue.Acquire(ctx, id, release, wants)
+}
+
+func (q wrongQueue) Look(ctx context.Context, places []driver.Place) ([]driver.Result, error) {
+	results, err := q.Queue.Look(ctx, places)
+	if q.s.forgets && err == nil {
+		results[0] = driver.Result{Queued: true}
+	}
+	return results, err
+}
+
+// Who ends a proof has disproved nothing.
+func TestDoctorEndsAProof(t *testing.T) {
+	for name, prove := range map[string]func(tr *trial, ctx context.Context) (string, error){"order": (*trial).order, "loss": (*trial).loss} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				drv := memlock.New()
+				tr := &trial{key: "user/doctor/x", caps: drv.Caps()}
+				tr.open = func(ctx context.Context) (*trialClient, error) {
+					s, err := drv.Open(ctx, driver.Open{Namespace: "n", TTL: proofTTL})
+					return &trialClient{Session: s, caps: drv.Caps(), queue: wrongQueue{s.Queue(), &wrongSession{forgets: true}}, stop: func() {}}, err
+				}
+				defer tr.close(t.Context())
+				if err := tr.begin(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := prove(tr, ctx)
+				if _, disproved := errors.AsType[broken](err); disproved || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v, want that it was ended", err)
+				}
+			})
+		})
+	}
 }
