@@ -21,6 +21,9 @@ const leastText = 512 << 10
 // is an error. So is an alias whose anchor is in another part. Each part has as many empty lines before it as there are lines, so that its nodes
 // have their positions in the file.
 func inParts(data []byte, least, atOnce int) *yaml.Node {
+	if atOnce < 2 || len(data) < least {
+		return nil
+	}
 	for _, ends := range []string{"\r", "\u0085", "\u2028", "\u2029"} { // other ends of a line
 		if bytes.Contains(data, []byte(ends)) {
 			return nil
@@ -28,7 +31,7 @@ func inParts(data []byte, least, atOnce int) *yaml.Node {
 	}
 	from, to := jobsBlock(data)
 	cuts := slices.Concat([]int{from}, jobCuts(data[:to], from, least), []int{to})
-	if len(cuts) < 3 || atOnce < 2 {
+	if len(cuts) < 3 {
 		return nil
 	}
 	roots := make([]*yaml.Node, len(cuts))

@@ -101,6 +101,17 @@ func TestPartsAsWhole(t *testing.T) {
 	}
 }
 
+// So is a file with everything that a file may have.
+func TestExampleInParts(t *testing.T) {
+	text, err := os.ReadFile("../config.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !asWhole(t, string(text)) {
+		t.Error("it was not parsed in parts")
+	}
+}
+
 func FuzzInParts(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil || len(files) == 0 {
