@@ -85,9 +85,13 @@ func (c *contender) keep(t *clientSession) (stop func()) {
 			}
 			asked := c.h.now()
 			calling, done := context.WithTimeout(base, t.TTL())
-			if Renew(calling, t) == nil && c.confirmed(calling, t, asked) {
+			c.renewing.Lock()
+			if Renew(calling, t) == nil && c.confirmed(calling, t) {
 				t.renewed(asked)
+			} else {
+				c.doubt(t, asked)
 			}
+			c.renewing.Unlock()
 			done()
 		}
 	})
@@ -95,9 +99,8 @@ func (c *contender) keep(t *clientSession) (stop func()) {
 }
 
 // confirmed reports whether the session holds after a renewal all keys of the client, if keys may be lost
-// alone. If not, a key may have been free since the renewal was sent, and the client continues with another
-// session.
-func (c *contender) confirmed(ctx context.Context, t *clientSession, asked int64) bool {
+// alone.
+func (c *contender) confirmed(ctx context.Context, t *clientSession) bool {
 	if !c.KeysDieAlone {
 		return true
 	}
@@ -112,14 +115,23 @@ func (c *contender) confirmed(ctx context.Context, t *clientSession, asked int64
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, key := range keys {
-		if err == nil && (still[i] || c.held[key] != held[i].Token) { // or released meanwhile
-			continue
+		if err != nil || !still[i] && c.held[key] == held[i].Token { // and not released meanwhile
+			return false
 		}
-		t.ending(asked)
-		c.shaken = true
-		return false
 	}
 	return true
+}
+
+// doubt notes that the service has not confirmed all that the client holds, when it was asked at a moment. If keys may be lost alone,
+// one may have been free since: the connection of a call that is given up is closed. The client continues with another session.
+func (c *contender) doubt(t *clientSession, asked int64) {
+	if !c.KeysDieAlone {
+		return
+	}
+	t.ending(asked)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shaken = true
 }
 
 // close closes the session. After an error it expires.

@@ -33,6 +33,7 @@ type contender struct {
 	wrote   int
 	retired []staleHold // what it held in earlier sessions
 
+	renewing      sync.Mutex // held until it is noted what a renewal has found
 	mu            sync.Mutex // the client alone writes clientSession and held
 	clientSession *clientSession
 	held          map[int]driver.Token // without those that are being released
@@ -204,7 +205,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 func (c *contender) unknown(key int, asked int64, ask call) {
 	c.h.add(c.stream, asked, ask, answer{unknown: true})
-	c.h.holds(name(key), c.clientSession)
+	c.h.mayHold(name(key), c.clientSession, asked)
 }
 
 // again continues with a new session.
@@ -218,10 +219,12 @@ func (c *contender) look(key int, token driver.Token) error {
 	ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
 	defer cancel()
 	still, err := c.clientSession.Check(ctx, []driver.Held{{Key: name(key), Token: token}})
-	if err == nil {
-		c.h.add(c.stream, asked, call{key: name(key), do: doCheck, session: c.clientSession.number, token: token}, answer{yes: still[0]})
+	if err != nil {
+		c.doubt(c.clientSession, asked)
+		return err
 	}
-	return err
+	c.h.add(c.stream, asked, call{key: name(key), do: doCheck, session: c.clientSession.number, token: token}, answer{yes: still[0]})
+	return nil
 }
 
 func (c *contender) letGo(key int, token driver.Token) bool {
@@ -276,6 +279,10 @@ func (c *contender) holds(key int, token driver.Token) {
 }
 
 func (c *contender) released(key int, asked int64, ask call) {
+	if c.KeysDieAlone {
+		c.renewing.Lock() // it may know of a loss that is not noted yet
+		defer c.renewing.Unlock()
+	}
 	if c.clientSession.earliestEnd() < c.h.now() {
 		// The session may have ended, which a release does not report; or the client has given it up, and the
 		// service frees the key when it ends.

@@ -2,11 +2,8 @@ package lockstest
 
 import (
 	"context"
-	"errors"
 	"flag"
-	mathrand "math/rand/v2"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,16 +18,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Each kind of broken lock service is caught in one run, but for early expiry, also where a key may be lost by itself, and where a busy
-// answer may be about one that is only asking.
+// Each kind of broken lock service is caught in one run, but for early expiry, also where a key may be lost by itself, where a busy
+// answer may be about one that is only asking, and where some answers are missing.
 func TestLinearizableCatches(t *testing.T) {
 	for _, bug := range []string{doubleGrant, tokensGoBack, releasesOthers, earlyExpiry, ignoresRelease, heldForEver, "accepts stale writes"} {
-		for name, leave := range map[string]Harness{"": {}, ", keys die alone": {KeysDieAlone: true}, ", votes": {Votes: true}} {
+		for name, leave := range map[string]Harness{"": {}, ", keys die alone": {KeysDieAlone: true}, ", votes": {Votes: true}, ", lost answers": {}} {
 			t.Run(bug+name, func(t *testing.T) {
 				t.Parallel()
 				service := memlock.New()
+				var d driver.Driver = faultyService{service, bug}
+				if name == ", lost answers" {
+					d = unsure{d, losesAnswers}
+				}
 				h := Harness{
-					Driver:        func(*testing.T) driver.Driver { return faultyService{service, bug} },
+					Driver:        func(*testing.T) driver.Driver { return d },
 					ExpireSession: func(_ *testing.T, s driver.Session) { service.Expire(s.ID()) },
 					KeysDieAlone:  leave.KeysDieAlone,
 					Votes:         leave.Votes,
@@ -146,77 +147,4 @@ func (l lying) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
 		return still, nil
 	}
 	return l.Session.Check(ctx, l.held(held))
-}
-
-// A right service whose answers get lost is not called wrong: the place of a lost answer may have been granted when the client asks
-// again.
-func TestTurnsOfLostAnswers(t *testing.T) {
-	for range 3 {
-		lossy(t, func(q driver.Queue) driver.Queue { return forgetfulQueue{q} })
-	}
-}
-
-// Nor is one where a request arrives after the answer to its repetition.
-func TestTurnsOfLateRequests(t *testing.T) {
-	var delayed sync.WaitGroup
-	defer delayed.Wait()
-	for range 3 {
-		lossy(t, func(q driver.Queue) driver.Queue { return lateQueue{q, &delayed} })
-	}
-}
-
-func lossy(t *testing.T, queue func(driver.Queue) driver.Queue) {
-	service := memlock.New()
-	LinearTurns(t, Harness{
-		Driver:        func(*testing.T) driver.Driver { return losesAnswers{service, queue} },
-		ExpireSession: func(_ *testing.T, s driver.Session) { service.Expire(s.ID()) },
-	}, Linear{})
-}
-
-// losesAnswers is a service that does what it is asked to, and does not always say so.
-type losesAnswers struct {
-	driver.Driver
-	queue func(driver.Queue) driver.Queue
-}
-
-func (l losesAnswers) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
-	s, err := l.Driver.Open(ctx, o)
-	return forgetful{s, l.queue}, err
-}
-
-type forgetful struct {
-	driver.Session
-	queue func(driver.Queue) driver.Queue
-}
-
-func (f forgetful) Queue() driver.Queue { return f.queue(f.Session.Queue()) }
-
-var errLost = errors.New("the answer got lost")
-
-type forgetfulQueue struct{ driver.Queue }
-
-func (f forgetfulQueue) Acquire(ctx context.Context, id string, release []driver.Held, wants []driver.Want) ([]driver.Result, error) {
-	results, err := f.Queue.Acquire(ctx, id, release, wants)
-	if mathrand.IntN(8) == 0 { //nolint:gosec // a fault, not a secret
-		return nil, errLost
-	}
-	return results, err
-}
-
-// lateQueue gets some requests only when their client has asked again, and perhaps released what it got.
-type lateQueue struct {
-	driver.Queue
-	delayed *sync.WaitGroup
-}
-
-func (l lateQueue) Acquire(ctx context.Context, id string, release []driver.Held, wants []driver.Want) ([]driver.Result, error) {
-	if mathrand.IntN(8) > 0 { //nolint:gosec // a fault, not a secret
-		return l.Queue.Acquire(ctx, id, release, wants)
-	}
-	after := time.Duration(mathrand.Int64N(int64(100 * time.Millisecond))) //nolint:gosec // see above
-	l.delayed.Go(func() {
-		time.Sleep(after)
-		_, _ = l.Queue.Acquire(context.WithoutCancel(ctx), id, release, wants)
-	})
-	return nil, errLost
 }

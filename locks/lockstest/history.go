@@ -26,11 +26,17 @@ type history struct {
 	sessions map[int]*clientSession // by their numbers
 }
 
-// lease is a grant that was not released, as far as any call reported: it ends with its session.
+// lease is a grant that was not released, as far as any call reported: it ends with its session, or from a moment before on, if
+// that is not 0.
 type lease struct {
 	key     string
 	session *clientSession
+	from    int64
 }
+
+// mayArrive is how long after the end of its session a request without an answer may still reach the service and have an effect
+// there, for a moment. Without an end to each operation the judge would have to try all of them at each later moment of the history.
+const mayArrive = 30 * time.Second
 
 func newHistory() *history { return &history{base: time.Now(), sessions: map[int]*clientSession{}} }
 
@@ -99,25 +105,46 @@ func (h *history) undone(c call, asked int64) {
 
 // holds notes that a session may hold a key when it ends. It ends once, and with it all that it holds of the key, unless keys die
 // alone: each more expiry would double what the judge has to search.
-func (h *history) holds(key string, t *clientSession) {
+func (h *history) holds(key string, t *clientSession) { h.lease(lease{key: key, session: t}) }
+
+// mayHold notes the same of a request that was asked at a moment and has no answer. Where keys die alone, what it was granted may
+// have been freed with the connection of the request.
+func (h *history) mayHold(key string, t *clientSession, asked int64) {
+	l := lease{key: key, session: t}
+	if h.keysDieAlone {
+		l.from = asked
+	}
+	h.lease(l)
+}
+
+func (h *history) lease(l lease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l := (lease{key, t}); h.keysDieAlone || !slices.Contains(h.leases, l) {
+	if h.keysDieAlone || !slices.Contains(h.leases, l) {
 		h.leases = append(h.leases, l)
 	}
 }
 
-// expiries adds the end of each lease that was not released, from the moment on that its session may
-// have ended.
+// expiries adds the end of each lease that was not released, from the moment on that it may have ended, and says until when what
+// has no answer may take effect.
 func (h *history) expiries() {
 	for _, l := range h.leases {
 		h.clients++
+		from := l.session.earliestEnd()
+		if l.from != 0 {
+			from = min(from, l.from)
+		}
 		h.ops = append(h.ops, porcupine.Operation{
 			ClientId: h.clients,
 			Input:    call{key: l.key, do: doExpire, session: l.session.number},
 			Output:   answer{yes: true},
-			Call:     l.session.earliestEnd(),
+			Call:     from,
 			Return:   never,
 		})
+	}
+	for i, op := range h.ops {
+		if over := h.ends(op.Input.(call).session); op.Return == never && over != never {
+			h.ops[i].Return = over + mayArrive.Nanoseconds()
+		}
 	}
 }

@@ -22,8 +22,8 @@ func TestVerdict(t *testing.T) {
 		"few operations":       {porcupine.Ok, func(h *history) { h.ops = h.ops[:len(h.ops)/2] }, false},
 		"few grants":           {porcupine.Ok, func(h *history) { h.granted = linearKeys }, false},
 		"no sessions ended":    {porcupine.Ok, func(h *history) { h.leases = nil }, false},
-		"few answers missing":  {porcupine.Ok, func(h *history) { h.unknown = len(h.ops) / 100 }, true},
-		"many answers missing": {porcupine.Ok, func(h *history) { h.unknown = len(h.ops) / 20 }, false},
+		"few answers missing":  {porcupine.Ok, func(h *history) { h.unknown = len(h.ops) / 20 }, true},
+		"many answers missing": {porcupine.Ok, func(h *history) { h.unknown = len(h.ops) / 5 }, false},
 	} {
 		h := enough()
 		c.change(h)

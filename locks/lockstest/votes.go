@@ -1,8 +1,6 @@
 package lockstest
 
 import (
-	"math"
-
 	"github.com/anishathalye/porcupine"
 )
 
@@ -53,5 +51,5 @@ func (h *history) ends(session int) int64 {
 	if t := h.sessions[session]; t != nil && t.over != 0 {
 		return t.over
 	}
-	return math.MaxInt64
+	return never
 }
