@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -201,7 +200,7 @@ func mysqlExec(server *mysql.Config, statement string) error {
 		return err
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
 	if _, err := db.ExecContext(ctx, statement); err != nil {
 		return fmt.Errorf("%s: %w", statement, err)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Where Debian's packages put them: not in the PATH.
@@ -31,13 +30,13 @@ func Postgres(t testing.TB) string {
 		t.Fatal(err)
 	}
 	name := "lockstep_test_" + strings.ToLower(rand.Text())[:12]
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
 	if _, err := psql(ctx, s, "CREATE DATABASE "+name); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
 		if _, err := psql(ctx, s, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
 			t.Logf("a database is left behind: %v", err)
