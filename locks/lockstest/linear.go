@@ -53,7 +53,7 @@ type Fault struct {
 
 // Linearizable runs six clients that acquire, check, use and release twenty locks, with 250 operations on each,
 // and lose their sessions at times. It fails if no lock could have given their answers, and if that cannot be
-// decided: because there were too few events, too many answers are missing, or the search took too long. A
+// decided: because there were too few events or answers, or the search took too long. A
 // picture of a failed history is left in the folder for temporary files.
 func Linearizable(t *testing.T, h Harness, l Linear) {
 	r := contend(t, h, l)
