@@ -58,10 +58,11 @@ install: ## the C compiler and the servers that the tests need
 unit: ## every test, with the race detector; check has vetted them
 	.ci/failures env $(RACED) -vet=off -shuffle=on -timeout 20m -p $(AT_ONCE) $(LONGEST) ./...
 
+# With the priority of idle work they may not get a processor for minutes: their limit is that of the whole.
 untimed: ## the tests in which no time passes, or time that is simulated; with the priority of idle work, beside unit
-	LOCKSTEP_TEST_ALL=1 nice -n 19 $(GO) test ./test/sim # 1,000 seeds; with the race detector 200
-	nice -n 19 $(GO) test ./jobs -run '^TestTwelveZones$$' -args -every-minute # 2018–2030, minute by minute
-	cd test/manifests && nice -n 19 $(GO) test -shuffle=on .
+	LOCKSTEP_TEST_ALL=1 nice -n 19 $(GO) test -timeout 1h ./test/sim # 1,000 seeds; with the race detector 200
+	nice -n 19 $(GO) test -timeout 1h ./jobs -run '^TestTwelveZones$$' -args -every-minute # 2018–2030, minute by minute
+	cd test/manifests && nice -n 19 $(GO) test -timeout 1h -shuffle=on .
 	nice -n 19 $(MAKE) --no-print-directory fuzz
 
 fuzz: ## all fuzz targets, FUZZ_INPUTS each
