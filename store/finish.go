@@ -38,6 +38,7 @@ func (s replica) Finish(ctx context.Context, session string, results []ledger.Re
 		w.results = append(w.results, r.Kept())
 		w.results[i].KindLimited = r.KindLimited || r.Task != nil && r.Task.Kind != "" && s.kinds.have(r.Task.Pool, r.Task.Kind)
 	}
+	w.fingerprintAll()
 	w.unread = w.known()
 	if err := s.settle(ctx, "finish", w.write, nil); err != nil {
 		return nil, err
@@ -52,6 +53,7 @@ type finish struct {
 	unread  bool   // rows are taken to be as their owner knows them
 	lock    string // waits for a COMMIT that is still in progress
 
+	prints   []string // fingerprints of results that fail, if any does
 	lateJobs []string // of late results, as the try before has met them
 
 	now   time.Time
@@ -60,6 +62,20 @@ type finish struct {
 	moves []move
 	late  []move
 	out   []ledger.Finished
+}
+
+// fingerprintAll makes the fingerprints of what fails before the transaction begins: a thousand of long errors take so long that the server might
+// end a transaction that is silent meanwhile.
+func (w *finish) fingerprintAll() {
+	for i, r := range w.results {
+		if r.Verdict != ledger.Ended || r.State != jobs.StateFailed || r.Task == nil || r.Task.ID != r.TaskID {
+			continue
+		}
+		if w.prints == nil {
+			w.prints = make([]string, len(w.results))
+		}
+		w.prints[i] = fingerprint(r.Task, r.State, r.Code, r.ExitCode, r.Error)
+	}
 }
 
 func (w *finish) write(t *tx) (err error) {
@@ -177,7 +193,7 @@ func (w *finish) own(t *tx) (foreign []int, err error) {
 		switch {
 		case seen[r.TaskID]:
 		case mine && rows[k].row == rowRunning && rows[k].session == cmp.Or(r.Session, w.session):
-			m := w.move(rows[k], r)
+			m := w.move(rows[k], i)
 			w.moves = append(w.moves, m)
 			w.out[i].Finish = ledger.Recorded
 			w.is(i, m.task(w.now))
@@ -213,14 +229,15 @@ func (w *finish) end() []move {
 	for i, r := range w.results {
 		row := openTask{Task: *r.Task, row: rowRunning, session: w.session}
 		row.Payload, row.PayloadSize = nil, 0
-		m := w.move(row, r)
+		m := w.move(row, i)
 		w.moves = append(w.moves, m)
 		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded, State: r.State, At: m.ended}
 	}
 	return w.moves
 }
 
-func (w *finish) move(row openTask, r ledger.Result) move {
+func (w *finish) move(row openTask, i int) move {
+	r := w.results[i]
 	ended := r.EndedAt(row.StartedAt, w.now)
 	if r.Verdict == ledger.Died {
 		m := died(row, r.Code, r.Reason)
@@ -233,6 +250,9 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 	}
 	switch {
 	case r.Verdict == ledger.Ended:
+		if w.prints != nil {
+			m.print = w.prints[i]
+		}
 	case row.cancel != "":
 		m.end, m.reason, m.code = jobs.StateCancelled, row.cancel, ledger.CancelCode(row.cancel)
 	case r.Verdict == ledger.Again:

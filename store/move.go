@@ -39,6 +39,7 @@ type move struct {
 	anyKind  bool       // its pool has no limits by kind, as its owner knows
 	tells    bool       // if it ends as succeeded, there is an event
 	value    []byte     // of the attempt: the task's result, if it ends
+	print    string     // its fingerprint; "": it was not made yet
 }
 
 type place int
@@ -115,7 +116,15 @@ func (m move) finished(now time.Time) time.Time {
 
 // fingerprint is that of the task if it ends; see jobs.Fingerprint.
 func (m move) fingerprint() string {
-	return jobs.Fingerprint(jobs.Task{Job: m.Job, Kind: m.Kind, State: m.end, ReasonCode: m.code, ExitCode: m.exit, Error: m.failure})
+	if m.print != "" {
+		return m.print
+	}
+	return fingerprint(&m.Task, m.end, m.code, m.exit, m.failure)
+}
+
+// fingerprint is that of a task that ends so.
+func fingerprint(t *jobs.Task, end jobs.State, code reason.Code, exit *int, failure string) string {
+	return jobs.Fingerprint(jobs.Task{Job: t.Job, Kind: t.Kind, State: end, ReasonCode: code, ExitCode: exit, Error: failure})
 }
 
 func (m move) due() time.Time {
