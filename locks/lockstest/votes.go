@@ -1,8 +1,6 @@
 package lockstest
 
-import (
-	"github.com/anishathalye/porcupine"
-)
+import "github.com/anishathalye/porcupine"
 
 // A service that decides by votes names as the holder whoever has had the votes of a majority. That one may not have heard of
 // them all: then it gives them back, and is not granted. So where Harness.Votes is set a busy answer is judged only if no other

@@ -66,7 +66,7 @@ jobs:
 			}
 			await.Until(t, "what was written is on the disk, and due times are decided in time", func() bool {
 				rows := r.triggers(t, "")
-				return len(rows) >= 3 && !slices.ContainsFunc(rows[:3], func(row trigger) bool { return row.Count > 1 || row.DecidedAt.Sub(row.At) > time.Second/5 })
+				return len(rows) >= 3 && !slices.ContainsFunc(rows[:3], func(row trigger) bool { return row.Count > 1 || row.DecidedAt.Sub(row.At) > time.Second/2 })
 			})
 			before := r.memory(t)
 			began := time.Now()
