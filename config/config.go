@@ -21,6 +21,8 @@ type Config struct {
 	Warnings []Error // allowed, but probably a mistake; sorted by position
 
 	Settings map[string]string // hashes of the values that need a restart, by the paths of their keys; see NeedsRestart
+
+	origin *origin // nil without Options.Again
 }
 
 // Names of stores and lock services in the file.

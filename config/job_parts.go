@@ -59,6 +59,7 @@ func (r *reader) readJobs(n *yaml.Node) {
 func (p *jobsPart) read() {
 	d := new(jobDraft) // one for all, which is overwritten
 	for _, entry := range p.entries {
+		warned, opened := len(p.warnings.found), len(p.openings)
 		p.within(entry.key.Value, func() {
 			*d = p.defaults
 			object(p.reader, entry.value, jobKeys, d)
@@ -73,6 +74,9 @@ func (p *jobsPart) read() {
 		if entry.named {
 			p.jobs[entry.key.Value] = d.Job
 		}
+		if len(p.warnings.found) > warned || len(p.openings) > opened {
+			p.volatile[entry.key.Value] = true
+		}
 	}
 	set := p.c.Set
 	set.Jobs = p.jobs
@@ -84,7 +88,9 @@ func (r *reader) fork() *reader {
 	own := *r
 	own.path = slices.Clone(r.path)
 	own.report, own.warnings = r.report.clone(), report{}
-	own.programs, own.doubtful = map[string]bool{}, map[string]bool{}
+	own.programs, own.doubtful, own.volatile = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	own.openings = nil
+	own.options.Opened = func(path string, content []byte) { own.openings = append(own.openings, opening{path, content}) } // one after the other
 	return &own
 }
 
@@ -94,4 +100,8 @@ func (r *reader) join(own *reader) {
 	r.warnings.join(own.warnings)
 	maps.Copy(r.programs, own.programs)
 	maps.Copy(r.doubtful, own.doubtful)
+	maps.Copy(r.volatile, own.volatile)
+	for _, o := range own.openings {
+		r.options.opened(o.path, o.content)
+	}
 }

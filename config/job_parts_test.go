@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -93,5 +95,23 @@ func TestProcessors(t *testing.T) {
 		if err != nil || len(c.Set.Jobs) != 21_000 || h.most.Load() != int64(n) {
 			t.Errorf("%d of %d read at the same time, %v", h.most.Load(), n, err)
 		}
+	}
+}
+
+// Options.Opened is called by one goroutine, in the order of the file, also where several read the jobs of it.
+func TestManyJobsWithFiles(t *testing.T) {
+	folder := t.TempDir()
+	var b strings.Builder
+	b.WriteString("version: 1\njobs:\n")
+	var want []string
+	for i := range 12_000 {
+		name := fmt.Sprintf("%d.env", i%100)
+		fmt.Fprintf(&b, "  job-%d: {command: [echo], env_file: %s}\n", i, name)
+		want = append(want, write(t, folder, name, "", 0o600))
+	}
+	var got []string
+	_, err := config.LoadBytes(filepath.Join(folder, "lockstep.yaml"), []byte(b.String()), config.Options{Opened: func(path string, _ []byte) { got = append(got, path) }})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%d files are told of, want %d: %v", len(got), len(want), err)
 	}
 }

@@ -26,6 +26,12 @@ type Options struct {
 	// Processors is how many goroutines parse and read the jobs of the file at the same time; 0: as many as there are processors. A replica that runs jobs
 	// meanwhile leaves some to these.
 	Processors int
+	// Again keeps with the Config what it was read from, about 100 bytes for each job, so that it can be Before of a later load.
+	Again bool
+	// Before is what an earlier load with Again or Before has returned for the same path; nil: there is none. Nobody may have changed its Set. A job whose text is as
+	// it was is taken from it and not read again, if what the files have beside jobs is as it was, and less than half of the jobs of each file have changed. What Load returns is
+	// what it returns without Before; maps and handlers of jobs are those of Before.
+	Before *Config
 }
 
 func (r *reader) atOnce() int { return cmp.Or(r.options.Processors, runtime.GOMAXPROCS(0)) }
@@ -67,10 +73,24 @@ func LoadBytes(path string, data []byte, o Options) (*Config, error) {
 	if len(data) > maxSize {
 		return nil, Errors{{File: path, Problem: fmt.Sprintf("is larger than %d MiB", maxSize>>20)}}
 	}
+	o.Again = o.Again || o.Before != nil
+	if c := loadAgain(path, data, o); c != nil {
+		return c, nil
+	}
+	r := newReader(path, data, o)
+	r.load(data)
+	r.c.Warnings = r.warnings.errors()
+	if bad := r.report.errors(); bad != nil {
+		return nil, bad
+	}
+	return r.c, nil
+}
+
+func newReader(path string, data []byte, o Options) *reader {
 	c := Default()
 	c.Path = path
 	c.Set.Jobs, c.Set.Pools = map[string]jobs.Job{}, map[string]jobs.Pool{}
-	r := &reader{
+	return &reader{
 		options: o,
 		env:     lookup(o.Environ),
 		file:    &source{name: path, dir: filepath.Dir(path), size: len(data)},
@@ -83,13 +103,8 @@ func LoadBytes(path string, data []byte, o Options) (*Config, error) {
 		standard: standardOnly(o.Environ),
 		programs: map[string]bool{},
 		doubtful: map[string]bool{},
+		volatile: map[string]bool{},
 	}
-	r.load(data)
-	c.Warnings = r.warnings.errors()
-	if bad := r.report.errors(); bad != nil {
-		return nil, bad
-	}
-	return &c, nil
 }
 
 // load reads everything into r.c.
@@ -106,6 +121,9 @@ func (r *reader) load(data []byte) {
 	r.part(r.main, "defaults", r.readDefaults)
 	files := []*source{r.main}
 	r.part(r.main, "include", func(n *yaml.Node) { files = append(files, r.readIncludes(n)...) })
+	if r.lost {
+		return
+	}
 	for _, f := range files {
 		r.part(f, "pools", r.readPools)
 	}
@@ -113,7 +131,15 @@ func (r *reader) load(data []byte) {
 		r.part(f, "jobs", r.readJobs)
 	}
 	r.file = r.main
+	if r.before != nil {
+		r.keep(files)
+	}
+	warned := len(r.warnings.found)
 	r.checkSet()
+	r.lost = r.lost || r.before != nil && len(r.warnings.found) > warned
+	if r.options.Again && len(r.report.found) == 0 {
+		r.c.origin = r.remember(files)
+	}
 }
 
 // part reads the value of one key of a file, if it is there.

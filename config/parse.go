@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
+	"path/filepath"
 	"regexp"
 	"sort"
 	"strconv"
@@ -26,6 +28,12 @@ type source struct {
 	root  *yaml.Node
 
 	merges bool // a map of it has the key "<<"
+
+	full   string       // its full path; "": that is not known
+	data   []byte       // of Options.Again
+	texts  *texts       // of the jobs in data; nil: it has not been cut
+	reused []reusedText // one for each text; nil: all is read
+	hash   hash.Hash    // of digest
 }
 
 func (s *source) at(n *yaml.Node) position { return position{s, n.Line, n.Column} }
@@ -37,6 +45,18 @@ const emptyFile = "the file is empty"
 // be walked.
 func (r *reader) parse(s *source, data []byte) bool {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if r.options.Again {
+		s.data = data
+		s.full, _ = filepath.Abs(s.name)
+	}
+	if r.before != nil {
+		r.lost = r.lost || !r.parseAgain(s, data)
+		return !r.lost
+	}
+	return r.parseWhole(s, data)
+}
+
+func (r *reader) parseWhole(s *source, data []byte) bool {
 	if !legible(s, data, &r.report) {
 		return false
 	}

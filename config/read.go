@@ -36,6 +36,19 @@ type reader struct {
 	programs map[string]bool // whether files are executable
 	wrong    []error         // of the jobs that were read, by Set.ValidateChanged
 	doubtful map[string]bool // paths of what may be missing since a key is misspelt, or was refused
+	volatile map[string]bool // names of the jobs that each load has to read
+
+	openings []opening // of a forked reader, until it is joined
+
+	before *Config         // of a load that takes jobs over; nil: all is read
+	reused map[string]bool // names of those that it takes over
+	lost   bool            // it cannot take them over, and all is to be read
+}
+
+// opening is what Options.Opened is to be told.
+type opening struct {
+	path    string
+	content []byte
 }
 
 // schema maps the keys of a map to readers of their values.

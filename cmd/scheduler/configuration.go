@@ -42,14 +42,15 @@ type configuration struct {
 
 	watch *filewatch.Watcher // nil: nothing is watched
 
-	mu        sync.Mutex   // one load at a time
-	files     *loadedFiles // of the last load
-	unwatched string       // what was said last of folders that are not watched
+	mu        sync.Mutex     // one load at a time
+	files     *loadedFiles   // of the last load
+	last      *config.Config // of the last load that was right
+	unwatched string         // what was said last of folders that are not watched
 }
 
 // newConfiguration is that of a replica which c was loaded for, from these files. Call close.
 func newConfiguration(c *config.Config, files *loadedFiles, environ []string, log *slog.Logger) *configuration {
-	own := &configuration{path: c.Path, environ: environ, started: c, files: files, log: log}
+	own := &configuration{path: c.Path, environ: environ, started: c, last: c, files: files, log: log}
 	own.file = &reloader{
 		what: "configuration", log: log, logs: true, every: configInterval, settle: configSettle, read: own.readFiles, loaded: own.loaded,
 		load: func([][]byte) error {
@@ -120,7 +121,10 @@ func (c *configuration) loaded() [][]byte {
 // read reads the configuration, and notes its files.
 func (c *configuration) read() (*config.Config, error) {
 	files := &loadedFiles{}
-	loaded, err := config.Load(c.path, config.Options{Environ: c.environ, Opened: files.note, Processors: max(1, runtime.GOMAXPROCS(0)/2)}) // runs need some
+	loaded, err := config.Load(c.path, config.Options{Environ: c.environ, Opened: files.note, Before: c.last, Processors: max(1, runtime.GOMAXPROCS(0)/2)}) // runs need some
+	if err == nil {
+		c.last = loaded
+	}
 	c.files = files
 	c.watchFiles()
 	return loaded, err

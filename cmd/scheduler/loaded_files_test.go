@@ -19,11 +19,12 @@ import (
 // replaced keeps which jobs were loaded.
 type replaced struct {
 	jobs  []string
+	last  jobs.Set
 	while func() // it loads
 }
 
 func (r *replaced) Replace(_ context.Context, set jobs.Set, _ scheduler.ReplaceOptions) (wire.Reloaded, error) {
-	r.jobs = append(r.jobs, strings.Join(slices.Sorted(maps.Keys(set.Jobs)), " "))
+	r.jobs, r.last = append(r.jobs, strings.Join(slices.Sorted(maps.Keys(set.Jobs)), " ")), set
 	if r.while != nil {
 		r.while()
 	}
@@ -93,5 +94,31 @@ func TestAFileThatIsReadTwice(t *testing.T) {
 	l.note(path, []byte("1"))
 	if got := l.contents(); len(got) != 1 || bytes.Equal(got[0], readHash(path)) || bytes.Equal(got[0], hashOf([]byte("2"))) {
 		t.Errorf("two contents are kept as %x", got)
+	}
+}
+
+// A reload takes over the jobs whose text is as it was, also after a file that is wrong.
+func TestAReloadReadsWhatHasChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lockstep.yaml")
+	swapFile(t, path, withJobs("", "a", "b", "c"))
+	c, err := config.Load(path, config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replaced{}
+	own := newConfiguration(c, &loadedFiles{}, nil, slog.New(slog.DiscardHandler))
+	defer own.close()
+	own.replica = r
+	var had jobs.Handler
+	for i, names := range [][]string{{"a", "b", "d"}, {"a", "b", "d", "a"}, {"a", "b", "c", "d"}, {"b", "a"}} {
+		swapFile(t, path, withJobs("", names...))
+		if _, err := own.load(t.Context(), false); (i == 1) != (err != nil) {
+			t.Fatalf("%v: %v", names, err)
+		}
+		if is := r.last.Jobs["a"].Handler; i == 0 {
+			had = is
+		} else if is != had {
+			t.Errorf("%v: the job a was read again", names)
+		}
 	}
 }

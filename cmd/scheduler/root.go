@@ -192,7 +192,12 @@ func (a *app) configPath() (string, error) {
 
 // loadConfig finds and loads the configuration. Warnings go to stderr.
 func (a *app) loadConfig() (*config.Config, error) {
-	c, err := a.readConfig()
+	return a.loadWith(config.Options{})
+}
+
+// loadWith is loadConfig with these options.
+func (a *app) loadWith(o config.Options) (*config.Config, error) {
+	c, err := a.readWith(o)
 	if err != nil {
 		return nil, err
 	}
@@ -203,13 +208,17 @@ func (a *app) loadConfig() (*config.Config, error) {
 }
 
 // readConfig is loadConfig without its warnings.
-func (a *app) readConfig() (*config.Config, error) {
+func (a *app) readConfig() (*config.Config, error) { return a.readWith(config.Options{}) }
+
+// readWith is readConfig with the environment and the files of these options.
+func (a *app) readWith(o config.Options) (*config.Config, error) {
 	path, err := a.configPath()
 	if err != nil {
 		return nil, err
 	}
 	a.opened = &loadedFiles{}
-	return config.Load(path, config.Options{Environ: a.environ, Opened: a.opened.note})
+	o.Environ, o.Opened = a.environ, a.opened.note
+	return config.Load(path, o)
 }
 
 // server is the base URL of the replica.

@@ -57,6 +57,7 @@ func (d *reloaded) turn(r *round, n int) {
 		"beat":    jobs.Func(func(_ context.Context, t jobs.Task, _ struct{}) error { late.add(t); return nil }),
 		"nothing": jobs.Func(func(context.Context, jobs.Task, struct{}) error { return nil }),
 	}
+	var last *config.Config
 	read := func(version int) jobs.Set {
 		text := reloadText(n, version)
 		if err := os.WriteFile(file, text, 0o600); err != nil {
@@ -67,10 +68,11 @@ func (d *reloaded) turn(r *round, n int) {
 			r.Fatal(err)
 		}
 		parsed := time.Now()
-		c, err := config.Load(file, config.Options{Funcs: funcs, Processors: 1})
+		c, err := config.Load(file, config.Options{Funcs: funcs, Processors: 1, Again: true, Before: last})
 		if err != nil {
 			r.Fatal(err)
 		}
+		last = c
 		if version > 0 {
 			d.parse, d.load = append(d.parse, parsed.Sub(began).Seconds()), append(d.load, time.Since(parsed).Seconds())
 			d.beside = append(d.beside, late.longest(parsed, time.Now()))

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"maps"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// loadAgain is LoadBytes where most of it was read before; nil: it is to be read whole. A warning about jobs that were not read again would have no position.
+func loadAgain(path string, data []byte, o Options) *Config {
+	if o.Before == nil || o.Before.origin == nil || !o.Before.origin.is(o) {
+		return nil
+	}
+	r := newReader(path, data, o)
+	r.before, r.reused = o.Before, make(map[string]bool, len(o.Before.Set.Jobs))
+	for _, file := range r.before.origin.programs {
+		if !r.executable(file) {
+			return nil
+		}
+	}
+	r.load(data)
+	if r.lost || r.report.errors() != nil {
+		return nil
+	}
+	r.c.Warnings = r.warnings.errors()
+	return r.c
+}
+
+// reusedText is the text of a job that is as it was; the zero value: it is not.
+type reusedText struct {
+	name   string
+	digest digest
+}
+
+// parseAgain parses of a file what is not as it was: what is beside the jobs, and by itself each job with another text. False: the file is to be read
+// whole. That is so where half of the jobs or more are others, and where anything is wrong: positions are said by a load of the whole.
+func (r *reader) parseAgain(s *source, data []byte) bool {
+	before, known := r.before.origin.files[s.full]
+	if !known {
+		return false
+	}
+	if !before.cut {
+		return before.beside == digestOf(data) && r.parseWhole(s, data)
+	}
+	texts, found := s.cut()
+	if !found || before.beside != s.beside() {
+		return false
+	}
+	root, err := document(texts.around(data))
+	if err != nil {
+		return false
+	}
+	place := jobsValue(root, texts.lines[0]-1)
+	if place == nil {
+		return false
+	}
+	s.root, s.reused = root, make([]reusedText, len(texts.starts))
+	var others []*yaml.Node
+	for i := range texts.starts {
+		text := texts.of(data, i)
+		sum := s.digest(text)
+		if name, has := r.before.origin.jobs[sum]; has && !r.reused[name] {
+			s.reused[i], r.reused[name] = reusedText{name, sum}, true
+			continue
+		}
+		n, err := document(text)
+		if err != nil || len(others) > len(texts.starts)/2 {
+			return false
+		}
+		moved(n, texts.lines[i]-1)
+		others = append(others, n)
+	}
+	if len(others) > 0 {
+		if !joined(others) {
+			return false
+		}
+		*place = others[0]
+	}
+	return sound(s, &r.report)
+}
+
+// moved adds lines to the positions of a tree.
+func moved(n *yaml.Node, lines int) {
+	n.Line += lines
+	for _, child := range n.Content {
+		moved(child, lines)
+	}
+}
+
+// keep takes over the jobs whose texts are as they were, unless a file is missing, or one has the name of another job.
+func (r *reader) keep(files []*source) {
+	r.lost = r.lost || len(files) != len(r.before.origin.files)
+	added := map[string]bool{}
+	for name := range r.c.Set.Jobs {
+		if _, had := r.before.Set.Jobs[name]; !had {
+			added[strings.ToLower(name)] = true
+		}
+		r.lost = r.lost || r.reused[name]
+	}
+	all := make(map[string]jobs.Job, len(r.c.Set.Jobs)+len(r.reused))
+	maps.Copy(all, r.c.Set.Jobs)
+	for name := range r.reused {
+		job, had := r.before.Set.Jobs[name]
+		r.lost = r.lost || !had || len(added) > 0 && added[strings.ToLower(name)]
+		all[name] = job
+		r.jobs.order = append(r.jobs.order, name)
+	}
+	r.c.Set.Jobs = all
+}

@@ -1,0 +1,269 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+var againOptions = Options{Environ: []string{"PATH=/bin:/usr/bin", "TEAM=infra"}, Funcs: map[string]jobs.Handler{"report": jobs.Func(func(context.Context, jobs.Task, struct{}) error { return nil })}, Again: true}
+
+// opened are the paths that a load with these options tells of, and what it returns.
+func opened(load func(o Options) (*Config, error), o Options) (c *Config, paths []string, err error) {
+	o.Opened = func(path string, _ []byte) { paths = append(paths, path) }
+	c, err = load(o)
+	slices.Sort(paths)
+	return c, slices.Compact(paths), err
+}
+
+// likeWhole loads a text after another one, and compares it with what it is by itself. It reports whether jobs were taken over; nothing is without an error.
+func likeWhole(t interface{ Fatalf(string, ...any) }, path, before, after string) (taken bool) {
+	had, err := LoadBytes(path, []byte(before), againOptions)
+	if err != nil {
+		return false
+	}
+	whole, paths, wrong := opened(func(o Options) (*Config, error) { return LoadBytes(path, []byte(after), o) }, againOptions)
+	o := againOptions
+	o.Before = had
+	again, pathsAgain, err := opened(func(o Options) (*Config, error) { return LoadBytes(path, []byte(after), o) }, o)
+	if wrong != nil || err != nil {
+		if !reflect.DeepEqual(wrong, err) {
+			t.Fatalf("before:\n%s\nafter:\n%s\nwhole %v, again %v", before, after, wrong, err)
+		}
+		return false
+	}
+	part := loadAgain(path, []byte(after), o)
+	for _, c := range []*Config{again, part} {
+		switch {
+		case c == nil:
+			continue
+		case !reflect.DeepEqual(c.Warnings, whole.Warnings) || !reflect.DeepEqual(c.Settings, whole.Settings):
+			t.Fatalf("before:\n%s\nafter:\n%s\nwhole %v %v\nagain %v %v", before, after, whole.Warnings, whole.Settings, c.Warnings, c.Settings)
+		case !slices.Equal(paths, pathsAgain):
+			t.Fatalf("before:\n%s\nafter:\n%s\nwhole opens %v, again %v", before, after, paths, pathsAgain)
+		case !reflect.DeepEqual(c.origin.files, whole.origin.files) || !reflect.DeepEqual(c.origin.jobs, whole.origin.jobs):
+			t.Fatalf("before:\n%s\nafter:\n%s\nwhole remembers %v\nagain %v", before, after, whole.origin.jobs, c.origin.jobs)
+		}
+		for name, job := range whole.Set.Jobs {
+			if as, has := c.Set.Jobs[name]; !has || !job.Same(&as) {
+				t.Fatalf("before:\n%s\nafter:\n%s\n%s is %+v\nand again %+v", before, after, name, job, as)
+			}
+		}
+		if len(c.Set.Jobs) != len(whole.Set.Jobs) || len(c.Set.Pools) != len(whole.Set.Pools) || !reflect.DeepEqual(c.Set.Calendars, whole.Set.Calendars) {
+			t.Fatalf("before:\n%s\nafter:\n%s\nwhole %+v\nagain %+v", before, after, whole.Set, c.Set)
+		}
+	}
+	return part != nil
+}
+
+// pieces are lines of jobs, right ones first; @N and @V are numbers.
+var pieces = []string{
+	"  plain-@N: {command: [echo, \"@V\"]}\n",
+	"  lines-@N:\n    command: [\"/bin/echo\", hello]\n    schedule: \"*/@V * * * *\"\n    labels: {team: \"${TEAM}\"}\n\n",
+	"  # a comment\n  commented-@N: # @V\n    shell: echo 2>&1 *.log\n",
+	"  block-@N:\n    shell: |+\n      echo one\n      echo @V\n\n\n",
+	"  folded-@N:\n    shell: >-\n      echo\n      @V\n",
+	"  quoted-@N: {shell: \"echo\n    two @V\"}\n",
+	"  brackets-@N: {command: [echo,\n    \"@V\"]}\n",
+	"  \"key-@N\": {command: [echo, \"@V\"]}\n",
+	"  func-@N: {func: report, payload: {n: @V}}\n",
+	"  file-@N: {command: [echo], env_file: \"@V.env\"}\n",
+	"  missing-@N: {command: [\"/nowhere/@V\"]}\n",
+	"  anchor-@N: {command: [echo], labels: &l {team: \"@V\"}}\n",
+	"  alias-@N: {command: [echo], labels: *l, timeout: @Vm}\n",
+	"  merged-@N: {<<: *d, priority: @V}\n",
+	"  Plain-@N: {command: [echo, \"@V\"]}\n",
+	"  pooled-@N: {pool: mail, payload: {n: @V}}\n",
+	"  late-@N: {command: [echo], expect: {start_within: @Vm}}\n",
+	"  lists-@N:\n    command:\n    - echo\n    - \"@V\"\n",
+	"  wrong-@N: {command: [echo], timout: @Vm}\n",
+	"  open-@N: {shell: \"echo @V}\n",
+	"  close-@N\": 1, x: \"@V\"}\n",
+	"    deep-@N: {command: [echo, \"@V\"]}\n",
+	" shallow-@N: {command: [echo, \"@V\"]}\n",
+	"  <<: {inline-@N: {command: [echo, \"@V\"]}}\n",
+	"  flow-@N: {command: [*c,\"@V\"]}\n",
+	"  comma-@N: {command: [echo,*c]}\n",
+	"  brace-@N: {shell: echo, labels: {&c echo: \"@V\"}}\n",
+	"  colon-@N: {shell: echo, \"labels\":&l {team: \"@V\"}}\n",
+	"  goes-@N: {command: [echo,\n  on-@V]}\n",
+	"  control-@N: {shell: \"\x01@V\"}\n",
+	"\n\n",
+	"# @N, @V\n",
+}
+
+var heads = []string{
+	"version: 1\njobs:\n",
+	"version: 1\nx-labels: &l {team: infra}\nx-job: &d {command: [&c echo]}\ndefaults: {retries: {limit: 1, on: [75]}}\npools:\n  mail: {command: [cat]}\njobs:   # all\n\n",
+	"version: 1\npools: {mail: {http: {url: \"http://127.0.0.1:1/\"}}}\ndefaults: {retries: {limit: 1, on: [75]}}\njobs:\n",
+	"version: 1\nx-note: \"one\njobs:\n",
+}
+
+var tails = []string{"", "", "", "x-mine: 1\n", "replica: {workers: 3}\n", "# the end\n", "pools:\n  other: {command: [cat]}\n", "\"\n"}
+
+// A file that is loaded after another one is what it is by itself, whatever both have.
+func TestAgainAsWhole(t *testing.T) {
+	taken, folder := 0, t.TempDir()
+	for i := range 4 {
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprint(i, ".env")), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		piece := rapid.Custom(func(t *rapid.T) string {
+			p := rapid.SampledFrom(pieces).Draw(t, "piece")
+			if rapid.IntRange(0, 2).Draw(t, "right") > 0 { // else few files have no error
+				p = rapid.SampledFrom(pieces[:12]).Draw(t, "right piece")
+			}
+			return strings.NewReplacer("@N", fmt.Sprint(rapid.IntRange(1, 9).Draw(t, "name")), "@V", fmt.Sprint(rapid.IntRange(1, 3).Draw(t, "value"))).Replace(p)
+		})
+		head, tail := rapid.SampledFrom(heads).Draw(t, "head"), rapid.SampledFrom(tails).Draw(t, "tail")
+		all := rapid.SliceOfN(piece, 1, 8).Draw(t, "pieces")
+		before := head + strings.Join(all, "") + tail
+		for range rapid.IntRange(0, 3).Draw(t, "edits") {
+			at := rapid.IntRange(0, len(all)).Draw(t, "at")
+			end := min(len(all), at+rapid.IntRange(0, 1).Draw(t, "removed"))
+			all = slices.Concat(all[:at], rapid.SliceOfN(piece, 0, 1).Draw(t, "new"), all[end:])
+		}
+		if rapid.IntRange(0, 9).Draw(t, "around") == 0 {
+			head, tail = rapid.SampledFrom(heads).Draw(t, "new head"), rapid.SampledFrom(tails).Draw(t, "new tail")
+		}
+		if likeWhole(t, filepath.Join(folder, "lockstep.yaml"), before, head+strings.Join(all, "")+tail) {
+			taken++
+		}
+	})
+	if taken == 0 {
+		t.Error("no job was taken over")
+	}
+	t.Logf("jobs were taken over %d times", taken)
+}
+
+// What is not in the text of a job may change what it is.
+func TestAgainWithOthers(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.RemoveAll(path), os.WriteFile(path, []byte(text), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	main := filepath.Join(folder, "lockstep.yaml")
+	second := "  second: {shell: echo, working_dir: here, calendars: {exclude: [days]}, schedule: '@daily'}\n"
+	write("lockstep.yaml", "version: 1\ninclude: [\"jobs.d/*.yaml\", \"more.d/*.yaml\", pools.yaml]\ncalendars: {days: {ics: days.ics}}\njobs:\n  first: {command: [\""+folder+"/run\"]}\n"+second, 0o600)
+	write("jobs.d/a.yaml", "jobs:\n  a: {shell: echo, working_dir: here}\n  b: {shell: echo}\n", 0o600)
+	write("more.d/c.yaml", "jobs:\n  c: {shell: echo}\n", 0o600)
+	write("pools.yaml", "pools:\n  mail: {command: [cat]}\n", 0o600)
+	days := "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTAMP:20260101T000000Z\r\nDTSTART;VALUE=DATE:%s\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+	write("days.ics", fmt.Sprintf(days, "20261225"), 0o600)
+	write("run", "#!/bin/sh\n", 0o700)
+	other := jobs.Func(func(context.Context, jobs.Task, struct{}) error { return errors.ErrUnsupported })
+	before, err := Load(main, againOptions)
+	if err != nil || len(before.Warnings) > 0 {
+		t.Fatal(err, before)
+	}
+	for _, c := range []struct {
+		name  string
+		edit  func(o *Options)
+		taken bool // jobs are taken over
+	}{
+		{"nothing", func(*Options) {}, true},
+		{"another calendar", func(*Options) { write("days.ics", fmt.Sprintf(days, "20261226"), 0o600) }, true},
+		{"a job more", func(*Options) { write("more.d/c.yaml", "jobs:\n  c: {shell: echo}\n  d: {shell: echo}\n", 0o600) }, true},
+		{"a job of another file", func(*Options) { write("more.d/c.yaml", "jobs:\n  c: {shell: echo}\n  a: {shell: echo}\n", 0o600) }, false},
+		{"that differs in capitals", func(*Options) { write("more.d/c.yaml", "jobs:\n  c: {shell: echo}\n  A: {shell: echo}\n", 0o600) }, false},
+		{"a job that has moved", func(*Options) {
+			write("jobs.d/a.yaml", "jobs:\n  b: {shell: echo}\n", 0o600)
+			write("more.d/c.yaml", "jobs:\n  a: {shell: echo, working_dir: here}\n  c: {shell: echo}\n", 0o600)
+		}, true},
+		{"another pool", func(*Options) { write("pools.yaml", "pools:\n  mail: {command: [cat, \"-\"]}\n", 0o600) }, false},
+		{"no jobs in a file", func(*Options) { write("more.d/c.yaml", "jobs:\n", 0o600) }, false},
+		{"a file less", func(*Options) {
+			write("more.d/c.yaml", "", 0o600)
+			_ = os.Remove(filepath.Join(folder, "more.d/c.yaml"))
+		}, false},
+		{"a file more", func(*Options) { write("more.d/d.yaml", "jobs:\n  d: {shell: echo}\n", 0o600) }, false},
+		{"a program that is gone", func(*Options) { _ = os.Remove(filepath.Join(folder, "run")) }, false},
+		{"another environment", func(o *Options) { o.Environ = []string{"PATH=/bin"} }, false},
+		{"a function less", func(o *Options) { o.Funcs = nil }, false},
+		{"another function", func(o *Options) { o.Funcs = map[string]jobs.Handler{"report": other} }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			had := map[string]string{}
+			for _, name := range []string{"lockstep.yaml", "jobs.d/a.yaml", "more.d/c.yaml", "pools.yaml", "days.ics", "run"} {
+				text, err := os.ReadFile(filepath.Join(folder, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				had[name] = string(text)
+			}
+			defer func() {
+				_ = os.Remove(filepath.Join(folder, "more.d/d.yaml"))
+				for name, text := range had {
+					write(name, text, 0o700)
+				}
+			}()
+			o := againOptions
+			c.edit(&o)
+			whole, wrong := Load(main, o)
+			o.Before = before
+			again, err := Load(main, o)
+			if fmt.Sprint(wrong) != fmt.Sprint(err) {
+				t.Fatalf("whole %v, again %v", wrong, err)
+			}
+			text, _ := os.ReadFile(main)
+			if taken := loadAgain(main, text, o) != nil; taken != c.taken {
+				t.Errorf("taken over: %v, want %v", taken, c.taken)
+			}
+			if wrong != nil {
+				return
+			}
+			if !reflect.DeepEqual(whole.Warnings, again.Warnings) || len(whole.Set.Jobs) != len(again.Set.Jobs) || !reflect.DeepEqual(whole.Set.Calendars, again.Set.Calendars) {
+				t.Errorf("whole %+v\nagain %+v", whole, again)
+			}
+			for name, job := range whole.Set.Jobs {
+				if as := again.Set.Jobs[name]; !job.Same(&as) {
+					t.Errorf("%s is %+v\nagain %+v", name, job, as)
+				}
+			}
+		})
+	}
+}
+
+// A text that ends within a job is none.
+func TestAgainWithinJobs(t *testing.T) {
+	for before, after := range map[string]string{
+		"jobs:\n  {a: {shell: echo},\n  b: {shell: echo}}\n":                              "jobs:\n  {a: {shell: echo},\n",
+		"jobs:\n  a: {command: [echo,\n  more]}\n  \"b\": {shell: echo}\n":                "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n",
+		"jobs:\n  a: {command: [echo,\n  more]}\n  b: {shell: echo}\n":                    "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n",
+		"jobs:\n  a: {shell: echo}\n  b: {shell: \"x\n  y\"}\n  c: {shell: echo}\n":       "jobs:\n  a: {shell: echo}\n  b: {shell: \"x\n  c: {shell: echo}\n",
+		"jobs:\n  a: {shell: echo}\n  b: {shell: echo}\nx-note: \"one\n\"\n":              "jobs:\n  a: {shell: echo}\n  b: {shell: \"x}\nx-note: \"one\n\"\n",
+		"jobs:\n  a: {shell: echo}\n  b: {shell: \"x\n  y\"}\n  z: {shell: \"x\n  y\"}\n": "jobs:\n  a: {shell: echo}\n  b: {shell: \"x\n  z: {shell: \"x\n  y\"}\n",
+	} {
+		if likeWhole(t, "/etc/lockstep.yaml", "version: 1\n"+before, "version: 1\n"+after) {
+			t.Errorf("%s\n%s\njobs were taken over", before, after)
+		}
+	}
+}
+
+// What may be an anchor or an alias is one.
+func TestRefers(t *testing.T) {
+	for text, want := range map[string]bool{
+		"  a: &x 1\n": true, "  a: *x\n": true, "  a: [*x]\n": true, "  a: [b,*x]\n": true, "  a: {*x : 1}\n": true, "  a: {\"b\":*x}\n": true, "  a:\n  - *_x\n": true,
+		"  a: \"*/5 * * * *\"\n": false, "  a: echo 2>&1 && echo x*y\n": false, "  a: [\"*x\"]\n": false, "  a: *": false, "  a: & \n": false,
+	} {
+		if got := refers([]byte(text)); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
