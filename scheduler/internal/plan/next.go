@@ -69,7 +69,7 @@ func (p *Plan) otherJobs(set jobs.Set) (names []string, few bool) {
 		notifies := job.Notify.Handler != nil
 		if was := p.Jobs[name]; was != nil {
 			had++
-			if was.is(job.WithDefaults()) {
+			if filled := job.WithDefaults(); was.is(&filled) {
 				continue
 			}
 			notifies = notifies || was.Notify.Handler != nil
@@ -94,11 +94,11 @@ func (p *Plan) otherJobs(set jobs.Set) (names []string, few bool) {
 	return names, true
 }
 
-// is reports whether j was made of a job that has its defaults.
-func (j *Job) is(job jobs.Job) bool {
-	as, payload := j.Job, job.Payload
-	as.Payload, job.Payload = nil, nil // as they were given they are compared, and not as tasks get them
-	return job.Same(&as) && jobs.SameValue(payload, j.given)
+// is reports whether j was made of a job that has its defaults, whose payload it writes.
+func (j *Job) is(job *jobs.Job) bool {
+	given := job.Payload
+	job.Payload = j.Job.Payload // as they were given they are compared, and not as tasks get them
+	return job.Same(&j.Job) && jobs.SameValue(given, j.given)
 }
 
 // given are these jobs as they were given.
