@@ -1,7 +1,9 @@
 package config
 
 import (
+	"bytes"
 	"maps"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -35,8 +37,8 @@ type reusedText struct {
 	digest digest
 }
 
-// parseAgain parses of a file what is not as it was: what is beside the jobs, and by itself each job with another text. False: the file is to be read
-// whole. That is so where half of the jobs or more are others, and where anything is wrong: positions are said by a load of the whole.
+// parseAgain parses of a file what is not as it was: what is beside the jobs, and the jobs with another text. False: the file is to be read whole. That is so
+// where more than half of the jobs are others, and where anything is wrong: positions are said by a load of the whole.
 func (r *reader) parseAgain(s *source, data []byte) bool {
 	before, known := r.before.origin.files[s.full]
 	if !known {
@@ -58,28 +60,59 @@ func (r *reader) parseAgain(s *source, data []byte) bool {
 		return false
 	}
 	s.root, s.reused = root, make([]reusedText, len(texts.starts))
-	var others []*yaml.Node
+	var others []int // the indexes of texts that are not as they were
 	for i := range texts.starts {
-		text := texts.of(data, i)
-		sum := s.digest(text)
+		sum := s.digest(texts.of(data, i))
 		if name, has := r.before.origin.jobs[sum]; has && !r.reused[name] {
 			s.reused[i], r.reused[name] = reusedText{name, sum}, true
-			continue
-		}
-		n, err := document(text)
-		if err != nil || len(others) > len(texts.starts)/2 {
+		} else if others = append(others, i); len(others) > len(texts.starts)/2 {
 			return false
 		}
-		moved(n, texts.lines[i]-1)
-		others = append(others, n)
 	}
 	if len(others) > 0 {
-		if !joined(others) {
+		if *place = r.parseOthers(s, others); *place == nil {
 			return false
 		}
-		*place = others[0]
 	}
 	return sound(s, &r.report)
+}
+
+// parseOthers parses these texts of the jobs of a file together, below what is before the jobs, where their anchors may be. They have their positions in the file. Nil: a text is not what its
+// lines say, or has an anchor, which another text may mean.
+func (r *reader) parseOthers(s *source, indexes []int) *yaml.Node {
+	text := slices.Clone(s.data[:s.texts.from])
+	line := s.texts.lines[0]
+	together := texts{lines: []int{}}
+	for _, i := range indexes {
+		one := s.texts.of(s.data, i)
+		text, together.lines = append(text, one...), append(together.lines, line)
+		line += bytes.Count(one, []byte("\n"))
+	}
+	root, err := document(text)
+	if err != nil {
+		return nil
+	}
+	file := &source{name: s.name, root: root}
+	if !sound(file, &r.report) || file.anchored(s.texts.lines[0], line) {
+		return nil
+	}
+	jobs := jobsMap(root, s.texts.lines[0]-1)
+	if jobs == nil {
+		return nil
+	}
+	left := jobs.Content
+	for k, i := range indexes {
+		from := together.lines[k]
+		n := together.keysIn(k, left)
+		if n == 0 || i > 0 && left[0].Line != from {
+			return nil
+		}
+		for _, node := range left[:2*n] {
+			moved(node, s.texts.lines[i]-from)
+		}
+		left = left[2*n:]
+	}
+	return jobs
 }
 
 // moved adds lines to the positions of a tree.

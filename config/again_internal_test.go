@@ -240,30 +240,34 @@ func TestAgainWithOthers(t *testing.T) {
 	}
 }
 
-// A text that ends within a job is none.
+// What a text is may depend on another one: then it is read again.
 func TestAgainWithinJobs(t *testing.T) {
-	for before, after := range map[string]string{
-		"jobs:\n  {a: {shell: echo},\n  b: {shell: echo}}\n":                              "jobs:\n  {a: {shell: echo},\n",
-		"jobs:\n  a: {command: [echo,\n  more]}\n  \"b\": {shell: echo}\n":                "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n",
-		"jobs:\n  a: {command: [echo,\n  more]}\n  b: {shell: echo}\n":                    "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n",
-		"jobs:\n  a: {shell: echo}\n  b: {shell: \"x\n  y\"}\n  c: {shell: echo}\n":       "jobs:\n  a: {shell: echo}\n  b: {shell: \"x\n  c: {shell: echo}\n",
-		"jobs:\n  a: {shell: echo}\n  b: {shell: echo}\nx-note: \"one\n\"\n":              "jobs:\n  a: {shell: echo}\n  b: {shell: \"x}\nx-note: \"one\n\"\n",
-		"jobs:\n  a: {shell: echo}\n  b: {shell: \"x\n  y\"}\n  z: {shell: \"x\n  y\"}\n": "jobs:\n  a: {shell: echo}\n  b: {shell: \"x\n  z: {shell: \"x\n  y\"}\n",
+	const some = "  k: {shell: echo}\n  l: {shell: echo}\n  m: {shell: echo}\n"
+	for name, c := range map[string]struct {
+		before, after string
+		taken         bool
+	}{
+		"one of several":                  {"jobs:\n" + some + "  a: {shell: one}\n", "jobs:\n" + some + "  a: {shell: two}\n", true},
+		"with an alias of what is before": {"x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: one, labels: *l}\n  b: {shell: one, labels: *l}\n", "x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: two, labels: *l}\n  b: {shell: one, labels: *l}\n", true},
+		"and another of what is before":   {"x-l: &l {x: y}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", "x-l: &l {x: z}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", false},
+		"an anchor that goes":             {"x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: one, labels: &l {x: z}}\n  b: {shell: one, labels: *l}\n", "x-l: &l {x: y}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", false},
+		"an anchor of a key that goes":    {"x-l: &l echo\njobs:\n" + some + "  a: {shell: one, labels: {&l x: z}}\n  b: {command: [*l]}\n", "x-l: &l echo\njobs:\n" + some + "  b: {command: [*l]}\n", false},
+		"an anchor that comes":            {"x-l: &l {x: y}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", "x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: one, labels: &l {x: z}}\n  b: {shell: one, labels: *l}\n", false},
+		"a list that goes on":             {"jobs:\n  a: {shell: echo}\n" + some + "  n: {shell: echo}\n", "jobs:\n  a: {command: [echo,\n" + some + "  on]}\n  \"n\": {shell: echo}\n", false},
+		"a list that went on":             {"jobs:\n  a: {command: [echo,\n  more]}\n  b: {shell: echo}\n" + some, "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n" + some, false},
+		"and with a key in its last line": {"jobs:\n  a: {command: [echo,\n  more]}\n  \"b\": {shell: echo}\n" + some, "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n" + some, false},
+		"a text that is not closed":       {"jobs:\n" + some + "  b: {shell: \"x\n  y\"}\n  c: {shell: echo}\n", "jobs:\n" + some + "  b: {shell: \"x\n  c: {shell: echo}\n", false},
+		"and is closed after the jobs":    {"jobs:\n" + some + "  b: {shell: echo}\nx-note: \"one\n\"\n", "jobs:\n" + some + "  b: {shell: \"x}\nx-note: \"one\n\"\n", false},
+		"brackets":                        {"jobs:\n  {a: {shell: echo},\n  b: {shell: echo}}\n", "jobs:\n  {a: {shell: echo},\n", false},
+		"half of them":                    {"jobs:\n  a: {shell: one}\n" + some, "jobs:\n  a: {shell: two}\n  b: {shell: two}\n  k: {shell: echo}\n  l: {shell: echo}\n", true},
+		"more than half of them":          {"jobs:\n  a: {shell: one}\n" + some, "jobs:\n  a: {shell: two}\n  b: {shell: two}\n  k: {shell: echo}\n", false},
+		"many aliases": {"x-l: &l {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9, j: 10}\nx-m: &m [*l, *l, *l, *l, *l, *l, *l, *l, *l, *l]\nx-n: &n [*m, *m, *m, *m, *m, *m, *m, *m, *m, *m]\nx-o: &o [*n, *n, *n, *n, *n, *n, *n, *n, *n, *n]\njobs:\n" + some + "  a: {shell: one}\n",
+			"x-l: &l {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9, j: 10}\nx-m: &m [*l, *l, *l, *l, *l, *l, *l, *l, *l, *l]\nx-n: &n [*m, *m, *m, *m, *m, *m, *m, *m, *m, *m]\nx-o: &o [*n, *n, *n, *n, *n, *n, *n, *n, *n, *n]\njobs:\n" + some + "  a: {shell: one, x-all: [" + strings.Repeat("*o, ", 60) + "]}\n", false},
 	} {
-		if likeWhole(t, "/etc/lockstep.yaml", "version: 1\n"+before, "version: 1\n"+after) {
-			t.Errorf("%s\n%s\njobs were taken over", before, after)
-		}
-	}
-}
-
-// What may be an anchor or an alias is one.
-func TestRefers(t *testing.T) {
-	for text, want := range map[string]bool{
-		"  a: &x 1\n": true, "  a: *x\n": true, "  a: [*x]\n": true, "  a: [b,*x]\n": true, "  a: {*x : 1}\n": true, "  a: {\"b\":*x}\n": true, "  a:\n  - *_x\n": true,
-		"  a: \"*/5 * * * *\"\n": false, "  a: echo 2>&1 && echo x*y\n": false, "  a: [\"*x\"]\n": false, "  a: *": false, "  a: & \n": false,
-	} {
-		if got := refers([]byte(text)); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if taken := likeWhole(t, "/etc/lockstep.yaml", "version: 1\n"+c.before, "version: 1\n"+c.after); taken != c.taken {
+				t.Errorf("taken over: %v, want %v", taken, c.taken)
+			}
+		})
 	}
 }

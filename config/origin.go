@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"maps"
 	"path/filepath"
@@ -39,9 +40,8 @@ func digestOf(parts ...[]byte) (d digest) {
 	return d
 }
 
-// remember is what the files were, of which r has read everything without an error. It does not have the jobs that are to be read again each time, since their
-// texts do not tell what they are: those with an anchor or an alias, those with a warning, which has a position, and those that name other files, of which
-// Options.Opened is to be told.
+// remember is what the files were, of which r has read everything without an error. It does not have the jobs that are to be read again each time: those with a
+// warning, which has a position, and those that name other files, of which Options.Opened is to be told.
 func (r *reader) remember(files []*source) *origin {
 	o := &origin{environ: slices.Clone(r.options.Environ), funcs: maps.Clone(r.options.Funcs), files: make(map[string]fileOrigin, len(files)), jobs: make(map[digest]string, len(r.c.Set.Jobs))}
 	for file, found := range r.programs {
@@ -60,19 +60,19 @@ func (r *reader) remember(files []*source) *origin {
 		}
 		o.files[s.full] = fileOrigin{s.beside(), true}
 		for i, name := range names {
-			text := s.texts.of(s.data, i)
 			switch {
 			case s.reused != nil && s.reused[i].name != "":
 				o.jobs[s.reused[i].digest] = name
-			case name != "" && !r.volatile[name] && !refers(text):
-				o.jobs[s.digest(text)] = name
+			case name != "" && !r.volatile[name]:
+				o.jobs[s.digest(s.texts.of(s.data, i))] = name
 			}
 		}
 	}
 	return o
 }
 
-// namesOf are the names of the jobs of a file, in the order of its texts; "" where one has several. False: a text is not what its lines say, as it begins within a job.
+// namesOf are the names of the jobs of a file, in the order of its texts; "" where one has several. False: a text is not what its lines say, as it begins within a job,
+// or has an anchor, which that of another job may mean.
 func (r *reader) namesOf(s *source) (names []string, single bool) {
 	t, found := s.cut()
 	if !found {
@@ -82,41 +82,43 @@ func (r *reader) namesOf(s *source) (names []string, single bool) {
 	for i, text := range s.reused {
 		names[i] = text.name
 	}
-	keys := jobKeysOf(s.root, t.lines[0]-1)
+	var left []*yaml.Node // keys and values
+	if jobs := jobsMap(s.root, t.lines[0]-1); jobs != nil {
+		left = jobs.Content
+	}
 	for i := range names {
 		if names[i] != "" {
 			continue
 		}
-		n := 0
-		for n < len(keys) && (i+1 == len(t.lines) || keys[n].Line < t.lines[i+1]) {
-			n++
-		}
-		if n == 0 || i > 0 && keys[0].Line != t.lines[i] { // the first may have a comment before it
+		n := t.keysIn(i, left)
+		if n == 0 || i > 0 && left[0].Line != t.lines[i] { // the first may have a comment before it
 			return nil, false
 		}
 		if n == 1 {
-			names[i] = keys[0].Value
+			names[i] = left[0].Value
 		}
-		keys = keys[n:]
+		left = left[2*n:]
 	}
-	return names, true
+	return names, !s.anchored(t.lines[0], t.lines[0]+bytes.Count(s.data[t.from:t.to], []byte("\n")))
 }
 
-// jobKeysOf are the keys of the map below the key "jobs" of a line, nil if that is no map of lines, or has "<<".
-func jobKeysOf(root *yaml.Node, line int) (keys []*yaml.Node) {
+// keysIn is how many keys of a map, whose keys and values these are, begin in the lines of the text at index i or before.
+func (t texts) keysIn(i int, of []*yaml.Node) (n int) {
+	for 2*n < len(of) && (i+1 == len(t.lines) || of[2*n].Line < t.lines[i+1]) {
+		n++
+	}
+	return n
+}
+
+// jobsMap is the map below the key "jobs" of a line, nil if that is no map of lines.
+func jobsMap(root *yaml.Node, line int) *yaml.Node {
 	for i := 0; i < len(root.Content); i += 2 {
-		key, value := root.Content[i], root.Content[i+1]
-		if key.Line != line || key.Value != "jobs" {
-			continue
-		}
-		if value.Kind != yaml.MappingNode || value.Style&yaml.FlowStyle != 0 || slices.ContainsFunc(value.Content, isMerge) {
-			return nil
-		}
-		for j := 0; j < len(value.Content); j += 2 {
-			keys = append(keys, value.Content[j])
+		if key, jobs := root.Content[i], root.Content[i+1]; key.Line == line && key.Value == "jobs" &&
+			jobs.Kind == yaml.MappingNode && jobs.Style&yaml.FlowStyle == 0 {
+			return jobs
 		}
 	}
-	return keys
+	return nil
 }
 
 // digest is that of the text of a job, whose relative paths start at the folder of the file.

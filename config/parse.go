@@ -27,7 +27,8 @@ type source struct {
 	size  int    // in bytes
 	root  *yaml.Node
 
-	merges bool // a map of it has the key "<<"
+	merges  bool  // a map of it has the key "<<"
+	anchors []int // lines with one
 
 	full   string       // its full path; "": that is not known
 	data   []byte       // of Options.Again

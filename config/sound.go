@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -68,6 +69,7 @@ func (c *checker) check(n *yaml.Node, depth int) extent {
 	}
 	if n.Anchor != "" {
 		c.anchored[n] = extent{}
+		c.file.anchors = append(c.file.anchors, n.Line)
 	}
 	c.nodes++
 	whole := extent{1, 1}
@@ -121,6 +123,9 @@ func (c *checker) keys(n *yaml.Node) {
 			continue
 		}
 		c.scalar(key)
+		if key.Anchor != "" {
+			c.file.anchors = append(c.file.anchors, key.Line)
+		}
 		c.file.merges = c.file.merges || isMerge(key)
 		if key.Value == "" {
 			c.fail(key, "a key is empty", "")
@@ -145,6 +150,11 @@ func (c *checker) keys(n *yaml.Node) {
 			c.fail(key, fmt.Sprintf("the key %s is given twice", quoted(key.Value)), fmt.Sprintf("first at line %d", earlier.Line))
 		}
 	}
+}
+
+// anchored reports whether there is an anchor in the lines from one to before another.
+func (s *source) anchored(from, to int) bool {
+	return slices.ContainsFunc(s.anchors, func(line int) bool { return line >= from && line < to })
 }
 
 // deref follows aliases. It is for trees that are sound.

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"slices"
-	"strings"
 )
 
 // texts are the jobs of a file as they are written.
@@ -34,7 +33,7 @@ func cutJobs(data []byte) (t texts, found bool) {
 		case len(c) == 0 || c[0] == '\n' || c[0] == '#':
 		case indent == 0:
 			indent = max(blanks, 1)
-		case blanks == indent && (isWord(c[0]) && c[0] != '-'):
+		case blanks == indent && (c[0] >= 'a' && c[0] <= 'z' || c[0] >= 'A' && c[0] <= 'Z' || c[0] >= '0' && c[0] <= '9' || c[0] == '_'):
 			t.starts, t.lines = append(t.starts, at), append(t.lines, n)
 		}
 		at, n = at+len(line), n+1
@@ -85,19 +84,4 @@ func jobsBlock(data []byte) (from, to int) {
 		}
 	}
 	return from, to
-}
-
-// isWord reports whether a name, or that of an anchor, has such a byte.
-func isWord(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-}
-
-// refers reports whether a text may have an anchor or an alias: then it depends on others, or others on it. It may have none, as a pattern of files.
-func refers(text []byte) bool {
-	for i := 1; i+1 < len(text); i++ { // it begins with a blank
-		if c := text[i]; (c == '&' || c == '*') && isWord(text[i+1]) && strings.IndexByte(" [{,:", text[i-1]) >= 0 {
-			return true
-		}
-	}
-	return false
 }
