@@ -112,7 +112,7 @@ func (t texts) keysIn(i int, of []*yaml.Node) (n int) {
 
 // jobsMap is the map below the key "jobs" of a line, nil if that is no map of lines.
 func jobsMap(root *yaml.Node, line int) *yaml.Node {
-	for i := 0; i < len(root.Content); i += 2 {
+	for i := 0; root.Kind == yaml.MappingNode && i < len(root.Content); i += 2 {
 		if key, jobs := root.Content[i], root.Content[i+1]; key.Line == line && key.Value == "jobs" &&
 			jobs.Kind == yaml.MappingNode && jobs.Style&yaml.FlowStyle == 0 {
 			return jobs
