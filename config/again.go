@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -59,7 +58,7 @@ func (r *reader) parseAgain(s *source, data []byte) bool {
 	if place == nil {
 		return false
 	}
-	s.root, s.reused = root, make([]reusedText, len(texts.starts))
+	s.root, s.reused, s.grown = root, make([]reusedText, len(texts.starts)), before.grown
 	var others []int // the indexes of texts that are not as they were
 	for i := range texts.starts {
 		sum := s.digest(texts.of(data, i))
@@ -74,7 +73,7 @@ func (r *reader) parseAgain(s *source, data []byte) bool {
 			return false
 		}
 	}
-	return sound(s, &r.report)
+	return sound(s, &r.report) && s.grown <= maxGrowth
 }
 
 // parseOthers parses these texts of the jobs of a file together, below what is before the jobs, where their anchors may be. They have their positions in the file. Nil: a text is not what its
@@ -96,6 +95,7 @@ func (r *reader) parseOthers(s *source, indexes []int) *yaml.Node {
 	if !sound(file, &r.report) || file.anchored(s.texts.lines[0], line) {
 		return nil
 	}
+	s.grown += file.grown
 	jobs := jobsMap(root, s.texts.lines[0]-1)
 	if jobs == nil {
 		return nil
@@ -123,23 +123,19 @@ func moved(n *yaml.Node, lines int) {
 	}
 }
 
-// keep takes over the jobs whose texts are as they were, unless a file is missing, or one has the name of another job.
+// keep takes over the jobs whose texts are as they were, unless a file is missing, or the others are wrong beside them, as by their names.
 func (r *reader) keep(files []*source) {
 	r.lost = r.lost || len(files) != len(r.before.origin.files)
-	added := map[string]bool{}
-	for name := range r.c.Set.Jobs {
-		if _, had := r.before.Set.Jobs[name]; !had {
-			added[strings.ToLower(name)] = true
-		}
-		r.lost = r.lost || r.reused[name]
-	}
 	all := make(map[string]jobs.Job, len(r.c.Set.Jobs)+len(r.reused))
 	maps.Copy(all, r.c.Set.Jobs)
 	for name := range r.reused {
 		job, had := r.before.Set.Jobs[name]
-		r.lost = r.lost || !had || len(added) > 0 && added[strings.ToLower(name)]
+		r.lost = r.lost || !had
 		all[name] = job
 		r.jobs.order = append(r.jobs.order, name)
 	}
+	others := slices.Collect(maps.Keys(r.c.Set.Jobs))
+	r.lost = r.lost || len(all) < len(others)+len(r.reused)
 	r.c.Set.Jobs = all
+	r.lost = r.lost || r.c.Set.ValidateChanged(r.before.Set, others) != nil
 }

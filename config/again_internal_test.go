@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,7 +18,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-var againOptions = Options{Environ: []string{"PATH=/bin:/usr/bin", "TEAM=infra"}, Funcs: map[string]jobs.Handler{"report": jobs.Func(func(context.Context, jobs.Task, struct{}) error { return nil })}, Again: true}
+var againOptions = Options{Environ: []string{"PATH=/bin:/usr/bin", "TEAM=infra"}, Again: true, Funcs: map[string]jobs.Handler{
+	"report": jobs.Func(func(context.Context, jobs.Task, struct{}) error { return nil }), "f": &stateful{1}, "g": &stateful{2},
+}}
+
+// stateful is a handler that does not say what it does.
+type stateful struct{ n int }
+
+func (*stateful) Run(context.Context, jobs.Task, io.Writer) error { return nil }
 
 // opened are the paths that a load with these options tells of, and what it returns.
 func opened(load func(o Options) (*Config, error), o Options) (c *Config, paths []string, err error) {
@@ -51,8 +60,8 @@ func likeWhole(t interface{ Fatalf(string, ...any) }, path, before, after string
 			t.Fatalf("before:\n%s\nafter:\n%s\nwhole %v %v\nagain %v %v", before, after, whole.Warnings, whole.Settings, c.Warnings, c.Settings)
 		case !slices.Equal(paths, pathsAgain):
 			t.Fatalf("before:\n%s\nafter:\n%s\nwhole opens %v, again %v", before, after, paths, pathsAgain)
-		case !reflect.DeepEqual(c.origin.files, whole.origin.files) || !reflect.DeepEqual(c.origin.jobs, whole.origin.jobs):
-			t.Fatalf("before:\n%s\nafter:\n%s\nwhole remembers %v\nagain %v", before, after, whole.origin.jobs, c.origin.jobs)
+		case !sameOrigin(c.origin, whole.origin):
+			t.Fatalf("before:\n%s\nafter:\n%s\nwhole remembers %v\nagain %v", before, after, whole.origin, c.origin)
 		}
 		for name, job := range whole.Set.Jobs {
 			if as, has := c.Set.Jobs[name]; !has || !job.Same(&as) {
@@ -64,6 +73,15 @@ func likeWhole(t interface{ Fatalf(string, ...any) }, path, before, after string
 		}
 	}
 	return part != nil
+}
+
+// sameOrigin compares what two loads remember; how much aliases may add is not known exactly.
+func sameOrigin(a, b *origin) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	beside := func(x, y fileOrigin) bool { return x.beside == y.beside && x.cut == y.cut }
+	return maps.EqualFunc(a.files, b.files, beside) && maps.Equal(a.jobs, b.jobs)
 }
 
 // pieces are lines of jobs, right ones first; @N and @V are numbers.
@@ -242,31 +260,105 @@ func TestAgainWithOthers(t *testing.T) {
 
 // What a text is may depend on another one: then it is read again.
 func TestAgainWithinJobs(t *testing.T) {
+	const bomb = "x-l: &l {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9, j: 10}\nx-m: &m [*l, *l, *l, *l, *l, *l, *l, *l, *l, *l]\nx-n: &n [*m, *m, *m, *m, *m, *m, *m, *m, *m, *m]\nx-o: &o [*n, *n, *n, *n, *n, *n, *n, *n, *n, *n]\n"
+	warned := func(from int) string {
+		var b strings.Builder
+		for i := from; i < 1100; i++ {
+			fmt.Fprintf(&b, "  j%d: {command: [nothere]}\n", i)
+		}
+		return b.String()
+	}
 	const some = "  k: {shell: echo}\n  l: {shell: echo}\n  m: {shell: echo}\n"
 	for name, c := range map[string]struct {
 		before, after string
 		taken         bool
 	}{
-		"one of several":                  {"jobs:\n" + some + "  a: {shell: one}\n", "jobs:\n" + some + "  a: {shell: two}\n", true},
-		"with an alias of what is before": {"x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: one, labels: *l}\n  b: {shell: one, labels: *l}\n", "x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: two, labels: *l}\n  b: {shell: one, labels: *l}\n", true},
-		"and another of what is before":   {"x-l: &l {x: y}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", "x-l: &l {x: z}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", false},
-		"an anchor that goes":             {"x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: one, labels: &l {x: z}}\n  b: {shell: one, labels: *l}\n", "x-l: &l {x: y}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", false},
-		"an anchor of a key that goes":    {"x-l: &l echo\njobs:\n" + some + "  a: {shell: one, labels: {&l x: z}}\n  b: {command: [*l]}\n", "x-l: &l echo\njobs:\n" + some + "  b: {command: [*l]}\n", false},
-		"an anchor that comes":            {"x-l: &l {x: y}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", "x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: one, labels: &l {x: z}}\n  b: {shell: one, labels: *l}\n", false},
-		"a list that goes on":             {"jobs:\n  a: {shell: echo}\n" + some + "  n: {shell: echo}\n", "jobs:\n  a: {command: [echo,\n" + some + "  on]}\n  \"n\": {shell: echo}\n", false},
-		"a list that went on":             {"jobs:\n  a: {command: [echo,\n  more]}\n  b: {shell: echo}\n" + some, "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n" + some, false},
-		"and with a key in its last line": {"jobs:\n  a: {command: [echo,\n  more]}\n  \"b\": {shell: echo}\n" + some, "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n" + some, false},
-		"a text that is not closed":       {"jobs:\n" + some + "  b: {shell: \"x\n  y\"}\n  c: {shell: echo}\n", "jobs:\n" + some + "  b: {shell: \"x\n  c: {shell: echo}\n", false},
-		"and is closed after the jobs":    {"jobs:\n" + some + "  b: {shell: echo}\nx-note: \"one\n\"\n", "jobs:\n" + some + "  b: {shell: \"x}\nx-note: \"one\n\"\n", false},
-		"brackets":                        {"jobs:\n  {a: {shell: echo},\n  b: {shell: echo}}\n", "jobs:\n  {a: {shell: echo},\n", false},
-		"half of them":                    {"jobs:\n  a: {shell: one}\n" + some, "jobs:\n  a: {shell: two}\n  b: {shell: two}\n  k: {shell: echo}\n  l: {shell: echo}\n", true},
-		"more than half of them":          {"jobs:\n  a: {shell: one}\n" + some, "jobs:\n  a: {shell: two}\n  b: {shell: two}\n  k: {shell: echo}\n", false},
-		"many aliases": {"x-l: &l {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9, j: 10}\nx-m: &m [*l, *l, *l, *l, *l, *l, *l, *l, *l, *l]\nx-n: &n [*m, *m, *m, *m, *m, *m, *m, *m, *m, *m]\nx-o: &o [*n, *n, *n, *n, *n, *n, *n, *n, *n, *n]\njobs:\n" + some + "  a: {shell: one}\n",
-			"x-l: &l {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9, j: 10}\nx-m: &m [*l, *l, *l, *l, *l, *l, *l, *l, *l, *l]\nx-n: &n [*m, *m, *m, *m, *m, *m, *m, *m, *m, *m]\nx-o: &o [*n, *n, *n, *n, *n, *n, *n, *n, *n, *n]\njobs:\n" + some + "  a: {shell: one, x-all: [" + strings.Repeat("*o, ", 60) + "]}\n", false},
+		"one of several":                    {"jobs:\n" + some + "  a: {shell: one}\n", "jobs:\n" + some + "  a: {shell: two}\n", true},
+		"with an alias of what is before":   {"x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: one, labels: *l}\n  b: {shell: one, labels: *l}\n", "x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: two, labels: *l}\n  b: {shell: one, labels: *l}\n", true},
+		"and another of what is before":     {"x-l: &l {x: y}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", "x-l: &l {x: z}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", false},
+		"an anchor that goes":               {"x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: one, labels: &l {x: z}}\n  b: {shell: one, labels: *l}\n", "x-l: &l {x: y}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", false},
+		"an anchor of a key that goes":      {"x-l: &l echo\njobs:\n" + some + "  a: {shell: one, labels: {&l x: z}}\n  b: {command: [*l]}\n", "x-l: &l echo\njobs:\n" + some + "  b: {command: [*l]}\n", false},
+		"an anchor that comes":              {"x-l: &l {x: y}\njobs:\n" + some + "  b: {shell: one, labels: *l}\n", "x-l: &l {x: y}\njobs:\n" + some + "  a: {shell: one, labels: &l {x: z}}\n  b: {shell: one, labels: *l}\n", false},
+		"a list that goes on":               {"jobs:\n  a: {shell: echo}\n" + some + "  n: {shell: echo}\n", "jobs:\n  a: {command: [echo,\n" + some + "  on]}\n  \"n\": {shell: echo}\n", false},
+		"a list that went on":               {"jobs:\n  a: {command: [echo,\n  more]}\n  b: {shell: echo}\n" + some, "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n" + some, false},
+		"and with a key in its last line":   {"jobs:\n  a: {command: [echo,\n  more]}\n  \"b\": {shell: echo}\n" + some, "jobs:\n  a: {command: [echo,\n  b: {shell: echo}\n" + some, false},
+		"a text that is not closed":         {"jobs:\n" + some + "  b: {shell: \"x\n  y\"}\n  c: {shell: echo}\n", "jobs:\n" + some + "  b: {shell: \"x\n  c: {shell: echo}\n", false},
+		"and is closed after the jobs":      {"jobs:\n" + some + "  b: {shell: echo}\nx-note: \"one\n\"\n", "jobs:\n" + some + "  b: {shell: \"x}\nx-note: \"one\n\"\n", false},
+		"brackets":                          {"jobs:\n  {a: {shell: echo},\n  b: {shell: echo}}\n", "jobs:\n  {a: {shell: echo},\n", false},
+		"a list that the next key closes":   {"jobs:\n" + some + "  a: {shell: echo, x-l: [1,\nx-m: 1]}\n", "jobs:\n" + some + "  a: {shell: echo, x-l: [1,\n  b: {shell: echo}\nx-m: 1]}\n", false},
+		"a text that the next key closes":   {"jobs:\n" + some + "  a: {shell: \"one\nx-b: \"}\nx-c: \" # \"\n", "jobs:\n  k: {shell: echo}\n  a: {shell: \"one\n  l: {shell: echo}\n  m: {shell: echo}\nx-b: \"}\nx-c: \" # \"\n", false},
+		"a warning that another job had":    {"x-d: &d {command: [nothere]}\njobs:\n" + some + "  a: {<<: *d}\n  b: {<<: *d, priority: 1}\n", "x-d: &d {command: [nothere]}\njobs:\n" + some + "  b: {<<: *d, priority: 1}\n", true},
+		"a warning of another job":          {"x-d: &d {command: [nothere]}\njobs:\n" + some + "  a: {<<: *d}\n  b: {<<: *d, priority: 1}\n", "x-d: &d {command: [nothere]}\njobs:\n" + some + "  b: {<<: *d, priority: 1}\n  a: {<<: *d}\n", true},
+		"a function like that of another":   {"jobs:\n" + some + "  a: {func: f}\n", "jobs:\n" + some + "  a: {func: f}\n  b: {func: g}\n", false},
+		"more warnings than are kept":       {"jobs:\n" + some + warned(0), "jobs:\n" + some + warned(10), false},
+		"aliases that have become too many": {bomb + "jobs:\n" + some + "  a: {shell: one, x-all: [" + strings.Repeat("*o, ", 30) + "]}\n", bomb + "jobs:\n" + some + "  a: {shell: one, x-all: [" + strings.Repeat("*o, ", 30) + "]}\n  b: {shell: one, x-all: [" + strings.Repeat("*o, ", 30) + "]}\n", false},
+		"half of them":                      {"jobs:\n  a: {shell: one}\n" + some, "jobs:\n  a: {shell: two}\n  b: {shell: two}\n  k: {shell: echo}\n  l: {shell: echo}\n", true},
+		"more than half of them":            {"jobs:\n  a: {shell: one}\n" + some, "jobs:\n  a: {shell: two}\n  b: {shell: two}\n  k: {shell: echo}\n", false},
+		"many aliases": {bomb + "jobs:\n" + some + "  a: {shell: one}\n",
+			bomb + "jobs:\n" + some + "  a: {shell: one, x-all: [" + strings.Repeat("*o, ", 60) + "]}\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if taken := likeWhole(t, "/etc/lockstep.yaml", "version: 1\n"+c.before, "version: 1\n"+c.after); taken != c.taken {
 				t.Errorf("taken over: %v, want %v", taken, c.taken)
+			}
+		})
+	}
+}
+
+// A job is not what its text says alone: its file has anchors, and its handler what is in other files.
+func TestAgainWithFiles(t *testing.T) {
+	for name, edits := range map[string][2]map[string]string{
+		"a job with an alias that moves": {{
+			"lockstep.yaml": "version: 1\ninclude: [a.yaml, b.yaml]\n",
+			"a.yaml":        "x-l: &l {team: a}\njobs:\n  a: {shell: echo}\n  b: {shell: echo}\n  c: {shell: echo, labels: *l}\n",
+			"b.yaml":        "x-l: &l {team: b}\njobs:\n  d: {shell: echo}\n  e: {shell: echo}\n",
+		}, {
+			"a.yaml": "x-l: &l {team: a}\njobs:\n  a: {shell: echo}\n  b: {shell: echo}\n",
+			"b.yaml": "x-l: &l {team: b}\njobs:\n  d: {shell: echo}\n  e: {shell: echo}\n  c: {shell: echo, labels: *l}\n",
+		}},
+		"the environment of defaults": {{
+			"lockstep.yaml": "version: 1\ndefaults: {env_file: x.env}\njobs:\n  a: {shell: echo}\n  b: {shell: echo}\n",
+			"x.env":         "A=one\n",
+		}, {"x.env": "A=two\n"}},
+		"that of the notifications of defaults": {{
+			"lockstep.yaml": "version: 1\ndefaults: {notify: {shell: echo, env_file: x.env}}\njobs:\n  a: {shell: echo}\n  b: {shell: echo}\n",
+			"x.env":         "A=one\n",
+		}, {"x.env": "A=two\n"}},
+		"that of a job": {{
+			"lockstep.yaml": "version: 1\njobs:\n  a: {shell: echo, env_file: x.env}\n  b: {shell: echo}\n",
+			"x.env":         "A=one\n",
+		}, {"x.env": "A=two\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			write := func(files map[string]string) {
+				for name, text := range files {
+					if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			main := filepath.Join(folder, "lockstep.yaml")
+			write(edits[0])
+			before, err := Load(main, againOptions)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(edits[1])
+			whole, err := Load(main, againOptions)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := againOptions
+			o.Before = before
+			again, err := Load(main, o)
+			if err != nil || len(again.Set.Jobs) != len(whole.Set.Jobs) {
+				t.Fatal(err, again)
+			}
+			for name, job := range whole.Set.Jobs {
+				if as := again.Set.Jobs[name]; !job.Same(&as) {
+					t.Errorf("%s is %+v\nagain %+v", name, job, as)
+				}
 			}
 		})
 	}

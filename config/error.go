@@ -68,6 +68,7 @@ type position struct {
 
 // report collects problems; of several with the same position and text the first one counts.
 type report struct {
+	added int // how often a problem was added, also where it was there
 	found []reported
 	seen  map[problemAt]bool
 	at    map[position]bool
@@ -84,6 +85,7 @@ type reported struct {
 }
 
 func (r *report) add(p position, path, problem, hint string) {
+	r.added++
 	if len(r.found) >= maxErrors || r.seen[problemAt{p, problem}] {
 		return
 	}
@@ -100,7 +102,7 @@ func (r *report) add(p position, path, problem, hint string) {
 
 // clone returns a report that can be added to on its own.
 func (r *report) clone() report {
-	return report{slices.Clone(r.found), maps.Clone(r.seen), maps.Clone(r.at)}
+	return report{found: slices.Clone(r.found), seen: maps.Clone(r.seen), at: maps.Clone(r.at)}
 }
 
 // join adds what another report has besides.

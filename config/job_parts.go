@@ -59,7 +59,7 @@ func (r *reader) readJobs(n *yaml.Node) {
 func (p *jobsPart) read() {
 	d := new(jobDraft) // one for all, which is overwritten
 	for _, entry := range p.entries {
-		warned, opened := len(p.warnings.found), len(p.openings)
+		warned, opened := p.warnings.added, len(p.openings)
 		p.within(entry.key.Value, func() {
 			*d = p.defaults
 			object(p.reader, entry.value, jobKeys, d)
@@ -74,7 +74,7 @@ func (p *jobsPart) read() {
 		if entry.named {
 			p.jobs[entry.key.Value] = d.Job
 		}
-		if len(p.warnings.found) > warned || len(p.openings) > opened {
+		if p.warnings.added > warned || len(p.openings) > opened {
 			p.volatile[entry.key.Value] = true
 		}
 	}

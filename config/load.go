@@ -90,7 +90,7 @@ func newReader(path string, data []byte, o Options) *reader {
 	c := Default()
 	c.Path = path
 	c.Set.Jobs, c.Set.Pools = map[string]jobs.Job{}, map[string]jobs.Pool{}
-	return &reader{
+	r := &reader{
 		options: o,
 		env:     lookup(o.Environ),
 		file:    &source{name: path, dir: filepath.Dir(path), size: len(data)},
@@ -105,6 +105,11 @@ func newReader(path string, data []byte, o Options) *reader {
 		doubtful: map[string]bool{},
 		volatile: map[string]bool{},
 	}
+	r.options.Opened = func(path string, content []byte) {
+		r.opens++
+		o.opened(path, content)
+	}
+	return r
 }
 
 // load reads everything into r.c.
@@ -118,7 +123,9 @@ func (r *reader) load(data []byte) {
 	r.checkVersion(r.find(r.main.root, "version"))
 	r.checkSettings()
 	r.part(r.main, "calendars", r.readCalendars)
+	opens := r.opens
 	r.part(r.main, "defaults", r.readDefaults)
+	r.forgets = r.opens > opens // the jobs have what is in those files
 	files := []*source{r.main}
 	r.part(r.main, "include", func(n *yaml.Node) { files = append(files, r.readIncludes(n)...) })
 	if r.lost {
@@ -134,10 +141,10 @@ func (r *reader) load(data []byte) {
 	if r.before != nil {
 		r.keep(files)
 	}
-	warned := len(r.warnings.found)
+	warned := r.warnings.added
 	r.checkSet()
-	r.lost = r.lost || r.before != nil && len(r.warnings.found) > warned
-	if r.options.Again && len(r.report.found) == 0 {
+	r.lost = r.lost || r.before != nil && r.warnings.added > warned
+	if r.options.Again && len(r.report.found) == 0 && !r.forgets {
 		r.c.origin = r.remember(files)
 	}
 }

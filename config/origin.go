@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -25,6 +24,7 @@ type origin struct {
 type fileOrigin struct {
 	beside digest
 	cut    bool
+	grown  int // by aliases, in nodes, at most
 }
 
 type digest [sha256.Size]byte
@@ -58,7 +58,7 @@ func (r *reader) remember(files []*source) *origin {
 			o.files[s.full] = fileOrigin{beside: digestOf(s.data)}
 			continue
 		}
-		o.files[s.full] = fileOrigin{s.beside(), true}
+		o.files[s.full] = fileOrigin{s.beside(), true, s.grown}
 		for i, name := range names {
 			switch {
 			case s.reused != nil && s.reused[i].name != "":
@@ -71,8 +71,8 @@ func (r *reader) remember(files []*source) *origin {
 	return o
 }
 
-// namesOf are the names of the jobs of a file, in the order of its texts; "" where one has several. False: a text is not what its lines say, as it begins within a job,
-// or has an anchor, which that of another job may mean.
+// namesOf are the names of the jobs of a file, in the order of its texts; "" where one has several. False: a text is not what its lines say, as it begins or ends within
+// a job, or has an anchor, which that of another job may mean.
 func (r *reader) namesOf(s *source) (names []string, single bool) {
 	t, found := s.cut()
 	if !found {
@@ -94,12 +94,21 @@ func (r *reader) namesOf(s *source) (names []string, single bool) {
 		if n == 0 || i > 0 && left[0].Line != t.lines[i] { // the first may have a comment before it
 			return nil, false
 		}
-		if n == 1 {
+		if n == 1 && !isMerge(left[0]) {
 			names[i] = left[0].Value
 		}
 		left = left[2*n:]
 	}
-	return names, !s.anchored(t.lines[0], t.lines[0]+bytes.Count(s.data[t.from:t.to], []byte("\n")))
+	end := t.lines[0] + bytes.Count(s.data[t.from:t.to], []byte("\n"))
+	return names, !s.anchored(t.lines[0], end) && (t.to == len(s.data) || hasKey(s.root, end))
+}
+
+// hasKey reports whether a key of a map is in a line.
+func hasKey(root *yaml.Node, line int) (has bool) {
+	for i := 0; root.Kind == yaml.MappingNode && i < len(root.Content); i += 2 {
+		has = has || root.Content[i].Line == line
+	}
+	return has
 }
 
 // keysIn is how many keys of a map, whose keys and values these are, begin in the lines of the text at index i or before.
@@ -121,13 +130,13 @@ func jobsMap(root *yaml.Node, line int) *yaml.Node {
 	return nil
 }
 
-// digest is that of the text of a job, whose relative paths start at the folder of the file.
+// digest is that of the text of a job in this file, whose folder and anchors it may mean.
 func (s *source) digest(text []byte) (d digest) {
 	if s.hash == nil {
 		s.hash = sha256.New()
 	}
 	s.hash.Reset()
-	s.hash.Write([]byte(filepath.Dir(s.full) + "\x00"))
+	s.hash.Write([]byte(s.full + "\x00"))
 	s.hash.Write(text)
 	s.hash.Sum(d[:0])
 	return d

@@ -29,6 +29,7 @@ type source struct {
 
 	merges  bool  // a map of it has the key "<<"
 	anchors []int // lines with one
+	grown   int   // nodes that aliases add
 
 	full   string       // its full path; "": that is not known
 	data   []byte       // of Options.Again

@@ -38,7 +38,9 @@ type reader struct {
 	doubtful map[string]bool // paths of what may be missing since a key is misspelt, or was refused
 	volatile map[string]bool // names of the jobs that each load has to read
 
-	openings []opening // of a forked reader, until it is joined
+	opens    int       // how often Options.Opened was to be told of a file
+	openings []opening // what it is to be told, of a forked reader until it is joined
+	forgets  bool      // defaults name files: no job is what its text says
 
 	before *Config         // of a load that takes jobs over; nil: all is read
 	reused map[string]bool // names of those that it takes over

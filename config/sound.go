@@ -19,6 +19,7 @@ const (
 func sound(s *source, r *report) bool {
 	c := checker{file: s, report: r, anchored: map[*yaml.Node]extent{}}
 	e := c.check(s.root, 0)
+	s.grown = min(s.grown+c.grown, saturated)
 	if e.size > 10*c.nodes+maxGrowth {
 		c.endless(s.root, "aliases make the file too large", fmt.Sprintf("written out it would have %s values", aLot(e.size)))
 	}
@@ -30,6 +31,7 @@ type checker struct {
 	report     *report
 	anchored   map[*yaml.Node]extent
 	nodes      int
+	grown      int // by aliases, each with what is in it
 	unwalkable bool
 }
 
@@ -61,6 +63,7 @@ func (c *checker) check(n *yaml.Node, depth int) extent {
 		case depth+e.height > maxDepth:
 			c.endless(n, fmt.Sprintf("nested deeper than %d levels", maxDepth), "")
 		}
+		c.grown = min(c.grown+e.size, saturated)
 		return e
 	}
 	if depth > maxDepth {
