@@ -22,7 +22,7 @@ type Config struct {
 
 	Settings map[string]string // hashes of the values that need a restart, by the paths of their keys; see NeedsRestart
 
-	origin *origin // nil without Options.Again
+	origin *origin // nil without Options.Reloadable
 }
 
 // Names of stores and lock services in the file.

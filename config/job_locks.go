@@ -175,6 +175,9 @@ func (r *reader) checkHoldable(together []heldLock) {
 // adviseMixed warns where one key is held in two ways that are meant to be together. An exclusive holder beside them is not
 // mistaken: it keeps all others away.
 func (r *reader) adviseMixed(together []heldLock) {
+	if !mixed(together) { // positions of 100,000 take a while
+		return
+	}
 	places := make(map[string]position, len(together))
 	for _, l := range together {
 		places[l.path] = r.locate(l.path)
@@ -185,8 +188,8 @@ func (r *reader) adviseMixed(together []heldLock) {
 	})
 	seen := map[string]heldLock{}
 	for _, l := range together {
-		key := strings.TrimPrefix(l.Key, syskeys.User)
-		if key == "" || strings.Contains(key, "{{") { // refused, or the payload decides
+		key := l.known()
+		if key == "" {
 			continue
 		}
 		first, known := seen[key]
@@ -202,4 +205,27 @@ func (r *reader) adviseMixed(together []heldLock) {
 				"write the same in both")
 		}
 	}
+}
+
+// known is the key of the lock; "" if it was refused, or if the payload decides.
+func (l heldLock) known() string {
+	key := strings.TrimPrefix(l.Key, syskeys.User)
+	if strings.Contains(key, "{{") {
+		return ""
+	}
+	return key
+}
+
+// mixed reports whether one key is held in two ways.
+func mixed(all []heldLock) bool {
+	kinds := map[string]string{}
+	for _, l := range all {
+		key := l.known()
+		kind, _ := l.kind()
+		if was, has := kinds[key]; has && key != "" && was != kind {
+			return true
+		}
+		kinds[key] = kind
+	}
+	return false
 }

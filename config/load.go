@@ -26,12 +26,11 @@ type Options struct {
 	// Processors is how many goroutines parse and read the jobs of the file at the same time; 0: as many as there are processors. A replica that runs jobs
 	// meanwhile leaves some to these.
 	Processors int
-	// Again keeps with the Config what it was read from, about 100 bytes for each job, so that it can be Before of a later load.
-	Again bool
-	// Before is what an earlier load with Again or Before has returned for the same path; nil: there is none. Nobody may have changed its Set. A job whose text is as
-	// it was is taken from it and not read again, if what the files have beside jobs is as it was, and less than half of the jobs of each file have changed. What Load returns is
-	// what it returns without Before; maps and handlers of jobs are those of Before.
-	Before *Config
+	// Reloadable keeps with the Config what it was read from, about 100 bytes for each job, so that it can be Previous of a later load.
+	Reloadable bool
+	// Previous is what an earlier load with Reloadable or Previous has returned for the same path, and whose Set nobody has changed; nil: there is none. What Load returns is the same, and sooner
+	// where most jobs are written as they were: these are not read again, and share maps and handlers with those of Previous. When that is so is in decision 317.
+	Previous *Config
 }
 
 func (r *reader) atOnce() int { return cmp.Or(r.options.Processors, runtime.GOMAXPROCS(0)) }
@@ -73,8 +72,8 @@ func LoadBytes(path string, data []byte, o Options) (*Config, error) {
 	if len(data) > maxSize {
 		return nil, Errors{{File: path, Problem: fmt.Sprintf("is larger than %d MiB", maxSize>>20)}}
 	}
-	o.Again = o.Again || o.Before != nil
-	if c := loadAgain(path, data, o); c != nil {
+	o.Reloadable = o.Reloadable || o.Previous != nil
+	if c := loadIncremental(path, data, o); c != nil {
 		return c, nil
 	}
 	r := newReader(path, data, o)
@@ -90,7 +89,7 @@ func newReader(path string, data []byte, o Options) *reader {
 	c := Default()
 	c.Path = path
 	c.Set.Jobs, c.Set.Pools = map[string]jobs.Job{}, map[string]jobs.Pool{}
-	r := &reader{
+	return &reader{
 		options: o,
 		env:     lookup(o.Environ),
 		file:    &source{name: path, dir: filepath.Dir(path), size: len(data)},
@@ -105,11 +104,18 @@ func newReader(path string, data []byte, o Options) *reader {
 		doubtful: map[string]bool{},
 		volatile: map[string]bool{},
 	}
+}
+
+// opens calls read, and reports whether that named files.
+func (r *reader) opens(read func()) (named bool) {
+	options := r.options
 	r.options.Opened = func(path string, content []byte) {
-		r.opens++
-		o.opened(path, content)
+		named = true
+		options.opened(path, content)
 	}
-	return r
+	read()
+	r.options.Opened = options.Opened
+	return named
 }
 
 // load reads everything into r.c.
@@ -123,12 +129,10 @@ func (r *reader) load(data []byte) {
 	r.checkVersion(r.find(r.main.root, "version"))
 	r.checkSettings()
 	r.part(r.main, "calendars", r.readCalendars)
-	opens := r.opens
-	r.part(r.main, "defaults", r.readDefaults)
-	r.forgets = r.opens > opens // the jobs have what is in those files
+	named := r.opens(func() { r.part(r.main, "defaults", r.readDefaults) }) // then each job has what is in those files
 	files := []*source{r.main}
 	r.part(r.main, "include", func(n *yaml.Node) { files = append(files, r.readIncludes(n)...) })
-	if r.lost {
+	if r.reuse != nil && r.reuse.whole {
 		return
 	}
 	for _, f := range files {
@@ -138,13 +142,18 @@ func (r *reader) load(data []byte) {
 		r.part(f, "jobs", r.readJobs)
 	}
 	r.file = r.main
-	if r.before != nil {
-		r.keep(files)
+	if r.reuse != nil {
+		if r.reuseJobs(files); r.reuse.whole {
+			return
+		}
 	}
 	warned := r.warnings.added
 	r.checkSet()
-	r.lost = r.lost || r.before != nil && r.warnings.added > warned
-	if r.options.Again && len(r.report.found) == 0 && !r.forgets {
+	ofSet := r.warnings.added > warned // of which one may be about a job without a position
+	if r.reuse != nil {
+		r.reuse.whole = ofSet
+	}
+	if r.options.Reloadable && len(r.report.found) == 0 && !named && !ofSet {
 		r.c.origin = r.remember(files)
 	}
 }
@@ -189,7 +198,7 @@ func (r *reader) readIncludes(n *yaml.Node) (all []*source) {
 			return
 		}
 		for _, file := range files {
-			if seen[file] {
+			if seen[file] || r.reuse != nil && r.reuse.whole {
 				continue
 			}
 			seen[file] = true

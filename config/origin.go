@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// origin is what a configuration was read from. A later load compares with it, and takes over the jobs whose text is as it was.
+// origin is what a configuration was read from. A later load compares with it, and reuses the jobs whose text is as it was.
 type origin struct {
 	environ  []string
 	funcs    map[string]jobs.Handler
@@ -40,8 +40,8 @@ func digestOf(parts ...[]byte) (d digest) {
 	return d
 }
 
-// remember is what the files were, of which r has read everything without an error. It does not have the jobs that are to be read again each time: those with a
-// warning, which has a position, and those that name other files, of which Options.Opened is to be told.
+// remember is what the files were, whose jobs are those of r, without an error. It does not have the jobs that are to be read again each time: those with a
+// warning, which has a position, and those that name other files, whose content they have and of which Options.Opened is to be told.
 func (r *reader) remember(files []*source) *origin {
 	o := &origin{environ: slices.Clone(r.options.Environ), funcs: maps.Clone(r.options.Funcs), files: make(map[string]fileOrigin, len(files)), jobs: make(map[digest]string, len(r.c.Set.Jobs))}
 	for file, found := range r.programs {
@@ -53,7 +53,7 @@ func (r *reader) remember(files []*source) *origin {
 		if s.full == "" { // the folder of the process is gone
 			return nil
 		}
-		names, single := r.namesOf(s)
+		names, single := s.names()
 		if !single {
 			o.files[s.full] = fileOrigin{beside: digestOf(s.data)}
 			continue
@@ -71,33 +71,35 @@ func (r *reader) remember(files []*source) *origin {
 	return o
 }
 
-// namesOf are the names of the jobs of a file, in the order of its texts; "" where one has several. False: a text is not what its lines say, as it begins or ends within
+// names are those of the jobs of a file, in the order of its texts; "" where one has several. False: a text is not what its lines say, as it begins or ends within
 // a job, or has an anchor, which that of another job may mean.
-func (r *reader) namesOf(s *source) (names []string, single bool) {
+func (s *source) names() (names []string, single bool) {
 	t, found := s.cut()
 	if !found {
 		return nil, false
 	}
 	names = make([]string, len(t.starts))
-	for i, text := range s.reused {
-		names[i] = text.name
-	}
-	var left []*yaml.Node // keys and values
-	if jobs := jobsMap(s.root, t.lines[0]-1); jobs != nil {
-		left = jobs.Content
-	}
+	var others, lines []int
 	for i := range names {
-		if names[i] != "" {
-			continue
+		if s.reused != nil {
+			names[i] = s.reused[i].name
 		}
-		n := t.keysIn(i, left)
-		if n == 0 || i > 0 && left[0].Line != t.lines[i] { // the first may have a comment before it
-			return nil, false
+		if names[i] == "" {
+			others, lines = append(others, i), append(lines, t.lines[i])
 		}
-		if n == 1 && !isMerge(left[0]) {
-			names[i] = left[0].Value
+	}
+	var read []*yaml.Node
+	if all := jobsMap(s.root, t.lines[0]-1); all != nil {
+		read = all.Content
+	}
+	parts := entries(read, lines)
+	if parts == nil {
+		return nil, false
+	}
+	for k, i := range others {
+		if key := parts[k][0]; len(parts[k]) == 2 && !isMerge(key) {
+			names[i] = key.Value
 		}
-		left = left[2*n:]
 	}
 	end := t.lines[0] + bytes.Count(s.data[t.from:t.to], []byte("\n"))
 	return names, !s.anchored(t.lines[0], end) && (t.to == len(s.data) || hasKey(s.root, end))
@@ -109,25 +111,6 @@ func hasKey(root *yaml.Node, line int) (has bool) {
 		has = has || root.Content[i].Line == line
 	}
 	return has
-}
-
-// keysIn is how many keys of a map, whose keys and values these are, begin in the lines of the text at index i or before.
-func (t texts) keysIn(i int, of []*yaml.Node) (n int) {
-	for 2*n < len(of) && (i+1 == len(t.lines) || of[2*n].Line < t.lines[i+1]) {
-		n++
-	}
-	return n
-}
-
-// jobsMap is the map below the key "jobs" of a line, nil if that is no map of lines.
-func jobsMap(root *yaml.Node, line int) *yaml.Node {
-	for i := 0; root.Kind == yaml.MappingNode && i < len(root.Content); i += 2 {
-		if key, jobs := root.Content[i], root.Content[i+1]; key.Line == line && key.Value == "jobs" &&
-			jobs.Kind == yaml.MappingNode && jobs.Style&yaml.FlowStyle == 0 {
-			return jobs
-		}
-	}
-	return nil
 }
 
 // digest is that of the text of a job in this file, whose folder and anchors it may mean.
@@ -145,25 +128,23 @@ func (s *source) digest(text []byte) (d digest) {
 // cut is cutJobs, once.
 func (s *source) cut() (t texts, found bool) {
 	if s.texts == nil {
-		if t, found = cutJobs(s.data); !found {
-			return texts{}, false
-		}
+		t, _ = cutJobs(s.data)
 		s.texts = &t
 	}
-	return *s.texts, true
+	return *s.texts, s.texts.to > s.texts.from
 }
 
 // beside is the digest of what is not the text of a job, of a file that has been cut.
 func (s *source) beside() digest { return digestOf(s.data[:s.texts.from], s.data[s.texts.to:]) }
 
-// is reports whether a load with these options would make the same of the same text.
-func (o *origin) is(options Options) bool {
+// madeWith reports whether a load with these options would make the same of the same text.
+func (o *origin) madeWith(options Options) bool {
 	if !slices.Equal(o.environ, options.Environ) {
 		return false
 	}
 	for name, h := range o.funcs {
 		was, now := jobs.Job{Handler: h}, jobs.Job{Handler: options.Funcs[name]}
-		if h == nil || !was.Same(&now) {
+		if !was.Same(&now) {
 			return false
 		}
 	}

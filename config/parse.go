@@ -32,7 +32,7 @@ type source struct {
 	grown   int   // nodes that aliases add
 
 	full   string       // its full path; "": that is not known
-	data   []byte       // of Options.Again
+	data   []byte       // of Options.Reloadable
 	texts  *texts       // of the jobs in data; nil: it has not been cut
 	reused []reusedText // one for each text; nil: all is read
 	hash   hash.Hash    // of digest
@@ -47,13 +47,13 @@ const emptyFile = "the file is empty"
 // be walked.
 func (r *reader) parse(s *source, data []byte) bool {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if r.options.Again {
+	if r.options.Reloadable {
 		s.data = data
 		s.full, _ = filepath.Abs(s.name)
 	}
-	if r.before != nil {
-		r.lost = r.lost || !r.parseAgain(s, data)
-		return !r.lost
+	if r.reuse != nil {
+		r.reuse.whole = r.reuse.whole || !r.parseIncremental(s, data)
+		return !r.reuse.whole
 	}
 	return r.parseWhole(s, data)
 }

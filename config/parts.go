@@ -20,8 +20,8 @@ func inParts(data []byte, least, atOnce int) *yaml.Node {
 	if atOnce < 2 || len(data) < least {
 		return nil
 	}
-	texts, found := cutJobs(data)
-	cuts := texts.parts(least)
+	t, found := cutJobs(data)
+	cuts := t.parts(least)
 	if !found || len(cuts) < 3 {
 		return nil
 	}
@@ -37,13 +37,13 @@ func inParts(data []byte, least, atOnce int) *yaml.Node {
 	for n, end := range cuts[1:] {
 		parse(n, emptied(data[:cuts[n]]), data[cuts[n]:end])
 	}
-	parse(len(cuts)-1, texts.around(data))
+	parse(len(cuts)-1, t.around(data))
 	if all.Wait() != nil {
 		return nil
 	}
 	root, parts := roots[len(cuts)-1], roots[:len(cuts)-1]
-	place := jobsValue(root, texts.lines[0]-1)
-	if place == nil || !joined(parts) {
+	place := jobsValue(root, t.lines[0]-1)
+	if place == nil || (*place).ShortTag() != "!!null" || !joined(parts) {
 		return nil
 	}
 	*place = parts[0]
@@ -79,12 +79,20 @@ func joined(parts []*yaml.Node) bool {
 	return true
 }
 
-// jobsValue is the place of the value of the key "jobs" of a line, if it has none; nil: that is no such key.
+// jobsValue is the place of the value of the key "jobs" of a line; nil: that is no such key.
 func jobsValue(root *yaml.Node, line int) **yaml.Node {
 	for i := 0; root.Kind == yaml.MappingNode && i < len(root.Content); i += 2 {
-		if key, value := root.Content[i], root.Content[i+1]; key.Line == line && key.Value == "jobs" && value.ShortTag() == "!!null" {
+		if key := root.Content[i]; key.Line == line && key.Value == "jobs" {
 			return &root.Content[i+1]
 		}
+	}
+	return nil
+}
+
+// jobsMap is the map below the key "jobs" of a line, nil if that is no map of lines.
+func jobsMap(root *yaml.Node, line int) *yaml.Node {
+	if place := jobsValue(root, line); place != nil && (*place).Kind == yaml.MappingNode && (*place).Style&yaml.FlowStyle == 0 {
+		return *place
 	}
 	return nil
 }

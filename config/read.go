@@ -38,13 +38,8 @@ type reader struct {
 	doubtful map[string]bool // paths of what may be missing since a key is misspelt, or was refused
 	volatile map[string]bool // names of the jobs that each load has to read
 
-	opens    int       // how often Options.Opened was to be told of a file
-	openings []opening // what it is to be told, of a forked reader until it is joined
-	forgets  bool      // defaults name files: no job is what its text says
-
-	before *Config         // of a load that takes jobs over; nil: all is read
-	reused map[string]bool // names of those that it takes over
-	lost   bool            // it cannot take them over, and all is to be read
+	openings []opening // what Options.Opened is to be told, of a forked reader until it is joined
+	reuse    *reuse    // of an incremental load; nil: everything is read
 }
 
 // opening is what Options.Opened is to be told.

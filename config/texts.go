@@ -3,6 +3,8 @@ package config
 import (
 	"bytes"
 	"slices"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // texts are the jobs of a file as they are written.
@@ -84,4 +86,21 @@ func jobsBlock(data []byte) (from, to int) {
 		}
 	}
 	return from, to
+}
+
+// entries divides the keys and values of a map among the texts that begin in these lines. Nil: a text has none, or does not begin with its key, as it is within
+// another one. The first one may have comments before its key.
+func entries(of []*yaml.Node, lines []int) [][]*yaml.Node {
+	parts := make([][]*yaml.Node, len(lines))
+	for i, line := range lines {
+		n := 0
+		for n < len(of) && (i+1 == len(lines) || of[n].Line < lines[i+1]) {
+			n += 2
+		}
+		if n == 0 || i > 0 && of[0].Line != line {
+			return nil
+		}
+		parts[i], of = of[:n], of[n:]
+	}
+	return parts
 }

@@ -121,7 +121,7 @@ func (c *configuration) loaded() [][]byte {
 // read reads the configuration, and notes its files.
 func (c *configuration) read() (*config.Config, error) {
 	files := &loadedFiles{}
-	loaded, err := config.Load(c.path, config.Options{Environ: c.environ, Opened: files.note, Before: c.last, Processors: max(1, runtime.GOMAXPROCS(0)/2)}) // runs need some
+	loaded, err := config.Load(c.path, config.Options{Environ: c.environ, Opened: files.note, Previous: c.last, Processors: max(1, runtime.GOMAXPROCS(0)/2)}) // runs need some
 	if err == nil {
 		c.last = loaded
 	}

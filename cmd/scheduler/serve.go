@@ -34,7 +34,7 @@ func newServeCommand(a *app) *cobra.Command {
 			"configuration again, as 'scheduler reload' does, and, unless it has watch: false, a change of its files.\n" +
 			"Start any number of replicas on the same file, each with its own --listen.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.loadWith(config.Options{Again: true})
+			c, err := a.loadWith(config.Options{Reloadable: true})
 			if err != nil {
 				return err
 			}

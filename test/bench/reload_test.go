@@ -68,7 +68,7 @@ func (d *reloaded) turn(r *round, n int) {
 			r.Fatal(err)
 		}
 		parsed := time.Now()
-		c, err := config.Load(file, config.Options{Funcs: funcs, Processors: 1, Again: true, Before: last})
+		c, err := config.Load(file, config.Options{Funcs: funcs, Processors: 1, Previous: last, Reloadable: true})
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-var againOptions = Options{Environ: []string{"PATH=/bin:/usr/bin", "TEAM=infra"}, Again: true, Funcs: map[string]jobs.Handler{
+var withReload = Options{Environ: []string{"PATH=/bin:/usr/bin", "TEAM=infra"}, Reloadable: true, Funcs: map[string]jobs.Handler{
 	"report": jobs.Func(func(context.Context, jobs.Task, struct{}) error { return nil }), "f": &stateful{1}, "g": &stateful{2},
 }}
 
@@ -35,15 +35,15 @@ func opened(load func(o Options) (*Config, error), o Options) (c *Config, paths 
 	return c, slices.Compact(paths), err
 }
 
-// likeWhole loads a text after another one, and compares it with what it is by itself. It reports whether jobs were taken over; nothing is without an error.
+// likeWhole loads a text after another one, and compares it with what it is by itself. It reports whether the load was incremental; none with an error is.
 func likeWhole(t interface{ Fatalf(string, ...any) }, path, before, after string) (taken bool) {
-	had, err := LoadBytes(path, []byte(before), againOptions)
+	had, err := LoadBytes(path, []byte(before), withReload)
 	if err != nil {
 		return false
 	}
-	whole, paths, wrong := opened(func(o Options) (*Config, error) { return LoadBytes(path, []byte(after), o) }, againOptions)
-	o := againOptions
-	o.Before = had
+	whole, paths, wrong := opened(func(o Options) (*Config, error) { return LoadBytes(path, []byte(after), o) }, withReload)
+	o := withReload
+	o.Previous = had
 	again, pathsAgain, err := opened(func(o Options) (*Config, error) { return LoadBytes(path, []byte(after), o) }, o)
 	if wrong != nil || err != nil {
 		if !reflect.DeepEqual(wrong, err) {
@@ -51,7 +51,7 @@ func likeWhole(t interface{ Fatalf(string, ...any) }, path, before, after string
 		}
 		return false
 	}
-	part := loadAgain(path, []byte(after), o)
+	part := loadIncremental(path, []byte(after), o)
 	for _, c := range []*Config{again, part} {
 		switch {
 		case c == nil:
@@ -130,7 +130,7 @@ var heads = []string{
 var tails = []string{"", "", "", "x-mine: 1\n", "replica: {workers: 3}\n", "# the end\n", "pools:\n  other: {command: [cat]}\n", "\"\n"}
 
 // A file that is loaded after another one is what it is by itself, whatever both have.
-func TestAgainAsWhole(t *testing.T) {
+func TestIncrementalAsWhole(t *testing.T) {
 	taken, folder := 0, t.TempDir()
 	for i := range 4 {
 		if err := os.WriteFile(filepath.Join(folder, fmt.Sprint(i, ".env")), nil, 0o600); err != nil {
@@ -161,13 +161,13 @@ func TestAgainAsWhole(t *testing.T) {
 		}
 	})
 	if taken == 0 {
-		t.Error("no job was taken over")
+		t.Error("no load was incremental")
 	}
-	t.Logf("jobs were taken over %d times", taken)
+	t.Logf("%d loads were incremental", taken)
 }
 
 // What is not in the text of a job may change what it is.
-func TestAgainWithOthers(t *testing.T) {
+func TestIncrementalWithOthers(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string, mode os.FileMode) {
 		t.Helper()
@@ -186,14 +186,14 @@ func TestAgainWithOthers(t *testing.T) {
 	write("days.ics", fmt.Sprintf(days, "20261225"), 0o600)
 	write("run", "#!/bin/sh\n", 0o700)
 	other := jobs.Func(func(context.Context, jobs.Task, struct{}) error { return errors.ErrUnsupported })
-	before, err := Load(main, againOptions)
+	before, err := Load(main, withReload)
 	if err != nil || len(before.Warnings) > 0 {
 		t.Fatal(err, before)
 	}
 	for _, c := range []struct {
 		name  string
 		edit  func(o *Options)
-		taken bool // jobs are taken over
+		taken bool // the load is incremental
 	}{
 		{"nothing", func(*Options) {}, true},
 		{"another calendar", func(*Options) { write("days.ics", fmt.Sprintf(days, "20261226"), 0o600) }, true},
@@ -231,17 +231,17 @@ func TestAgainWithOthers(t *testing.T) {
 					write(name, text, 0o700)
 				}
 			}()
-			o := againOptions
+			o := withReload
 			c.edit(&o)
 			whole, wrong := Load(main, o)
-			o.Before = before
+			o.Previous = before
 			again, err := Load(main, o)
 			if fmt.Sprint(wrong) != fmt.Sprint(err) {
 				t.Fatalf("whole %v, again %v", wrong, err)
 			}
 			text, _ := os.ReadFile(main)
-			if taken := loadAgain(main, text, o) != nil; taken != c.taken {
-				t.Errorf("taken over: %v, want %v", taken, c.taken)
+			if taken := loadIncremental(main, text, o) != nil; taken != c.taken {
+				t.Errorf("incremental: %v, want %v", taken, c.taken)
 			}
 			if wrong != nil {
 				return
@@ -259,7 +259,7 @@ func TestAgainWithOthers(t *testing.T) {
 }
 
 // What a text is may depend on another one: then it is read again.
-func TestAgainWithinJobs(t *testing.T) {
+func TestIncrementalWithinJobs(t *testing.T) {
 	const bomb = "x-l: &l {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9, j: 10}\nx-m: &m [*l, *l, *l, *l, *l, *l, *l, *l, *l, *l]\nx-n: &n [*m, *m, *m, *m, *m, *m, *m, *m, *m, *m]\nx-o: &o [*n, *n, *n, *n, *n, *n, *n, *n, *n, *n]\n"
 	warned := func(from int) string {
 		var b strings.Builder
@@ -290,23 +290,26 @@ func TestAgainWithinJobs(t *testing.T) {
 		"a warning that another job had":    {"x-d: &d {command: [nothere]}\njobs:\n" + some + "  a: {<<: *d}\n  b: {<<: *d, priority: 1}\n", "x-d: &d {command: [nothere]}\njobs:\n" + some + "  b: {<<: *d, priority: 1}\n", true},
 		"a warning of another job":          {"x-d: &d {command: [nothere]}\njobs:\n" + some + "  a: {<<: *d}\n  b: {<<: *d, priority: 1}\n", "x-d: &d {command: [nothere]}\njobs:\n" + some + "  b: {<<: *d, priority: 1}\n  a: {<<: *d}\n", true},
 		"a function like that of another":   {"jobs:\n" + some + "  a: {func: f}\n", "jobs:\n" + some + "  a: {func: f}\n  b: {func: g}\n", false},
-		"more warnings than are kept":       {"jobs:\n" + some + warned(0), "jobs:\n" + some + warned(10), false},
+		"more warnings than are kept":       {"jobs:\n" + some + warned(0), "jobs:\n" + some + warned(10), true},
 		"aliases that have become too many": {bomb + "jobs:\n" + some + "  a: {shell: one, x-all: [" + strings.Repeat("*o, ", 30) + "]}\n", bomb + "jobs:\n" + some + "  a: {shell: one, x-all: [" + strings.Repeat("*o, ", 30) + "]}\n  b: {shell: one, x-all: [" + strings.Repeat("*o, ", 30) + "]}\n", false},
+		"a job that is there twice":         {"jobs:\n" + some + "  a: {shell: one}\n", "jobs:\n" + some + "  a: {shell: one}\n  a: {shell: one}\n", false},
+		"a lock that is held otherwise":     {"jobs:\n" + some + "  a: {shell: one, locks: [{key: x, limit: 3}]}\n", "jobs:\n" + some + "  a: {shell: one, locks: [{key: x, limit: 3}]}\n  b: {shell: one, locks: [{key: x, limit: 5}]}\n", false},
+		"jobs that are merged":              {"x-d: &d {z: {shell: echo}}\njobs:\n  <<: *d\n" + some + "  a: {shell: one}\n", "x-d: &d {z: {shell: echo}}\njobs:\n  <<: *d\n" + some + "  a: {shell: two}\n", true},
 		"half of them":                      {"jobs:\n  a: {shell: one}\n" + some, "jobs:\n  a: {shell: two}\n  b: {shell: two}\n  k: {shell: echo}\n  l: {shell: echo}\n", true},
-		"more than half of them":            {"jobs:\n  a: {shell: one}\n" + some, "jobs:\n  a: {shell: two}\n  b: {shell: two}\n  k: {shell: echo}\n", false},
+		"more than half of them":            {"jobs:\n  a: {shell: one}\n" + some, "jobs:\n  a: {shell: two}\n  b: {shell: two}\n  k: {shell: echo}\n", true},
 		"many aliases": {bomb + "jobs:\n" + some + "  a: {shell: one}\n",
 			bomb + "jobs:\n" + some + "  a: {shell: one, x-all: [" + strings.Repeat("*o, ", 60) + "]}\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if taken := likeWhole(t, "/etc/lockstep.yaml", "version: 1\n"+c.before, "version: 1\n"+c.after); taken != c.taken {
-				t.Errorf("taken over: %v, want %v", taken, c.taken)
+				t.Errorf("incremental: %v, want %v", taken, c.taken)
 			}
 		})
 	}
 }
 
 // A job is not what its text says alone: its file has anchors, and its handler what is in other files.
-func TestAgainWithFiles(t *testing.T) {
+func TestIncrementalWithFiles(t *testing.T) {
 	for name, edits := range map[string][2]map[string]string{
 		"a job with an alias that moves": {{
 			"lockstep.yaml": "version: 1\ninclude: [a.yaml, b.yaml]\n",
@@ -340,17 +343,17 @@ func TestAgainWithFiles(t *testing.T) {
 			}
 			main := filepath.Join(folder, "lockstep.yaml")
 			write(edits[0])
-			before, err := Load(main, againOptions)
+			before, err := Load(main, withReload)
 			if err != nil {
 				t.Fatal(err)
 			}
 			write(edits[1])
-			whole, err := Load(main, againOptions)
+			whole, err := Load(main, withReload)
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := againOptions
-			o.Before = before
+			o := withReload
+			o.Previous = before
 			again, err := Load(main, o)
 			if err != nil || len(again.Set.Jobs) != len(whole.Set.Jobs) {
 				t.Fatal(err, again)
@@ -361,5 +364,32 @@ func TestAgainWithFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of a file in which most has changed everything is read, and the jobs of the others are reused.
+func TestIncrementalFileByFile(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("lockstep.yaml", "version: 1\ninclude: [a.yaml, b.yaml]\n")
+	write("a.yaml", "jobs:\n  a: {shell: one}\n")
+	write("b.yaml", "jobs:\n  b: {shell: one}\n")
+	o := withReload
+	for i := range 3 {
+		write("a.yaml", fmt.Sprintf("jobs:\n  a: {shell: %d}\n", i))
+		c, err := Load(filepath.Join(folder, "lockstep.yaml"), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			if was := o.Previous.Set.Jobs; c.Set.Jobs["a"].Handler == was["a"].Handler || c.Set.Jobs["b"].Handler != was["b"].Handler {
+				t.Errorf("%d: %+v, and before %+v", i, c.Set.Jobs, was)
+			}
+		}
+		o.Previous = c
 	}
 }
