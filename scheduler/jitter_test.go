@@ -60,11 +60,15 @@ func TestJitterOfReplicas(t *testing.T) {
 				}
 				starts = nil
 			}
+			idle, err := newOn(minted{&memstore.Store{Database: db}}, nil, jobs.Set{Name: name, Jobs: map[string]jobs.Job{"j": job}}, Options{ID: "idle"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, known := idle.Namespace(); known != (name != "") || got != name {
+				t.Errorf("before it runs: namespace %q, %v", got, known)
+			}
 			began := time.Now()
 			a, stopA := run("a", job)
-			if got, known := a.Namespace(); known != (name != "") || got != name {
-				t.Errorf("before it has joined: namespace %q, %v", got, known)
-			}
 			time.Sleep(3*time.Minute + 17*time.Second)
 			b, stopB := run("b", job)
 			time.Sleep(5 * time.Minute)
