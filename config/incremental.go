@@ -65,7 +65,11 @@ func (r *reader) parseIncremental(s *source, data []byte) bool {
 		}
 	}
 	if len(others) > len(t.starts)/2 || before.grown > maxGrowth {
-		return r.parseWhole(s, data)
+		if !r.parseWhole(s, data) {
+			return false
+		}
+		_, single := s.names() // else a job may go on in what was beside the jobs
+		return single
 	}
 	root, err := document(t.around(data))
 	if err != nil {

@@ -393,3 +393,27 @@ func TestIncrementalFileByFile(t *testing.T) {
 		o.Previous = c
 	}
 }
+
+// Where a job of a file goes on in what was beside the jobs, as its pools, jobs of other files that use these are read, too.
+func TestIncrementalWithoutAPool(t *testing.T) {
+	folder := t.TempDir()
+	main := filepath.Join(folder, "lockstep.yaml")
+	write := func(path, job string) {
+		text := "version: 1\ninclude: [b.yaml]\njobs:\n  a: {shell: " + job + "\npools: {mail: {command: [cat]}}\nx-b: \"} #\"\n"
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.WriteFile(filepath.Join(folder, "b.yaml"), []byte("jobs:\n  b: {pool: mail}\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(main, "one}")
+	o := withReload
+	before, err := Load(main, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(main, "\"one")
+	_, want := Load(main, o)
+	o.Previous = before
+	if _, err := Load(main, o); want == nil || !reflect.DeepEqual(err, want) {
+		t.Errorf("%v, want %v", err, want)
+	}
+}

@@ -28,8 +28,8 @@ type Options struct {
 	Processors int
 	// Reloadable keeps with the Config what it was read from, about 100 bytes for each job, so that it can be Previous of a later load.
 	Reloadable bool
-	// Previous is what an earlier load with Reloadable or Previous has returned for the same path, and whose Set nobody has changed; nil: there is none. What Load returns is the same, and sooner
-	// where most jobs are written as they were: these are not read again, and share maps and handlers with those of Previous. When that is so is in decision 317.
+	// Previous is what an earlier load with Reloadable or Previous has returned for the same path, and whose Set nobody has changed; nil: there is none. What Load returns is the same
+	// with it, errors and warnings too. Jobs that are written as they were need not be read again; they share maps and handlers with those of Previous.
 	Previous *Config
 }
 

@@ -97,7 +97,7 @@ func TestAFileThatIsReadTwice(t *testing.T) {
 	}
 }
 
-// A reload takes over the jobs whose text is as it was, also after a file that is wrong.
+// A reload reuses the jobs whose text is as it was, also after a file that is wrong.
 func TestAReloadReadsWhatHasChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lockstep.yaml")
 	swapFile(t, path, withJobs("", "a", "b", "c"))
